@@ -10,6 +10,7 @@ use wire::Object;
 use wire::published::state::{ContentRef, UsageInfo};
 
 use crate::agent::AgentError;
+use crate::recorded_edit::RecordedEdit;
 use crate::reply::Awaited;
 use crate::section::Section;
 use crate::tool::{ToolReady, ToolResult, ToolStart, Unreadable};
@@ -65,6 +66,13 @@ pub enum AgentEvent {
     ToolContent {
         call: u64,
         content: Vec<Value>,
+    },
+    /// The files that a running call is about to change, as they are before and will be after: recorded before anything is
+    /// changed, so that it can be undone whatever becomes of the call. Their content is stored already
+    /// ([`crate::HostServices::store_body`]). What is sent and asked afterwards is answered when this is on the disk.
+    ToolEdits {
+        call: u64,
+        edits: Vec<RecordedEdit>,
     },
     /// With `review` someone is asked first and [`crate::AgentReply::ResultDecided`] follows (H-200).
     ToolCompleted {
@@ -123,6 +131,11 @@ pub enum AgentEvent {
     Compacted {
         keep_turns: usize,
         summary: Option<String>,
+    },
+    /// The user chose how many turns to take back: this one goes with them, and begins anew as the record of it. Sent by who
+    /// works on the turn of that command; means nothing in any other.
+    Rewind {
+        turns: usize,
     },
     /// The turn's future returned `Ok`. Sent by whoever drives the agent, not by the agent.
     Completed,
@@ -225,8 +238,10 @@ impl AgentEvent {
             | Self::ToolStarted { .. }
             | Self::ToolInput { .. }
             | Self::ToolContent { .. }
+            | Self::ToolEdits { .. }
             | Self::ToolRefused { .. }
             | Self::Compacted { .. }
+            | Self::Rewind { .. }
             | Self::Completed
             | Self::Failed(_) => None,
         }

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod event;
 pub mod host;
 pub mod message;
+pub mod recorded_edit;
 pub mod reply;
 pub mod section;
 pub mod sink;
@@ -23,6 +24,7 @@ pub use agent::{
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
+pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;
 pub use sink::{EventSink, TurnOver};

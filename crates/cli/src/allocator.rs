@@ -12,8 +12,8 @@ use std::process::Command;
 /// is small again a moment later (ADR 0029).
 const SETTINGS: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "2"),
-    ("MALLOC_MMAP_THRESHOLD_", "131072"),
-    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+    ("MALLOC_MMAP_THRESHOLD_", "2097152"),
+    ("MALLOC_TRIM_THRESHOLD_", "8388608"),
 ];
 
 /// Starts this program again in this process, with the settings; returns if it has them, or has others.

@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Cancelled,
     /// No host, or it refused.
     NoHost,
+    /// The answer to whether a host runs is no; the code that init scripts use for it.
+    NotRunning,
 }
 
 impl Exit {
@@ -32,7 +34,7 @@ impl Exit {
             Self::Complete => 0,
             Self::Failed => 1,
             Self::Usage => 2,
-            Self::Cancelled => 3,
+            Self::Cancelled | Self::NotRunning => 3,
             Self::NoHost => 4,
         }
     }

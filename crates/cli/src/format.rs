@@ -37,6 +37,17 @@ pub(crate) fn format_age(moment: &str, now: Timestamp) -> String {
     }
 }
 
+/// How long something took or takes.
+pub(crate) fn format_duration(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min"),
+        3_600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// How many of something.
 pub(crate) fn format_count<N: PartialEq + From<u8> + std::fmt::Display>(
     count: N,
@@ -91,6 +102,19 @@ mod tests {
             ("someday", "unknown"),
         ] {
             assert_eq!(format_age(moment, now), words);
+        }
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        for (seconds, words) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min"),
+            (3_700, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(format_duration(seconds), words);
         }
     }
 

@@ -6,21 +6,36 @@
 
 mod allocator;
 mod archive;
+mod ask;
 mod chat;
 mod clock;
+mod completions;
 mod compose;
+mod config;
 mod doctor;
 mod exit;
 mod export;
 mod format;
+mod help;
+mod host_process;
+mod host_record;
 mod inspect;
+mod local_host;
+mod log_file;
+mod logging;
 mod logs;
+mod man;
 mod models;
 mod output;
 mod process_one;
+mod restart;
 mod send;
 mod serve;
+mod service;
 mod sessions;
+mod start_host;
+mod status;
+mod stop;
 mod target;
 mod terminal;
 mod transform;
@@ -28,10 +43,11 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use crate::chat::ChatOptions;
 use crate::exit::Exit;
+use crate::logging::LogDestination;
 
 /// Runs AI agent sessions and shows them, live, to any number of clients over the Agent Host Protocol.
 #[derive(Debug, Parser)]
@@ -43,13 +59,12 @@ use crate::exit::Exit;
   greenroom                        chat with an agent; starts a host if none runs
   greenroom --model http://localhost:11434/v1#qwen3
                                    the same, with a model of your own
-  greenroom serve                  run a host in this terminal
   greenroom send hello             send one message, show the answer
   greenroom sessions               list the sessions
-  greenroom watch ahp-root://      follow what happens, live
+  greenroom status                 is a host running, and what is it doing?
   greenroom doctor                 find out what is wrong
 
-Logs go to standard error; GREENROOM_LOG sets their level (error, warn, info, debug)."
+`greenroom VERB --help` says more about a verb. GREENROOM_LOG sets the level of logs (error, warn, info, debug)."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -70,18 +85,30 @@ enum Verb {
     Inspect(inspect::InspectOptions),
     Compose(compose::ComposeOptions),
     Transform(transform::TransformOptions),
+    Status(status::StatusOptions),
+    Stop(stop::StopOptions),
+    Restart(restart::RestartOptions),
+    Logs(logs::LogsOptions),
+    Service(service::ServiceOptions),
+    Config(config::ConfigOptions),
     Doctor(doctor::DoctorOptions),
+    Completions(completions::CompletionsOptions),
+    Man(man::ManOptions),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&help::command().get_matches());
+    let cli = cli.unwrap_or_else(|error| error.exit());
     if let Some(code) = process_one::run_as_process_one() {
         return code;
     }
-    if matches!(cli.verb, Some(Verb::Serve(_))) {
-        allocator::apply_settings();
-    }
-    let log_level = logs::start();
+    let log_level = match &cli.verb {
+        Some(Verb::Serve(options)) => {
+            allocator::apply_settings();
+            logging::start(options.log_destination())
+        }
+        _ => logging::start(LogDestination::StandardError),
+    };
     // The default verb is chat.
     let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -106,7 +133,15 @@ fn main() -> ExitCode {
             Verb::Inspect(options) => inspect::run(&options),
             Verb::Compose(options) => compose::run(&options),
             Verb::Transform(options) => transform::run(options).await,
+            Verb::Status(options) => status::run(options).await,
+            Verb::Stop(options) => stop::run(options).await,
+            Verb::Restart(options) => restart::run(options).await,
+            Verb::Logs(options) => logs::run(options).await,
+            Verb::Service(options) => service::run(options).await,
+            Verb::Config(options) => config::run(options),
             Verb::Doctor(options) => doctor::run(options).await,
+            Verb::Completions(options) => completions::run(&options),
+            Verb::Man(options) => man::run(&options),
         }
     });
     // A thread that still reads standard input must not keep the program alive.
@@ -117,17 +152,5 @@ fn main() -> ExitCode {
             eprintln!("greenroom: {}", terminal::escape(&format!("{error:#}")));
             Exit::of_error(&error).into()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
     }
 }

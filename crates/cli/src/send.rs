@@ -16,6 +16,7 @@ use wire::state::Outcome;
 use wire::{ChannelUri, Object};
 
 use crate::exit::Exit;
+use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
 use crate::output::{TurnOutput, print_json};
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
@@ -40,6 +41,9 @@ pub(crate) struct SendOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
+    /// Ask this model: the id of one that the host has, or BASE_URL#MODEL, which the host then has until it stops
+    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
+    model: Option<ModelChoice>,
     /// Print one JSON object when the turn has ended, instead of text as it comes
     #[arg(long)]
     json: bool,
@@ -83,13 +87,28 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
 
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     let (live, updates) = options.host.live(&[ChannelUri::root()]).await?;
+    let mut model = None;
+    if let Some(choice) = &options.model {
+        let found = find_or_add(&live, choice).await?;
+        if let Some(note) = found.note {
+            eprintln!("{note}");
+        }
+        model = Some(found.id);
+    }
     let selector = match &options.session {
         Some(session) => ChatSelector::Channel(session.clone()),
         None => ChatSelector::NewSession {
-            agent: options.agent.clone(),
+            agent: match &model {
+                Some(_) => Some(NATIVE.to_owned()),
+                None => options.agent.clone(),
+            },
         },
     };
-    Ok(OpenChat::open(live, updates, &selector, &OpenOptions::default()).await?)
+    let mut chat = OpenChat::open(live, updates, &selector, &OpenOptions::default()).await?;
+    if model.is_some() {
+        chat.set_model(model);
+    }
+    Ok(chat)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,21 +3,24 @@
 //! Promises: with `--ready-json` standard output holds exactly one line. Flags win over the TOML file, the file over
 //! the defaults.
 
-use std::net::SocketAddr;
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use client::endpoint;
-use host::{Config, Model, ServerReady, TokenChoice};
+use host::journal::JournalError;
+use host::{Config, Model, ServeError, ServerReady, TokenChoice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::clock::now;
 use crate::exit::Exit;
-use crate::logs::LogLevel;
+use crate::host_record::{HostRecord, RunMode};
+use crate::log_file::{self, Streams};
+use crate::logging::{LogDestination, LogLevel};
 use crate::output::print;
-
-/// The settings file that a host finds by itself.
-const SETTINGS: &str = "greenroom.toml";
+use crate::stop::command_for;
 
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
@@ -68,17 +71,60 @@ pub(crate) struct ServeOptions {
     #[arg(long)]
     print_config: bool,
     /// Belong to no terminal: how other verbs start a host
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, conflicts_with_all = ["stdio", "ready_json"])]
     background: bool,
+    /// Run under a service manager: how the unit starts a host
+    #[arg(long, hide = true, conflicts_with_all = ["stdio", "ready_json", "background"])]
+    service: bool,
+    /// With --background: listen on this port if it is free, since clients know it
+    #[arg(long, hide = true, requires = "background")]
+    earlier_port: Option<u16>,
 }
 
+/// Options that say how a host is started, not what it is: the next start has its own.
+const NOT_REMEMBERED: [&str; 3] = ["--background", "--service", "--ready-json"];
+/// The same, with a value.
+const NOT_REMEMBERED_VALUES: [&str; 2] = ["--data", "--earlier-port"];
+
 impl ServeOptions {
+    fn mode(&self) -> RunMode {
+        match (self.background, self.service) {
+            (true, _) => RunMode::Background,
+            (false, true) => RunMode::Service,
+            (false, false) => RunMode::Foreground,
+        }
+    }
+
+    /// Where a host that is started like this logs.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        let streams = match self.mode() {
+            RunMode::Foreground => return LogDestination::StandardError,
+            RunMode::Background => Streams::Redirected,
+            RunMode::Service => Streams::Kept,
+        };
+        match endpoint::data_directory(self.data.as_deref()) {
+            Ok(data) => LogDestination::File(log_file::path_in(&data), streams),
+            // Without a data directory it will not start, and says so there.
+            Err(_) => LogDestination::StandardError,
+        }
+    }
+
+    /// Clients find a host in the background by its data directory, so that any port will do where the usual one is taken.
+    fn choose_port(&self, config: &mut Config) {
+        if !self.background || self.listen.is_some_and(|listen| listen.port() != 0) {
+            return; // whoever named a port wants that one
+        }
+        let is_free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
+        let at_port = |port| SocketAddr::new(config.listen.ip(), port);
+        let earlier = self.earlier_port.map(at_port);
+        let mut wanted = earlier.into_iter().chain([config.listen]);
+        config.listen = wanted.find(is_free).unwrap_or_else(|| at_port(0));
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         let data = endpoint::data_directory(self.data.as_deref())?;
         let mut config = settings(data, self.config.as_deref())?;
-        let named = |id: &str| self.model.iter().any(|model| model.id == id);
-        config.models.retain(|model| !named(&model.id));
-        config.models.splice(0..0, self.model.iter().cloned());
+        config.put_models_first(self.model.clone());
         if let Some(listen) = self.listen {
             config.listen = listen;
         }
@@ -102,7 +148,7 @@ impl ServeOptions {
 
 /// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
-    let default_file = data.join(SETTINGS);
+    let default_file = data.join(host::CONFIG_FILE);
     let mut config = Config::default_for(data);
     let file = file.or_else(|| default_file.is_file().then_some(default_file.as_path()));
     if let Some(file) = file {
@@ -126,7 +172,32 @@ fn usage_error(config: &Config) -> Option<String> {
 }
 
 pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exit> {
+    let mode = options.mode();
+    match serve(options, log_level).await {
+        // Another host was there first, which clients find: there is nothing to be done, nor to be tried again.
+        Err(error) if mode == RunMode::Service && is_already_served(&error) => {
+            tracing::info!("another host serves the data directory; the service ends");
+            Ok(Exit::Complete)
+        }
+        Err(error) if mode == RunMode::Service => {
+            // Standard error is the service manager's; the log is where people look.
+            tracing::error!("the host ends: {error:#}");
+            Err(error)
+        }
+        served => served,
+    }
+}
+
+fn is_already_served(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<ServeError>(),
+        Some(ServeError::Journal(JournalError::Locked(_)))
+    )
+}
+
+async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exit> {
     let mut config = options.config()?;
+    options.choose_port(&mut config);
     if let Some(problem) = usage_error(&config) {
         eprintln!("greenroom: {problem}");
         return Ok(Exit::Usage);
@@ -144,15 +215,59 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
     config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));
     let stop = stop_signal()?;
     let data = config.data.clone();
+    let mode = options.mode();
     let announce = match (options.stdio, options.ready_json) {
         (true, _) => Announce::Nothing, // G-31: standard output is the client's
         (false, true) => Announce::Json,
         // A log must not hold a token.
-        (false, false) if options.background => Announce::Nothing,
+        (false, false) if mode != RunMode::Foreground => Announce::Nothing,
         (false, false) => Announce::Text,
     };
-    host::serve(config, move |ready| announce.print(&ready, &data), stop).await?;
+    let record = make_record(mode, &data);
+    let on_ready = move |ready: ServerReady| {
+        // Only now: until it is ready the directory may be another host's.
+        if let Err(error) = record.and_then(|record| Ok(record.write(&data)?)) {
+            tracing::warn!(%error, "`greenroom restart` will not know how this host was started");
+        }
+        announce.print(&ready, &data);
+    };
+    host::serve(config, on_ready, stop).await?;
+    tracing::info!("stopped");
     Ok(Exit::Complete)
+}
+
+/// How this host was started, for who starts it again.
+fn make_record(mode: RunMode, data: &Path) -> anyhow::Result<HostRecord> {
+    Ok(HostRecord {
+        pid: std::process::id(),
+        version: host::VERSION.to_owned(),
+        started: now(),
+        mode,
+        arguments: remembered_arguments(std::env::args_os()),
+        directory: std::env::current_dir()?,
+        log: (mode != RunMode::Foreground).then(|| log_file::path_in(data)),
+    })
+}
+
+/// What followed `serve` on the command line and is to be said again.
+fn remembered_arguments(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = all.skip_while(|argument| argument != "serve").skip(1);
+    let mut remembered = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_str().unwrap_or_default();
+        let name = text.split('=').next().unwrap_or_default();
+        if NOT_REMEMBERED.contains(&text) {
+            continue;
+        }
+        if NOT_REMEMBERED_VALUES.contains(&name) {
+            if name == text {
+                arguments.next();
+            }
+            continue;
+        }
+        remembered.push(argument);
+    }
+    remembered
 }
 
 /// Ends with the first SIGTERM or SIGINT.
@@ -160,10 +275,11 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let signal = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal, "stopping");
     })
 }
 
@@ -209,13 +325,10 @@ fn ready_text(ready: &ServerReady, data: &Path) -> String {
     };
     format!(
         "greenroom {} is ready.\n\n  Connect a client:  {address}\n  Data directory:    {}\n\n\
-         Talk to it, in another terminal:  greenroom chat{}\nStop it with Ctrl-C.\n",
+         Talk to it, in another terminal:  {}\nStop it with Ctrl-C.\n",
         ready.version,
         data.display(),
-        match endpoint::data_directory(None) {
-            Ok(default) if default == data => String::new(),
-            _ => format!(" --data {}", data.display()),
-        },
+        command_for("chat", data),
     )
 }
 
@@ -251,6 +364,60 @@ mod tests {
             problem("0.0.0.0:4790", true)
                 .unwrap()
                 .contains("a token is needed")
+        );
+    }
+
+    #[test]
+    fn what_is_remembered_starts_the_same_host_again() {
+        let remembered = |line: &str| {
+            let words = line.split(' ').map(OsString::from);
+            let kept = remembered_arguments(words).into_iter();
+            kept.map(|word| word.into_string().unwrap())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            remembered(
+                "greenroom serve --background --data /d --model http://h/v1#serve --earlier-port 7"
+            ),
+            "--model http://h/v1#serve"
+        );
+        assert_eq!(
+            remembered("greenroom serve --data=/d --listen 127.0.0.1:0 --ready-json --no-scripted"),
+            "--listen 127.0.0.1:0 --no-scripted"
+        );
+    }
+
+    #[test]
+    fn a_host_in_the_background_takes_another_port_if_it_must() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let free = listener.local_addr().unwrap();
+        drop(listener);
+        let choose = |listen, earlier_port, background| {
+            let mut config = Config::default_for(PathBuf::from("d"));
+            config.listen = taken;
+            let options = ServeOptions {
+                listen,
+                earlier_port,
+                background,
+                ..options()
+            };
+            options.choose_port(&mut config);
+            config.listen
+        };
+        assert_eq!(choose(None, None, true).port(), 0);
+        assert_eq!(choose(None, Some(free.port()), true), free);
+        assert_eq!(
+            choose(Some(taken), Some(free.port()), true),
+            taken,
+            "it was named"
+        );
+        assert_eq!(
+            choose(None, None, false),
+            taken,
+            "a terminal shows the error"
         );
     }
 

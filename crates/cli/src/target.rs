@@ -31,6 +31,14 @@ pub(crate) struct HostOptions {
 }
 
 impl HostOptions {
+    /// The host that serves a data directory.
+    pub(crate) fn local(data: &Path) -> Self {
+        Self {
+            data: Some(data.to_owned()),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn data_directory(&self) -> anyhow::Result<PathBuf> {
         Ok(endpoint::data_directory(self.data.as_deref())?)
     }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use running::{Host, data_directory, greenroom, lines};
-use terminal::{CTRL_C, CTRL_D, CTRL_S, ENTER, TAB, Terminal, UP};
+use terminal::{CTRL_C, CTRL_D, CTRL_S, ENTER, Terminal, UP};
 
 fn open(data: &Path, name: &'static str, arguments: &[&str]) -> Terminal {
     let mut command: Command = greenroom(data);
@@ -67,7 +67,7 @@ fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
     ann.sees("Say `help` for more.");
     ann.type_line("think");
     ann.sees("The answer is 42.");
-    let screen = ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    let screen = ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     assert_eq!(
         conversation(&screen),
         "› hello\n\n\
@@ -88,7 +88,7 @@ fn an_interrupt_cancels_and_two_leave() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("hang");
-    ann.sees("working · Ctrl-C cancels");
+    ann.sees("working · Esc interrupts");
     ann.press(CTRL_C);
     ann.sees("⊘ cancelled");
     ann.type_line("hello");
@@ -123,13 +123,11 @@ fn a_call_is_confirmed_in_place() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("tool");
-    ann.sees("? List files\n  directory: .\n[1/y] Approve");
-    ann.press("x");
-    ann.sees("Press a key in brackets");
-    ann.press("y");
+    ann.sees("? List files\n  directory: .\n  1 Approve");
+    ann.decide('1');
     let screen = ann.sees("\"approved\":true");
     assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");
-    assert!(!screen.contains("[1/y]"), "{screen}");
+    assert!(!screen.contains("1 Approve"), "{screen}");
     // What stood above the question is still there.
     assert!(
         screen.contains("It only pretends: no file is read."),
@@ -137,8 +135,8 @@ fn a_call_is_confirmed_in_place() {
     );
 
     ann.type_line("options");
-    ann.sees("[1/a] Allow once");
-    ann.press("2");
+    ann.sees("1 Approve: Allow once");
+    ann.decide('5');
     ann.sees("\"id\":\"session\"");
 }
 
@@ -148,71 +146,11 @@ fn a_question_answered_by_another_client_disappears() {
     let mut ann = chat(&host, "ann", &[]);
     let mut bob = join(&host, "bob", &ann);
     ann.type_line("tool");
-    ann.sees("[1/y] Approve");
-    bob.sees("[1/y] Approve");
-    bob.press("n");
+    ann.sees("1 Approve");
+    bob.sees("1 Approve");
+    bob.decide('2');
     ann.sees("⊘ List files: denied");
-    ann.wait_until(|screen| !screen.contains("[1/y]") && screen.ends_with('›'));
-}
-
-#[test]
-fn a_denial_can_carry_a_suggestion() {
-    let host = Host::start();
-    let mut ann = chat(&host, "ann", &[]);
-    ann.type_line("tool");
-    ann.sees("[d] deny");
-    ann.press("d");
-    ann.sees("instead ›");
-    ann.type_line("look at the README");
-    ann.sees("⊘ List files: denied\n  instead: look at the README");
-}
-
-#[test]
-fn an_input_is_edited_in_the_users_own_editor() {
-    let host = Host::start();
-    let editor = host.data.path().join("editor.sh");
-    std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
-    let mut command = greenroom(host.data.path());
-    command
-        .env("EDITOR", format!("sh {}", editor.display()))
-        .arg("chat");
-    let mut ann = Terminal::start("ann", command);
-    ann.sees("\n›");
-    ann.type_line("edit");
-    ann.sees("path: poem.txt");
-    ann.press("e");
-    ann.sees("with this input instead:\n  path: ode.txt");
-    ann.press("y");
-    ann.sees("\"input\":\"{\\\"path\\\":\\\"ode.txt\\\"}\"");
-    ann.type_line("hello");
-    ann.sees("Say `help` for more.");
-}
-
-#[test]
-fn questions_are_answered_one_by_one() {
-    let host = Host::start();
-    let mut ann = chat(&host, "ann", &[]);
-    ann.type_line("ask");
-    ann.sees("1 of 5: What shall I call you?");
-    ann.type_line("Ann");
-    ann.sees("2 of 5");
-    ann.type_line("13");
-    ann.sees("at most 12");
-    ann.press("\x7f");
-    ann.press(ENTER);
-    ann.sees("3 of 5");
-    ann.type_line("3");
-    ann.sees("4 of 5");
-    ann.type_line("1, a lamp");
-    ann.sees("5 of 5");
-    ann.press(ENTER);
-    ann.sees(
-        "✓ Before we begin\n  Name: Ann\n  Seats: 1\n  Part: The prompter\n  Props: A skull, A lamp\n  Encore: yes",
-    );
-    ann.type_line("ask");
-    ann.sees("1 of 5");
-    ann.type_line("/decline");
-    ann.sees("⊘ Before we begin\n  declined");
+    ann.wait_until(|screen| !screen.contains("1 Approve") && screen.ends_with('›'));
 }
 
 #[test]
@@ -225,13 +163,16 @@ fn messages_wait_in_the_queue_while_the_agent_works() {
     ann.type_line("hello");
     ann.sees("queued: first\nqueued: hello");
     ann.press(UP);
+    ann.sees("❯ queued: hello");
+    ann.press(ENTER);
     ann.wait_until(|screen| screen.ends_with("› hello") && !screen.contains("queued: hello"));
     ann.press(ENTER);
     ann.sees("queued: first\nqueued: hello");
     ann.press(CTRL_C);
     ann.sees("⊘ cancelled");
     ann.press("\x15"); // any other key: the next Ctrl-C is a first one again
-    ann.sees("Queue paused. Press Enter to send");
+    ann.sees("paused: first\npaused: hello");
+    ann.sees("Queue paused: Enter sends the next message, Up edits it");
     ann.press(ENTER);
     let screen = ann.sees("Say `help` for more.");
     let first = screen.find("› first").expect("the first message");
@@ -250,15 +191,11 @@ fn the_agent_is_steered_while_it_works() {
     ]}]));
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("go");
-    ann.sees("[1/y]");
-    ann.press(TAB);
-    ann.sees("The agent is waiting. Press Tab to answer");
+    ann.sees("1 Approve");
     ann.press("left a bit");
     ann.press(CTRL_S);
     ann.sees("steering: left a bit");
-    ann.press(TAB);
-    ann.sees("[1/y]");
-    ann.press("y");
+    ann.decide('1');
     ann.sees("steered by left a bit");
 }
 
@@ -336,7 +273,7 @@ fn a_failed_turn_is_resumed() {
     ann.sees("/resume continues the turn");
     ann.type_line("/resume");
     ann.sees("Resumed: here is the rest.");
-    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     ann.type_line("/resume");
     ann.sees("did not fail in a way that can be resumed");
 }
@@ -348,7 +285,7 @@ fn the_chat_reconnects_after_the_host_restarts() {
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
     // While the turn runs, a message would be queued.
-    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     let data = host.kill();
     ann.sees("connection lost, trying again");
     ann.type_line("think");
@@ -358,7 +295,7 @@ fn the_chat_reconnects_after_the_host_restarts() {
 }
 
 #[test]
-fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
+fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
     let host = scripted(&json!([{"steps": [
         {"spawn": {"title": "Helper", "steps": [
             {"tool": {"name": "x", "display": "Dig", "confirm": "ask"}},
@@ -369,12 +306,22 @@ fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
     let mut ann = chat(&host, "ann", &[]);
     let session = session_of(&ann);
     ann.type_line("go");
-    let screen = ann.sees("Another chat is waiting: /open ahp-chat:/");
-    let worker = screen.split("/open ").nth(1).unwrap();
-    let worker = worker.split_whitespace().next().unwrap().to_owned();
+    let screen = ann.sees("worker Helper\n? Dig\n  1 Approve");
+    assert!(!screen.contains("Another chat"), "{screen}");
+    ann.decide('1');
+    ann.sees("all is done");
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    ann.type_line("go");
+    ann.sees("worker Helper\n? Dig\n  1 Approve");
+    let chats = host.state(&session)["chats"].clone();
+    let chats = chats.as_array().unwrap().iter();
+    let mut workers = chats.filter_map(|chat| chat["resource"].as_str());
+    let worker = workers
+        .rfind(|chat| chat.starts_with("ahp-chat:/"))
+        .unwrap();
     ann.type_line(&format!("/open {worker}"));
-    ann.sees("? Dig");
-    ann.press("y");
+    ann.sees("? Dig\n  1 Approve");
+    ann.decide('1');
     ann.sees("dug");
     ann.type_line("hello?");
     ann.sees("the host refused it");
@@ -392,7 +339,7 @@ fn agent_text_cannot_control_the_terminal() {
     ]}]));
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("go");
-    let screen = ann.sees("[1/y]");
+    let screen = ann.sees("1 Approve");
     assert!(
         screen.contains("\\x1b[31mharmless") && screen.contains("? a\\x1b[41mb"),
         "{screen}"
@@ -436,7 +383,7 @@ fn without_a_host_one_is_started_and_stays() {
     let data = Unserved(tempfile::tempdir().unwrap());
     let path = data.0.path();
     let mut ann = open(path, "ann", &[]);
-    ann.sees("started a host in the background: `kill");
+    ann.sees("started a host in the background: `greenroom stop");
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
     ann.press(CTRL_D);

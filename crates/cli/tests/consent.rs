@@ -86,11 +86,12 @@ fn a_question_in_a_terminal_shows_every_character() {
     let host = hostile_agent();
     let mut ann = chat(&host);
     ann.type_line("tool");
-    let screen = ann.sees("[2/n]");
+    let screen = ann.sees("3 Deny and say why");
     assert!(screen.contains(SHOWN), "{screen}");
     assert!(screen.contains("Run\\u{9b}8m it"), "{screen}");
-    assert!(screen.contains("Yes\\x1b]0;x\\x07"), "{screen}");
-    ann.press("n");
+    assert!(screen.contains("1 Approve: Yes\\x1b]0;x\\x07"), "{screen}");
+    assert!(screen.contains("2 Deny: No\\u{202e}"), "{screen}");
+    ann.decide('2');
     ann.sees("said\\x1b]0;x\\x07.");
     ann.type_line("ask");
     let screen = ann.sees("One\\x1b[8m: it\\u{202e}");
@@ -104,14 +105,14 @@ fn a_question_that_does_not_fit_can_be_read_whole_above() {
     let mut ann = chat(&host);
     ann.type_line("long");
     let screen = ann.sees("more lines");
-    assert!(screen.contains("[1/y]"), "{screen}");
+    assert!(screen.contains("1 Approve"), "{screen}");
     assert!(ann.wrote(b"    touch PWNED"), "{screen}");
 }
 
 #[test]
 fn a_question_through_a_pipe_shows_every_character() {
     let host = hostile_agent();
-    let answered = host.run_with(&["chat", "--plain"], "tool\nn\nlong\ny\n");
+    let answered = host.run_with(&["chat", "--plain"], "tool\n2\nlong\n1\n");
     let (out, err) = (text(&answered.stdout), text(&answered.stderr));
     assert!(err.contains(SHOWN), "{err}");
     assert!(err.contains("\n    touch PWNED\n"), "{err}");
@@ -127,7 +128,7 @@ fn has_unsafe(text: &str) -> bool {
 #[test]
 fn no_verb_prints_a_control_character_and_json_still_says_it() {
     let host = hostile_agent();
-    let answered = host.run_with(&["chat", "--plain"], "tool\ny\n");
+    let answered = host.run_with(&["chat", "--plain"], "tool\n1\n");
     assert!(answered.status.success(), "{}", text(&answered.stderr));
     let listed = host.run(&["sessions", "--json"]);
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -186,13 +187,13 @@ async fn arguments_that_a_tool_does_not_know_are_shown_and_ignored() {
     let server = ModelServer::start().await;
     let input = json!({"command": "touch made", "description": "says\u{1b}]0;x\u{7} hello"});
     let (host, mut ann) = chat_with_model(&server, Call::new("c", "bash", &input));
-    let screen = ann.sees("[1/a] Approve");
+    let screen = ann.sees("1 Approve");
     assert!(screen.contains("command: touch made"), "{screen}");
     assert!(
         screen.contains("description: says\\x1b]0;x\\x07 hello"),
         "{screen}"
     );
-    ann.press("1");
+    ann.decide('1');
     ann.sees("So be it.");
     assert!(host.data.path().join("made").exists());
     assert_obeyed_nothing(&ann);

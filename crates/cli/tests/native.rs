@@ -98,7 +98,7 @@ async fn models_are_listed_with_whether_they_answer() {
         run(command)
     };
     let none = models(&[]).await;
-    assert!(none.status.success() && text(&none.stdout).contains("[[models]]"));
+    assert!(none.status.success() && text(&none.stdout).contains("greenroom models add"));
     let answers = models(&["--model", &model_of(&server)]).await;
     let line = text(&answers.stdout);
     assert!(

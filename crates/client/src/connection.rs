@@ -423,6 +423,21 @@ impl Slot<'_> {
 }
 
 async fn open_socket(destination: &Destination) -> Result<WebSocketStream<TcpStream>, ClientError> {
+    let request = upgrade_request(&destination.target)?;
+    let (stream, _) = open_stream(destination).await?;
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_IN_BYTES))
+        .max_frame_size(Some(MESSAGE_IN_BYTES));
+    let upgraded = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
+    let (socket, _) =
+        upgraded.map_err(|error| connect_error(destination.target.url.clone(), error))?;
+    Ok(socket)
+}
+
+/// A connection over which nothing was sent but the question for the proof, and the name of the host for requests on it.
+pub(crate) async fn open_stream(
+    destination: &Destination,
+) -> Result<(TcpStream, String), ClientError> {
     let Destination { target, prove } = destination;
     let request = upgrade_request(target)?;
     let url = || target.url.clone();
@@ -453,12 +468,7 @@ async fn open_socket(destination: &Destination) -> Result<WebSocketStream<TcpStr
                 },
             })?;
     }
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(MESSAGE_IN_BYTES))
-        .max_frame_size(Some(MESSAGE_IN_BYTES));
-    let upgraded = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
-    let (socket, _) = upgraded.map_err(|error| connect_error(url(), error))?;
-    Ok(socket)
+    Ok((stream, authority.as_str().to_owned()))
 }
 
 fn upgrade_request(

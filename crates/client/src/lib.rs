@@ -14,6 +14,7 @@ mod proof;
 mod pump;
 pub mod replica;
 pub mod sessions;
+pub mod status;
 pub mod transform;
 
 pub use connection::{
@@ -30,3 +31,4 @@ pub use replica::{
     TooManyPending,
 };
 pub use sessions::SessionSummary;
+pub use status::{HostStatus, ask_status};

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 /// More than the answer of any host; a stranger may send anything.
 const ANSWER_BYTES_MAX: usize = 4_096;
 const HEADERS_MAX: usize = 32;
+const NO_HTTP: &str = "it does not speak HTTP";
 /// The HTTP status of a host that cannot serve anybody now.
 pub(crate) const BUSY: u16 = 503;
 
@@ -62,31 +63,50 @@ fn make_nonce() -> Result<String, String> {
 
 /// The body of a complete answer; `None` while more is to come.
 fn read_answer(answer: &[u8]) -> Result<Option<String>, Unproven> {
-    let no_http = || "it does not speak HTTP".to_owned();
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut headers);
-    let head = match response.parse(answer).map_err(|_| no_http())? {
-        httparse::Status::Partial => return Ok(None),
-        httparse::Status::Complete(head) => head,
-    };
-    match response.code {
+    match parse_status(answer)? {
+        None => return Ok(None),
         Some(200) => {}
         Some(BUSY) => return Err(Unproven::Busy),
         Some(code) => return Err(format!("it answered with HTTP {code}").into()),
-        None => return Err(no_http().into()),
     }
+    Ok(parse_response(answer, ANSWER_BYTES_MAX)?.map(|(_, body)| body))
+}
+
+/// The status of an answer; `None` while its head is not complete.
+fn parse_status(answer: &[u8]) -> Result<Option<u16>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    match response.parse(answer) {
+        Ok(httparse::Status::Partial) => Ok(None),
+        Ok(httparse::Status::Complete(_)) => Ok(response.code),
+        Err(_) => Err(NO_HTTP.to_owned()),
+    }
+}
+
+/// Status and body of a complete answer that is no longer than `bytes_max`; `None` while more is to come.
+pub(crate) fn parse_response(
+    answer: &[u8],
+    bytes_max: usize,
+) -> Result<Option<(u16, String)>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let head = match response.parse(answer).map_err(|_| NO_HTTP.to_owned())? {
+        httparse::Status::Partial => return Ok(None),
+        httparse::Status::Complete(head) => head,
+    };
+    let status = response.code.ok_or_else(|| NO_HTTP.to_owned())?;
     let length = response
         .headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case("Content-Length"))
         .and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok())
-        .filter(|length: &usize| *length <= ANSWER_BYTES_MAX)
+        .filter(|length: &usize| *length <= bytes_max)
         .ok_or_else(|| "its answer has no length".to_owned())?;
     let body = answer.get(head..).unwrap_or_default();
     match body.len() {
         len if len < length => Ok(None),
-        len if len == length => Ok(Some(String::from_utf8_lossy(body).into_owned())),
-        _ => Err("it sent more than the proof".to_owned().into()),
+        len if len == length => Ok(Some((status, String::from_utf8_lossy(body).into_owned()))),
+        _ => Err("it sent more than was asked for".to_owned()),
     }
 }
 

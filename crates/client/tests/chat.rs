@@ -139,7 +139,7 @@ async fn a_message_that_comes_second_waits_in_the_queue() {
             panic!("nothing runs yet")
         };
         assert!(turn_id.starts_with("turn-") && chat.is_working());
-        while !chat.has_queued() {
+        while chat.waiting_messages().is_empty() {
             assert_eq!(chat.next().await, Ok(ChatEvent::Changed));
         }
         chat

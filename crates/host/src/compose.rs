@@ -97,6 +97,7 @@ pub fn compose_message(
         diagnostics: composed.diagnostics,
         inline_bytes: usize::try_from(composed.inline_bytes).unwrap_or(usize::MAX),
         help,
+        missing_model: None,
     }))
 }
 

@@ -11,9 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
+use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
 pub use agents::provider::Api;
+
+/// The settings file of a data directory.
+pub const CONFIG_FILE: &str = "greenroom.toml";
 
 /// Where the host listens unless told otherwise.
 pub const DEFAULT_PORT: u16 = 4790;
@@ -37,6 +41,12 @@ pub struct Config {
     /// What mentions may name, for programs that embed the host (G-42).
     #[serde(skip)]
     pub entities: Arc<dyn Entities>,
+    /// The settings file that was named; that of the data directory if absent.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
+    /// Models that come before those of the file, whatever becomes of that; see [`Config::put_models_first`].
+    #[serde(skip)]
+    pub first_models: Vec<Model>,
     pub listen: SocketAddr,
     /// Roots that working directories must lie in; the first is the default. Empty: the current directory and home.
     pub workspaces: Vec<PathBuf>,
@@ -58,7 +68,10 @@ pub struct Config {
     pub limits: LimitsTable,
     /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
     pub tool_env: Vec<String>,
-    /// Models of the native agent, the first being the default. None: it is not offered.
+    /// The id of the default model; the first one if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
+    /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
 }
@@ -71,6 +84,8 @@ impl Default for Config {
             token: TokenChoice::InDataDir,
             on_log_level: None,
             entities: Arc::new(NoEntities),
+            file: None,
+            first_models: Vec::new(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             workspaces: Vec::new(),
             script: None,
@@ -82,6 +97,7 @@ impl Default for Config {
             capabilities: None,
             limits: LimitsTable::default(),
             tool_env: Vec::new(),
+            default_model: None,
             models: Vec::new(),
         }
     }
@@ -114,8 +130,11 @@ pub enum ConfigError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path}: {message}")]
-    Invalid { path: PathBuf, message: String },
+    #[error("{path}{problem}")]
+    Invalid {
+        path: PathBuf,
+        problem: SettingsProblem,
+    },
 }
 
 impl Config {
@@ -128,18 +147,14 @@ impl Config {
 
     /// Takes all settings from a TOML file; a key it leaves out has its default. What is no setting of the file stays.
     pub fn load_toml(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let invalid = |message: String| ConfigError::Invalid {
-            path: path.to_owned(),
-            message,
-        };
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
             path: path.to_owned(),
             source,
         })?;
-        let file: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-        file.limits.check().map_err(invalid)?;
-        Model::check_all(&file.models).map_err(|error| invalid(error.to_string()))?;
-        check_variables(&file.tool_env).map_err(invalid)?;
+        let file = Self::parse(&text).map_err(|problem| ConfigError::Invalid {
+            path: path.to_owned(),
+            problem,
+        })?;
         let (data, token) = (self.data.clone(), self.token.clone());
         *self = Self {
             data,
@@ -147,14 +162,69 @@ impl Config {
             stdio: self.stdio,
             on_log_level: self.on_log_level.clone(),
             entities: Arc::clone(&self.entities),
+            file: Some(path.to_owned()),
+            first_models: self.first_models.clone(),
             ..file
         };
         Ok(())
     }
 
+    /// Puts models of the command line before those of the file; the first is the default.
+    pub fn put_models_first(&mut self, models: Vec<Model>) {
+        self.models = merge_models(&models, std::mem::take(&mut self.models));
+        if !models.is_empty() {
+            self.default_model = None;
+        }
+        self.first_models = models;
+    }
+
+    /// The models as the native agent takes them: the default first.
+    pub fn ordered_models(&self) -> Vec<Model> {
+        let mut models = self.models.clone();
+        let default = self.default_model.as_ref();
+        let index = models.iter().position(|model| Some(&model.id) == default);
+        if let Some(models) = index.and_then(|index| models.get_mut(..=index)) {
+            models.rotate_right(1);
+        }
+        models
+    }
+
+    /// The settings file, whether it is there or not.
+    pub fn file_path(&self) -> PathBuf {
+        let in_data = || self.data.join(CONFIG_FILE);
+        self.file.clone().unwrap_or_else(in_data)
+    }
+
+    fn parse(text: &str) -> Result<Self, SettingsProblem> {
+        let problem = |message: String| SettingsProblem::of_value(text, message);
+        let file: Self =
+            toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
+        file.limits.check().map_err(problem)?;
+        Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
+        check_default(&file).map_err(problem)?;
+        check_variables(&file.tool_env).map_err(problem)?;
+        Ok(file)
+    }
+
     /// All settings as a TOML file that can be edited and loaded again.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| format!("# cannot be shown: {error}\n"))
+    }
+}
+
+/// Models, without those of the second list whose ids the first has.
+fn merge_models(first: &[Model], mut others: Vec<Model>) -> Vec<Model> {
+    others.retain(|other| first.iter().all(|model| model.id != other.id));
+    others.splice(0..0, first.iter().cloned());
+    others
+}
+
+fn check_default(file: &Config) -> Result<(), String> {
+    match &file.default_model {
+        Some(id) if file.models.iter().all(|model| model.id != *id) => Err(format!(
+            "default_model: there is no model `{id}`; `greenroom models default ID` sets it"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -208,6 +278,29 @@ mod tests {
             error.contains("qwen3") && error.contains("twice"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_default_model_comes_first_unless_the_command_line_names_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(CONFIG_FILE);
+        let mut config = Config::default_for(directory.path().to_owned());
+        let models: String = ["a", "b", "c"]
+            .map(|id| format!("[[models]]\nid = \"{id}\"\nbase_url = \"http://h/v1\"\n"))
+            .concat();
+        std::fs::write(&path, format!("default_model = \"b\"\n{models}")).unwrap();
+        config.load_toml(&path).unwrap();
+        let ids = |config: &Config| {
+            let models = config.ordered_models().into_iter();
+            models.map(|model| model.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&config), ["b", "a", "c"]);
+        config.put_models_first(vec![Model::parse("http://other/v1#c").unwrap()]);
+        assert_eq!(ids(&config), ["c", "a", "b"]);
+        assert_eq!(config.ordered_models()[0].base_url, "http://other/v1");
+        std::fs::write(&path, format!("default_model = \"d\"\n{models}")).unwrap();
+        let error = config.load_toml(&path).unwrap_err().to_string();
+        assert!(error.contains("no model `d`"), "{error}");
     }
 
     #[test]

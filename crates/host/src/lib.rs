@@ -18,18 +18,25 @@ pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
+pub mod model_server;
+mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
 mod server;
+pub mod settings_problem;
+mod settings_template;
 mod startup;
 mod stream_batcher;
 mod supervisor;
 
 pub use config::{
-    Api, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
+    Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
+    TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use limits::{LimitsTable, ServerLimits};
+pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};
-pub use startup::check_model;
+pub use settings_template::settings_template;
+pub use startup::check_config;

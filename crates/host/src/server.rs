@@ -188,8 +188,15 @@ fn start_kernel(
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
     let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);
     let streams = StreamBatcher::new(coalesce);
-    let (agents, journal_handle) = (parts.agents, journal.clone());
-    let mut effects = Effects::new(queue.clone(), journal_handle, bodies, agents, streams);
+    let (roster, journal_handle) = (parts.roster, journal.clone());
+    let mut effects = Effects::new(
+        queue.clone(),
+        journal_handle,
+        bodies,
+        roster.agents().to_vec(),
+        streams,
+    );
+    effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
     let task = KernelTask::new(

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use agent_api::Agent;
 use agents::{NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
-use kernel::{AgentFacts, HostFacts};
+use kernel::HostFacts;
 use serde_json::json;
-use wire::ext::system_message_transform::SystemMessageSection;
 use workspace::Confinement;
 
 use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
-use crate::config::{Config, JournalChoice, Model};
+use crate::config::{Config, JournalChoice, TokenChoice};
 use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
+use crate::models::AgentRoster;
 use crate::server::{ServeError, VERSION};
 
 /// What the loop is started with.
 pub(crate) struct Parts {
-    pub agents: Vec<Arc<dyn Agent>>,
+    pub roster: AgentRoster,
     pub facts: HostFacts,
     /// Where sessions may work.
     pub confinement: Confinement,
@@ -46,12 +46,12 @@ impl Parts {
         make_private_directory(&config.data).map_err(data_problem)?;
         let confinement = Confinement::within(&roots).and_then(|all| all.hiding(&config.data));
         let confinement = confinement.map_err(data_problem)?;
-        let agents = create_agents(config, &confinement)?;
-        let facts = collect_host_facts(config, &agents, &roots)?;
+        let roster = create_agents(config, &confinement)?;
+        let facts = collect_host_facts(config, &roster, &roots)?;
         // Before everything else in the directory: its lock shows that no other process uses it.
         let (journal, lock) = open_journal(config)?;
         Ok(Self {
-            agents,
+            roster,
             facts,
             confinement,
             staging: make_staging_directory(&config.data).map_err(data_problem)?,
@@ -86,26 +86,22 @@ fn load_capabilities(config: &Config) -> Result<CapabilityMap, ServeError> {
     built_in.with(&over).map_err(|error| bad(error.to_string()))
 }
 
-fn create_agents(
-    config: &Config,
-    confinement: &Confinement,
-) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
-    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
-    if !config.models.is_empty() {
-        hide_environment();
-        let native = NativeAgent::new(config.models.clone());
-        let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
-        let native = native
-            .confined_to(confinement.clone())
-            .with_command_variables(&config.tool_env)
-            .with_capabilities(load_capabilities(config)?);
-        agents.push(Arc::new(native));
-    }
+fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRoster, ServeError> {
+    let native = NativeAgent::new(config.ordered_models());
+    let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
+    let native = native
+        .confined_to(confinement.clone())
+        .with_command_variables(&config.tool_env)
+        .with_capabilities(load_capabilities(config)?);
+    let native = Arc::new(native);
+    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
     if !config.scripted {
-        if agents.is_empty() {
-            tracing::warn!("no agent is configured: sessions can be read, but none can be created");
+        if !native.has_models() {
+            tracing::warn!(
+                "no model is configured: no session can be created until one is added with `greenroom models add`"
+            );
         }
-        return Ok(agents);
+        return Ok(AgentRoster::new(config, native, agents));
     }
     let scripted = match &config.script {
         None => ScriptedAgent::builtin(),
@@ -115,18 +111,7 @@ fn create_agents(
         }
     };
     agents.push(Arc::new(scripted.confined_to(confinement.clone())));
-    Ok(agents)
-}
-
-/// Commands that an agent runs belong to the same user: without this they could read what they were not given of the
-/// host's environment, such as the keys of models, from `/proc`.
-fn hide_environment() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) =
-        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
-    {
-        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read all of it");
-    }
+    Ok(AgentRoster::new(config, native, agents))
 }
 
 /// Directories that working directories must lie in, without links, the default one first.
@@ -157,33 +142,22 @@ fn resolve_roots(config: &Config) -> Result<Vec<PathBuf>, ServeError> {
 
 fn collect_host_facts(
     config: &Config,
-    agents: &[Arc<dyn Agent>],
+    roster: &AgentRoster,
     roots: &[PathBuf],
 ) -> Result<HostFacts, ServeError> {
-    let listed = agents.iter().flat_map(|agent| agent.info().sections);
-    let listed: BTreeSet<String> = listed.map(|section| section.id).collect();
+    let agents = roster.facts();
+    let listed = agents.iter().flat_map(|agent| &agent.sections);
+    let listed: BTreeSet<String> = listed.map(|section| section.id.clone()).collect();
     // A misspelt name would leave a section readable that the operator wanted restricted.
     let mut restricted_ids = config.restricted_sections.iter();
-    if let Some(unknown) = restricted_ids.find(|id| !agents.is_empty() && !listed.contains(*id)) {
+    if let Some(unknown) = restricted_ids.find(|id| !listed.contains(*id)) {
         return Err(ServeError::Section {
             id: unknown.clone(),
             known: listed.into_iter().collect::<Vec<_>>().join(", "),
         });
     }
-    let facts = agents
-        .iter()
-        .map(|agent| (agent.info(), agent.needs_history()))
-        .map(|(info, needs_history)| AgentFacts {
-            provider: info.provider.clone(),
-            info: info.to_wire(),
-            config_schema: info.config_schema,
-            renamed_settings: info.renamed_settings,
-            default_model: info.default_model,
-            needs_history,
-            sections: mark_restricted(info.sections, &config.restricted_sections),
-        });
     Ok(HostFacts {
-        agents: facts.collect(),
+        agents,
         default_directory: roots
             .first()
             .map(|root| wire::file_uri::uri_of(root.as_os_str().as_bytes())),
@@ -198,18 +172,8 @@ fn collect_host_facts(
         config_values: [("logLevel".to_owned(), json!("info"))]
             .into_iter()
             .collect(),
+        clients_have_token: config.token != TokenChoice::None,
     })
-}
-
-/// The sections as they are published: the content of a restricted one never leaves the host.
-fn mark_restricted(
-    mut sections: Vec<SystemMessageSection>,
-    ids: &[String],
-) -> Vec<SystemMessageSection> {
-    for section in &mut sections {
-        section.restricted = ids.contains(&section.id).then_some(true);
-    }
-    sections
 }
 
 /// The journal, and the lock of the data directory if it is not the journal that holds it.
@@ -239,22 +203,13 @@ fn make_private_directory(path: &Path) -> std::io::Result<()> {
         .create(path)
 }
 
-/// Asks a model's server whether it is there, accepts the key and has the model.
-pub async fn check_model(model: &Model) -> Result<(), String> {
-    let endpoint = model.endpoint().map_err(|error| error.to_string())?;
-    let names = agents::provider::list_models(&endpoint)
-        .await
-        .map_err(|error| error.to_string())?;
-    let name = model.server_name();
-    // Some servers list a name with a tag that they do not ask for.
-    let known = names
-        .iter()
-        .any(|known| known == name || known.strip_suffix(":latest") == Some(name));
-    match known {
-        true => Ok(()),
-        false => Err(format!(
-            "the server has no model `{name}`; it has: {}",
-            names.join(", ")
-        )),
-    }
+/// Whether a host could start with these settings, as far as that can be said without its data directory.
+pub fn check_config(config: &Config) -> Result<(), ServeError> {
+    let roots = resolve_roots(config)?;
+    let confinement = Confinement::within(&roots).map_err(|error| ServeError::Workspace {
+        path: roots.first().cloned().unwrap_or_default(),
+        message: error.to_string(),
+    })?;
+    let agents = create_agents(config, &confinement)?;
+    collect_host_facts(config, &agents, &roots).map(drop)
 }

@@ -8,6 +8,7 @@ use wire::published::state::{ContentRef, UsageInfo};
 use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
+use crate::host_command;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
 use crate::state::Step;
@@ -16,7 +17,7 @@ use crate::tool_call::{agent as tool_call, client_tool};
 use crate::turn::agent::settings_of;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 use crate::turn::size::make_room;
-use crate::{pending, question, render, sessions, worker};
+use crate::{pending, question, render, rewind_choice, sessions, worker};
 
 /// An agent says something about the turn it works on.
 pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
@@ -51,6 +52,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         | AgentEvent::ToolInput { .. }
         | AgentEvent::ToolReady { .. }
         | AgentEvent::ToolContent { .. }
+        | AgentEvent::ToolEdits { .. }
         | AgentEvent::ToolCompleted { .. }
         | AgentEvent::ToolRefused { .. }
         | AgentEvent::ClientTool { .. }
@@ -59,7 +61,11 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             keep_turns,
             summary,
         } => compact(step, uri, keep_turns, summary),
-        AgentEvent::Completed => complete_turn(step, uri, turn),
+        AgentEvent::Rewind { turns } => rewind_choice::rewind(step, uri, turns),
+        AgentEvent::Completed => match host_command::end_restore(step, uri) {
+            true => {} // the files are done; the turn goes on
+            false => complete_turn(step, uri, turn),
+        },
         AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
     }
 }
@@ -76,6 +82,9 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
         }
         AgentEvent::ToolContent { call, content } => {
             tool_call::set_content(step, uri, turn, call, content);
+        }
+        AgentEvent::ToolEdits { call, edits } => {
+            tool_call::record_edits(step, uri, turn, call, &edits);
         }
         AgentEvent::ToolCompleted {
             call,

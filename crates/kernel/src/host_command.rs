@@ -1,31 +1,37 @@
 //! Commands that the host carries out itself, before or instead of an agent's work on the turn (C-040, C-053, C-054).
 //!
 //! They are done in the order they stand in. What is taken back is taken back before the turn of the command begins, so
-//! that the turn stays as the record of it; everything else is done once the session takes turns. A command that fails
-//! ends the turn in an error, and no agent hears of it.
+//! that the turn stays as the record of it; everything else is done once the session takes turns. Files are restored by a run
+//! of the host's own, because people are asked about them; its command stays first in line until that is done, so that a turn
+//! that was cut off there goes on with it. A command that fails ends the turn in an error, and no agent hears of it.
+
+use std::sync::Arc;
 
 use agent_api::AgentError;
 use serde_json::json;
+use wire::meta::{EDITS, may_hold};
+use wire::state::Turn;
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
+use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::follow_up::FollowUp;
+use crate::io::RestoreTask;
+use crate::message::explain_missing_model;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, HostAction};
 use crate::truncate;
-use crate::turn::end::{end_turn, end_turn_in_error};
+use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 
-/// Turns that `/rewind` takes back if it says no number.
-const REWIND_TURNS: usize = 1;
-
-/// What is left for the agent when the host has done its part.
-pub(crate) struct AgentTask {
+/// What is left to do when the host has done its part: for the agent, or before that for who restores files.
+pub(crate) struct TurnTask {
     /// The agent is to remember less first; what was said with that.
     pub compact: Option<String>,
     /// Whether the message says something to the agent.
     pub reaches_model: bool,
+    pub restore: Option<RestoreTask>,
 }
 
 /// Takes back what `/rewind` says, before the turn that says it begins.
@@ -34,25 +40,54 @@ pub(crate) fn rewind_first(
     uri: &ChannelUri,
     commands: Vec<CommandStep>,
 ) -> Vec<CommandStep> {
-    let commands = commands.into_iter().map(|command| match command {
-        CommandStep::Do(action) if action.name == "/rewind" => match rewind(step, uri, &action) {
-            Ok(words) => CommandStep::Done(words),
-            Err(why) => CommandStep::Failed(why),
-        },
-        command => command,
+    let commands = commands.into_iter().flat_map(|command| match command {
+        // Without a number the user is asked for one, in the turn.
+        CommandStep::Do(action) if action.name == "/rewind" && !action.argv.is_empty() => {
+            let done = rewind(step, uri, &action);
+            done.unwrap_or_else(|why| vec![CommandStep::Failed(why)])
+        }
+        command => vec![command],
     });
     commands.collect()
 }
 
-fn rewind(step: &mut Step, uri: &ChannelUri, action: &HostAction) -> Result<String, String> {
-    let wanted = match action.argv.first() {
-        None => REWIND_TURNS,
-        Some(word) => word
-            .parse()
-            .ok()
-            .filter(|turns| *turns > 0)
-            .ok_or("/rewind takes the number of turns to take back, at least 1")?,
+/// The user chose how many turns the active turn's command takes back; that turn goes with them. Returns the command as it is
+/// then, and what is left to do of it; `None` if nothing was cut off.
+pub(crate) fn rewind_chosen(
+    step: &mut Step,
+    uri: &ChannelUri,
+    turns: usize,
+) -> Option<(HostAction, Vec<CommandStep>)> {
+    let asked = first_command(step, uri).and_then(|command| command.restore_task());
+    if asked != Some(RestoreTask::ChooseTurns) {
+        return None; // nobody was asked: it means nothing in this turn
+    }
+    let argument = turns.to_string();
+    let action = HostAction {
+        name: "/rewind".to_owned(),
+        raw: argument.clone(),
+        argv: vec![argument],
     };
+    match rewind(step, uri, &action) {
+        Ok(left) => Some((action, left)),
+        Err(why) => {
+            stop_run(step, uri);
+            fail_command(step, uri, why);
+            None
+        }
+    }
+}
+
+/// Cuts turns off. Returns what is left to do: to say so, and to ask about their files if they may have changed any.
+fn rewind(
+    step: &mut Step,
+    uri: &ChannelUri,
+    action: &HostAction,
+) -> Result<Vec<CommandStep>, String> {
+    let wanted = action.argv.first().and_then(|word| word.parse().ok());
+    let wanted: usize = wanted
+        .filter(|turns| *turns > 0)
+        .ok_or("/rewind takes the number of turns to take back, at least 1")?;
     let chat = step.chat(uri);
     let there = chat.state().turns.len();
     if there == 0 {
@@ -68,6 +103,7 @@ fn rewind(step: &mut Step, uri: &ChannelUri, action: &HostAction) -> Result<Stri
         let turn = chat.state().turns.as_slice().get(index)?;
         Some((chat.number_at(index)?, turn.id.clone()))
     });
+    let files = changed_files(chat, there - turns);
     let action = match &kept {
         Some((_, turn_id)) => Action::host(ActionKind::ChatTruncated, json!({"turnId": turn_id})),
         None => Action::host(ActionKind::ChatTruncated, json!({})),
@@ -84,21 +120,41 @@ fn rewind(step: &mut Step, uri: &ChannelUri, action: &HostAction) -> Result<Stri
         }
     });
     truncate::cut_back(step, uri, action, None, kept);
-    Ok(match turns {
+    let words = match turns {
         1 => "One turn was taken back.".to_owned(),
         turns => format!("{turns} turns were taken back."),
+    };
+    let files = files.map(CommandStep::Restore);
+    Ok([CommandStep::Done(words)]
+        .into_iter()
+        .chain(files)
+        .collect())
+}
+
+/// The files that the turns from an index on changed, if they may have changed any.
+fn changed_files(chat: &Chat, first: usize) -> Option<RestoreTask> {
+    let turns = chat.state().turns.as_slice().get(first..)?;
+    let may_change =
+        |turn: &&Arc<Turn>| may_hold(&turn.json, EDITS) || may_hold(&turn.json, "\"fileEdit\"");
+    turns.iter().find(may_change)?;
+    let through_n = chat.last_n()?;
+    Some(RestoreTask::Rewind {
+        turn_ids: turns.iter().map(|turn| turn.id.clone()).collect(),
+        through_n,
+        numbers: through_n.saturating_sub(chat.number_at(first)?) + 1,
     })
 }
 
 /// Does what the host has to do before an agent works on the active turn. Returns what is left for the agent; `None` if that
 /// was all, if a command failed, or if one goes on later.
-pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> {
+pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     let turn_id = step.active_turn_id(uri)?;
     if step.chat(uri).private().current_submission.is_none() {
         // A turn from before messages had rows.
-        return Some(AgentTask {
+        return Some(TurnTask {
             compact: None,
             reaches_model: true,
+            restore: None,
         });
     }
     let notices = with_submission(step, uri, |submitted| {
@@ -108,10 +164,19 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         // As paragraphs: notices are Markdown, in which single newlines are none.
         notice(step, uri, &turn_id, &notices.join("\n\n"));
     }
-    while let Some(command) = next_command(step, uri) {
+    while let Some(command) = first_command(step, uri) {
+        if let Some(restore) = command.restore_task() {
+            return Some(TurnTask {
+                compact: None,
+                reaches_model: false,
+                restore: Some(restore),
+            });
+        }
+        remove_first_command(step, uri);
         let done = match command {
             CommandStep::Done(words) => Ok(words),
             CommandStep::Failed(why) => Err(why),
+            CommandStep::Restore(_) => unreachable!("files were looked for above"),
             CommandStep::Do(action) => match action.name.as_str() {
                 "/branch" => {
                     branch(step, uri, action.raw);
@@ -124,6 +189,9 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
                 "/archive" => Ok(archive(step, uri)),
                 "/help" => help(step, uri),
                 "/retry-attachments" => Ok(forget_refusals(step, uri)),
+                name @ ("/undo" | "/redo") => Err(format!(
+                    "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
+                )),
                 name => Err(format!("this host does not know {name}")),
             },
         };
@@ -137,9 +205,10 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
     }
     // The submission stays until the turn is over: a turn that fails may be resumed.
     let submitted = step.chat(uri).private().current_submission.as_ref()?;
-    let task = AgentTask {
+    let task = TurnTask {
         compact: submitted.compact.clone(),
         reaches_model: submitted.reaches_model,
+        restore: None,
     };
     if task.compact.is_none() && !task.reaches_model {
         end_turn(
@@ -150,16 +219,59 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         );
         return None;
     }
-    Some(task)
+    // Told once: whoever resumes the turn has read it.
+    match with_submission(step, uri, |submitted| submitted.missing_model.take()) {
+        None => Some(task),
+        Some(missing) => {
+            stop_for_missing_model(step, uri, &missing);
+            None
+        }
+    }
 }
 
-fn next_command(step: &mut Step, uri: &ChannelUri) -> Option<CommandStep> {
+/// The model of the chat is gone: nobody chose the one that would get the message in its place.
+fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
+    let provider = step.session_of(uri).state().provider.clone();
+    let turn = step.chat(uri).state().active_turn.as_ref();
+    let message = turn.map(|turn| turn.message.clone()).unwrap_or_default();
+    let message = explain_missing_model(step, &provider, missing, &message);
+    end_turn_in_error(
+        step,
+        uri,
+        AgentError {
+            error_type: "modelMissing".to_owned(),
+            message,
+            resumable: true,
+        },
+    );
+}
+
+fn first_command(kernel: &Kernel, uri: &ChannelUri) -> Option<CommandStep> {
+    let submitted = kernel.chat(uri).private().current_submission.as_ref()?;
+    submitted.commands.first().cloned()
+}
+
+fn remove_first_command(step: &mut Step, uri: &ChannelUri) {
     with_submission(step, uri, |submitted| {
-        let mut commands = std::mem::take(&mut submitted.commands).into_iter();
-        let next = commands.next();
-        submitted.commands = commands.collect();
-        next
-    })
+        let commands = std::mem::take(&mut submitted.commands).into_iter();
+        submitted.commands = commands.skip(1).collect();
+    });
+}
+
+/// The work on the active turn is complete: if it was to restore files, the turn goes on with what is left. Returns whether it
+/// was. No agent works on a turn whose commands are not done, so whose work it was is known by the command.
+pub(crate) fn end_restore(step: &mut Step, uri: &ChannelUri) -> bool {
+    let restored = first_command(step, uri).and_then(|command| command.restore_task());
+    if restored.is_none() {
+        return false;
+    }
+    step.take_run(uri);
+    remove_first_command(step, uri);
+    step.follow_up(FollowUp::StartAgent {
+        chat: uri.clone(),
+        resume: None,
+    });
+    true
 }
 
 /// Changes what is left to do of the active turn's message.

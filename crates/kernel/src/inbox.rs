@@ -249,6 +249,7 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
     match work {
         HostWork::Fetch(fetch) => Effect::Fetch { ticket, fetch },
         HostWork::Complete(complete) => Effect::Complete { ticket, complete },
+        HostWork::ChangeModels(change) => Effect::ChangeModels { ticket, change },
         HostWork::StoreBodies(bodies) => Effect::StoreBodies { ticket, bodies },
         HostWork::Compose(compose) => Effect::Compose { ticket, compose },
     }

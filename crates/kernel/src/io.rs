@@ -48,6 +48,11 @@ pub enum Input {
         ticket: Ticket,
         completed: Result<Completed, WorkFailed>,
     },
+    /// The answer to [`Effect::ChangeModels`].
+    ModelsChanged {
+        ticket: Ticket,
+        changed: Result<Box<ModelsChanged>, WorkFailed>,
+    },
     /// The answer to [`Effect::Fetch`].
     Fetched {
         ticket: Ticket,
@@ -116,6 +121,24 @@ pub enum Completed {
     OutsideText,
 }
 
+/// What is to be done to the models of an agent, until the host stops (G-71).
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelChange {
+    /// Add this one, as the configuration would have it.
+    Add(wire::Object),
+    /// Read those of the configuration again.
+    Reload,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct ModelsChanged {
+    /// All agents as they are now.
+    pub agents: Vec<AgentFacts>,
+    /// What its peer is answered.
+    pub answer: Value,
+}
+
 /// Content to be read for a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fetch {
@@ -166,6 +189,11 @@ pub enum Effect {
     Complete {
         ticket: Ticket,
         complete: Box<Complete>,
+    },
+    /// Change which models an agent has; answered by [`Input::ModelsChanged`].
+    ChangeModels {
+        ticket: Ticket,
+        change: Box<ModelChange>,
     },
     /// Read content; answered by [`Input::Fetched`].
     Fetch {
@@ -304,12 +332,16 @@ pub struct HostFacts {
     /// Schema of the host's own settings and their values at start.
     pub config_schema: Value,
     pub config_values: wire::Object,
+    /// Whether a client is connected only after it showed the host's token: some requests are for such clients alone.
+    pub clients_have_token: bool,
 }
 
 /// What the kernel must know of an agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentFacts {
     pub provider: String,
+    /// Clients are not offered it, and no session begins with it: it cannot answer yet.
+    pub hidden: bool,
     /// `AgentInfo` as clients see it.
     pub info: Value,
     /// `SessionConfigSchema` of its sessions.
@@ -335,7 +367,17 @@ impl AgentFacts {
 }
 
 impl HostFacts {
-    /// Further fields of the root state: the catalogue again, where typed clients can read it.
+    /// The agents that clients are offered, as they see them.
+    pub(crate) fn published_agents(&self) -> Vec<Value> {
+        self.offered_agents().map(AgentFacts::published).collect()
+    }
+
+    pub(crate) fn offered_agents(&self) -> impl Iterator<Item = &AgentFacts> {
+        self.agents.iter().filter(|agent| !agent.hidden)
+    }
+
+    /// Further fields of the root state: the catalogue again, where typed clients can read it. Agents that are not offered yet
+    /// are in it: no action could add them later.
     pub(crate) fn root_extra(&self) -> wire::Object {
         let agents = self.agents.iter();
         let agents = agents.filter(|agent| !agent.sections.is_empty());

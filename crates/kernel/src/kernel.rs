@@ -10,7 +10,7 @@ use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
 use crate::background_task::BackgroundTask;
 use crate::config;
 use crate::derive::derive;
-use crate::io::{AgentFacts, Effect, HostFacts, Input, Output, Timer};
+use crate::io::{Effect, HostFacts, Input, Output, Timer};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::record::{Boot, BootWork, Kind};
@@ -24,7 +24,7 @@ impl Kernel {
             .root
             .and_then(|json| serde_json::from_slice::<Value>(&json).ok());
         let stored = stored.and_then(|value| RootState::from_value(value).ok());
-        let agents: Vec<Value> = facts.agents.iter().map(AgentFacts::published).collect();
+        let agents = facts.published_agents();
         let is_new = stored
             .as_ref()
             .is_none_or(|stored| stored.extra != facts.root_extra());

@@ -10,6 +10,7 @@
 mod active_clients;
 mod agent_action;
 mod agent_event;
+mod agents;
 mod ask_client;
 mod background_task;
 pub mod bodies;
@@ -52,6 +53,7 @@ mod rendered;
 mod replay_cache;
 mod requests;
 mod reverse_request;
+mod rewind_choice;
 mod route;
 mod run;
 mod runs;

@@ -16,14 +16,14 @@ macro_rules! limits_table {
     (
         $(#[$struct_attribute:meta])*
         pub struct $name:ident {
-            $( $(#[$attribute:meta])* $field:ident: $type:ty = $default:expr, $range:expr; )*
+            $( $(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr, $range:expr; )*
         }
     ) => {
         $(#[$struct_attribute])*
         #[derive(Debug, Clone, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
-            $( $(#[$attribute])* pub $field: $type, )*
+            $( $(#[doc = $doc])* pub $field: $type, )*
         }
 
         impl Default for $name {
@@ -35,6 +35,10 @@ macro_rules! limits_table {
         impl $name {
             /// The keys of this table in the settings file.
             pub const KEYS: &'static [&'static str] = &[$( stringify!($field), )*];
+
+            /// The same keys with what is said of each, in lines.
+            pub const HELP: &'static [(&'static str, &'static [&'static str])] =
+                &[$( (stringify!($field), &[$( $doc, )*]), )*];
 
             /// Names the first limit with which a host could not work.
             pub fn check(&self) -> Result<(), String> {

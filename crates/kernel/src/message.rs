@@ -2,16 +2,20 @@
 
 use compositor::Part;
 use compositor::chat_reference::{ChatReference, with_end_turn};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
 use crate::channels::Chat;
+use crate::io::AgentFacts;
 use crate::load::{need_all, need_channel};
 use crate::pause::{HandlerAnswers, Load, Unread};
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
+
+/// Models that a refusal names.
+const NAMED_MODELS_MAX: usize = 8;
 
 pub(crate) fn not_a_user_message() -> Refusal {
     Refusal::because("a client may only send messages whose origin is the user") // H-071
@@ -88,13 +92,90 @@ fn choose_model(kernel: &Kernel, provider: &str, message: &mut Object) -> Result
     let models = agent.and_then(|agent| agent.info["models"].as_array());
     let mut models = models.into_iter().flatten();
     let Some(known) = models.find(|known| known["id"] == model["id"]) else {
-        return Err(Refusal::because("this agent has no model with this id"));
+        return Err(unknown_model(agent, provider));
     };
     if let Some(Value::Object(values)) = model.get_mut("config") {
         let checked = crate::config::known_values(&known["configSchema"], values);
         *values = checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
     }
     Ok(())
+}
+
+/// What its sender hears of a message for a model that is not there.
+fn unknown_model(agent: Option<&AgentFacts>, provider: &str) -> Refusal {
+    let Some(agent) = agent.filter(|agent| !agent.hidden) else {
+        return Refusal(format!("this host has no agent `{provider}` now"));
+    };
+    Refusal(match name_models(agent) {
+        Some(models) => format!("this agent has no model with this id; it has: {models}"),
+        None => "this agent has no model with this id, nor any other".to_owned(),
+    })
+}
+
+/// The models of an agent, the default first, for people; `None` if it has none.
+fn name_models(agent: &AgentFacts) -> Option<String> {
+    let models = agent.info["models"].as_array().into_iter().flatten();
+    let ids: Vec<&str> = models.filter_map(|model| model["id"].as_str()).collect();
+    let shown = ids.iter().take(NAMED_MODELS_MAX).copied();
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match ids.len().saturating_sub(NAMED_MODELS_MAX) {
+        0 => Some(shown).filter(|shown| !shown.is_empty()),
+        more => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// The model that a chat used last, if its agent does not have it any more. Whoever then sends a message without naming a
+/// model has not chosen the one that it would go to.
+pub(crate) fn missing_model(kernel: &Kernel, chat: &Chat) -> Option<String> {
+    let agent = kernel.find_agent(&kernel.session(chat.session()).state().provider)?;
+    let state = chat.state();
+    let used = match &state.active_turn {
+        Some(turn) => turn.message["model"]["id"].as_str().map(str::to_owned),
+        None => state
+            .turns
+            .last()
+            .and_then(|turn| model_of_turn(&turn.json)),
+    }?;
+    let mut models = agent.info["models"].as_array().into_iter().flatten();
+    models.all(|model| model["id"] != used).then_some(used)
+}
+
+/// The model of a completed turn. The rest of it, which may be large, is passed over.
+fn model_of_turn(json: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct TurnModel {
+        message: MessageModel,
+    }
+    #[derive(Deserialize)]
+    struct MessageModel {
+        model: Option<ModelId>,
+    }
+    #[derive(Deserialize)]
+    struct ModelId {
+        id: String,
+    }
+    let turn: TurnModel = serde_json::from_slice(json).ok()?;
+    turn.message.model.map(|model| model.id)
+}
+
+/// What everybody reads of a turn whose message was for a model that is gone, as far as its sender had chosen one.
+pub(crate) fn explain_missing_model(
+    kernel: &Kernel,
+    provider: &str,
+    missing: &str,
+    message: &Value,
+) -> String {
+    let agent = kernel.find_agent(provider);
+    let next = message["model"]["id"].as_str();
+    match (next, agent.and_then(name_models)) {
+        (Some(next), Some(models)) => format!(
+            "the model `{missing}` that this chat used is not there any more, so nothing was sent. Resume the turn to go on \
+             with `{next}`, or send the message again with a model of your choice: {models}"
+        ),
+        _ => format!(
+            "the model `{missing}` that this chat used is not there any more, and there is no other. Add one and resume the turn"
+        ),
+    }
 }
 
 /// What must be known of the chats that a message refers to, before it can be checked (H-161, H-239).

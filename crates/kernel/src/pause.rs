@@ -2,13 +2,16 @@
 //! something is missing it pauses, and runs again from the start with what it was answered. Then it applies what it found,
 //! and cannot pause any more.
 
+use serde_json::Value;
 use wire::rpc::code;
 use wire::{Digest, RpcError};
 
 use crate::bodies::Body;
 use crate::client_file::ClientFile;
 use crate::hold::Hold;
-use crate::io::{Complete, Completed, Compose, Fetch, Fetched, PeerId, ReadFailed, WorkFailed};
+use crate::io::{
+    Complete, Completed, Compose, Fetch, Fetched, ModelChange, PeerId, ReadFailed, WorkFailed,
+};
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
 use crate::submission::Submission;
@@ -97,6 +100,7 @@ impl From<Unread> for StopAction {
 pub(crate) enum HostWork {
     Fetch(Fetch),
     Complete(Box<Complete>),
+    ChangeModels(Box<ModelChange>),
     StoreBodies(Vec<Body>),
     Compose(Box<Compose>),
 }
@@ -106,9 +110,14 @@ pub(crate) enum HostWork {
 pub(crate) enum WorkDone {
     Fetched(Result<Fetched, WorkFailed>),
     Completed(Result<Completed, WorkFailed>),
+    /// What the peer is answered.
+    ModelsChanged(Result<Value, WorkFailed>),
     BodiesStored(Result<StoredNames, WorkFailed>),
     Composed(Result<Box<Submission>, WorkFailed>),
-    ClientFileRead { file: ClientFile, _hold: Hold },
+    ClientFileRead {
+        file: ClientFile,
+        _hold: Hold,
+    },
 }
 
 /// Bodies that were stored: where their names belong.
@@ -176,6 +185,13 @@ impl HandlerAnswers {
     pub(crate) fn client_file(&self, uri: &str) -> Option<&ClientFile> {
         self.work.iter().find_map(|done| match done {
             WorkDone::ClientFileRead { file, .. } if file.uri == uri => Some(file),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn models_changed(&self) -> Option<&Result<Value, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::ModelsChanged(changed) => Some(changed),
             _ => None,
         })
     }

@@ -104,6 +104,9 @@ fn prepare_submission(
         ))
         .into());
     }
+    if sent.get("model").is_none_or(Value::is_null) {
+        submission.missing_model = message::missing_model(kernel, kernel.chat(chat));
+    }
     message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
     message::pin_parts(kernel, &mut submission.parts);
     let message = Value::Object(submission.message.clone());

@@ -70,6 +70,7 @@ pub(crate) fn record_message(
         reaches_model: submission.reaches_model,
         notices,
         help: submission.help,
+        missing_model: submission.missing_model,
         compact: None,
     }
 }

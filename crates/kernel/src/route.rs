@@ -11,7 +11,8 @@ use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::turn::size::bound_turn;
 use crate::{
-    agent_event, clients, inbox, loading, pending, render, reverse_request, sweep, tasks, worker,
+    agent_event, agents, clients, inbox, loading, pending, render, reverse_request, sweep, tasks,
+    worker,
 };
 
 /// One input.
@@ -26,6 +27,10 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::Read { ticket, answer } => loading::finish_read(step, ticket, answer),
         Input::Completed { ticket, completed } => {
             inbox::finish_work(step, ticket, WorkDone::Completed(completed));
+        }
+        Input::ModelsChanged { ticket, changed } => {
+            let answer = changed.map(|changed| agents::replace(step, *changed));
+            inbox::finish_work(step, ticket, WorkDone::ModelsChanged(answer));
         }
         Input::Fetched { ticket, fetched } => {
             inbox::finish_work(step, ticket, WorkDone::Fetched(fetched));
@@ -114,6 +119,7 @@ fn finish_probe(step: &mut Step, writable: bool) {
         return step.wake_in(Timer::Probe, retry_ms);
     }
     let tasks = step.recovery_mut().recover();
+    agents::announce(step);
     clients::rewrite_volatile(step);
     for task in tasks {
         step.start_task(task);

@@ -42,6 +42,27 @@ pub struct TurnRun {
     pub compact: Option<String>,
     /// Whether the message says something to the agent beside its commands.
     pub reaches_model: bool,
+    /// Set if no agent is to work now: the host restores files, and asks the user about it, as an agent would.
+    pub restore: Option<RestoreTask>,
+}
+
+/// What the host does itself in the turn of a command, asking the user as an agent would: it makes files again what they were
+/// (G-67).
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum RestoreTask {
+    /// Those of the last turn that changed any and was not undone.
+    Undo,
+    /// Those of the last undo, if nothing was changed since.
+    Redo,
+    /// No files yet: how many turns are to be cut off? [`agent_api::AgentEvent::Rewind`] says it.
+    ChooseTurns,
+    /// Those of turns that were just cut off.
+    Rewind {
+        turn_ids: Vec<String>,
+        /// The number of the last of them, and how many numbers before it they may have.
+        through_n: u64,
+        numbers: u64,
+    },
 }
 
 /// The turns an agent may remember: those before a number, and what a side chat was made from.

@@ -8,6 +8,8 @@ use compositor::Part;
 use serde::{Deserialize, Serialize};
 use wire::{Digest, Object};
 
+use crate::run::RestoreTask;
+
 /// A command that the host carries out itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAction {
@@ -45,6 +47,8 @@ pub struct Submission {
     pub inline_bytes: usize,
     /// The commands there are, if that was asked.
     pub help: Option<String>,
+    /// The model that its chat used last is gone, and the message names none.
+    pub missing_model: Option<String>,
 }
 
 impl Submission {
@@ -63,6 +67,7 @@ impl Submission {
             diagnostics: Vec::new(),
             inline_bytes: 0,
             help: None,
+            missing_model: None,
         }
     }
 
@@ -84,6 +89,10 @@ pub(crate) struct Submitted {
     pub notices: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// The model that its chat used last is gone, and the message named none: nothing is sent to another until somebody wants
+    /// that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_model: Option<String>,
     /// The agent is to remember less; what was said with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<String>,
@@ -96,4 +105,23 @@ pub(crate) enum CommandStep {
     /// Done before the turn began: what is said of it.
     Done(String),
     Failed(String),
+    /// What is left of it when the turn begins: files.
+    Restore(RestoreTask),
+}
+
+impl CommandStep {
+    /// What the host asks the user about, if that is what it is for.
+    pub(crate) fn restore_task(&self) -> Option<RestoreTask> {
+        match self {
+            Self::Restore(task) => Some(task.clone()),
+            Self::Do(action) if !action.argv.is_empty() => None,
+            Self::Do(action) => match action.name.as_str() {
+                "/undo" => Some(RestoreTask::Undo),
+                "/redo" => Some(RestoreTask::Redo),
+                "/rewind" => Some(RestoreTask::ChooseTurns),
+                _ => None,
+            },
+            Self::Done(_) | Self::Failed(_) => None,
+        }
+    }
 }

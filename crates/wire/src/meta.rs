@@ -6,3 +6,15 @@ pub const STEERING: &str = "greenroom.steering";
 /// On a tool call: what kind of tool it is (`terminal`, `read`, `search`, `subagent`). VS Code draws such calls in a way of
 /// their own.
 pub const TOOL_KIND: &str = "toolKind";
+
+/// On a tool call: the files that it changed or was about to change, each with its content before and after.
+pub const EDITS: &str = "greenroom.edits";
+
+/// On a tool call of the host's own: which turn's changes to files it takes back, and by which command. No model made the
+/// call, and none sees it.
+pub const RESTORE: &str = "greenroom.restore";
+
+/// Whether some JSON may hold a key. Cheap: the JSON is not read.
+pub fn may_hold(json: &[u8], key: &str) -> bool {
+    memchr::memmem::find(json, key.as_bytes()).is_some()
+}

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use wire::ext::models::{AddModelParams, ModelsResult};
 use wire::ext::system_message_transform::{
     SystemMessageSection, SystemMessageTransformOptIn, SystemMessageTransformParams,
     SystemMessageTransformResult, SystemMessageTransformSection, SystemMessageTransformSupport,
@@ -211,6 +212,22 @@ fn schemas_accept_and_refuse_what_the_types_do() {
 }
 
 #[test]
+fn the_schemas_of_models_accept_and_refuse_what_the_types_do() {
+    let model = json!({"id": "m", "base_url": "http://h/v1"});
+    let model = model.as_object().expect("an object").clone();
+    check("add-model-params", &[AddModelParams { model }]);
+    let reloaded = ModelsResult {
+        provider: text("native"),
+        model: None,
+    };
+    let added = ModelsResult {
+        model: Some(text("m")),
+        ..reloaded.clone()
+    };
+    check("models-result", &[reloaded, added]);
+}
+
+#[test]
 fn every_committed_schema_is_checked_here() {
     let files = std::fs::read_dir(directory()).expect("docs/schema");
     let names: BTreeSet<String> = files
@@ -222,12 +239,14 @@ fn every_committed_schema_is_checked_here() {
         })
         .collect();
     let checked = [
-        "section",
-        "transform-opt-in",
-        "transform-params",
-        "transform-result",
-        "transform-support",
+        "add-model-params",
+        "models-result",
+        "system-message-section",
+        "system-message-transform-opt-in",
+        "system-message-transform-params",
+        "system-message-transform-result",
+        "system-message-transform-support",
     ];
-    let checked = checked.map(|name| format!("system-message-{name}.schema.json"));
+    let checked = checked.map(|name| format!("{name}.schema.json"));
     assert_eq!(names, BTreeSet::from(checked));
 }

@@ -68,6 +68,8 @@ pub enum FileError {
         path: String,
         reason: Box<FileError>,
     },
+    #[error("{path} is a symbolic link by now; it is left alone")]
+    IsLink { path: String },
     #[error("there is no {path}")]
     NotFound { path: String },
     #[error("a part of {path} is a file, not a directory")]

@@ -54,4 +54,4 @@ pub use replacement::{LineEndings, NearMiss, Replacement, ReplacementError};
 pub use roots::{CommandDirectory, Workspace};
 pub use search::{SearchMatches, SearchOptions, SearchPattern};
 pub use sources::{ContentStore, EmptyStore, WorkspaceSources};
-pub use write::{ChangeRequest, Extent, FileChange};
+pub use write::{ChangeRequest, Extent, FileChange, FileNow, WantedFile};

@@ -381,6 +381,34 @@ impl ChatClient {
         calls.find(waits).expect("one waits")
     }
 
+    /// The question to the user that is open in the running turn: a `ChatInputRequest`.
+    pub async fn questioned(&mut self) -> Value {
+        let open = |turn: &Value| {
+            let requests = parts_of(turn, "inputRequest").into_iter();
+            let mut open = requests.filter(|part| part["response"].is_null());
+            open.next().map(|mut part| part["request"].take())
+        };
+        let chat = self
+            .until("a question is asked", |chat| {
+                open(&chat["activeTurn"]).is_some()
+            })
+            .await;
+        open(&chat["activeTurn"]).expect("one is open")
+    }
+
+    /// Answers the only question that is open by one of its options; it is awaited first, and returned.
+    pub async fn chooses(&mut self, option: &str) -> Value {
+        let request = self.questioned().await;
+        let question = request["questions"][0]["id"].as_str().expect("an id");
+        let value = json!({"kind": "selected", "value": option});
+        self.does(json!({
+            "type": "chat/inputCompleted", "requestId": request["id"], "response": "accept",
+            "answers": {question: {"state": "submitted", "value": value}},
+        }))
+        .await;
+        request
+    }
+
     /// The chat as it is known now.
     pub fn sees(&self) -> Value {
         let chat = self.mirror.chat(self.chat.as_str());

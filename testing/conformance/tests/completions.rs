@@ -120,8 +120,10 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         "/branch ",
         "/compact ",
         "/help ",
+        "/redo ",
         "/retry-attachments ",
         "/rewind ",
+        "/undo ",
         "/review ",
     ] {
         assert!(commands.contains(&command.to_owned()), "{commands:?}");

@@ -190,7 +190,7 @@ async fn host_commands_are_not_sent_to_the_model() {
     let mut harness = NativeHarness::start().await;
     harness.talk("first", [Answer::streams(["one"])]).await;
     harness.talk("second", [Answer::streams(["two"])]).await;
-    harness.talk("/rewind", []).await;
+    harness.talk("/rewind 1", []).await;
     harness.talk("/help", []).await;
     assert_eq!(harness.model.requests().len(), 2, "no model is asked");
     harness.talk("third", [Answer::streams(["three"])]).await;

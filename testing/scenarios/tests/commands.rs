@@ -334,8 +334,10 @@ fn help_lists_the_commands() {
         "/branch",
         "/compact",
         "/help",
+        "/redo",
         "/retry-attachments",
         "/rewind",
+        "/undo",
     ] {
         assert!(texts.contains(name), "{texts}");
     }

@@ -59,6 +59,7 @@ pub fn host_facts() -> HostFacts {
         .into_iter()
         .map(|(provider, capabilities)| AgentFacts {
             provider: provider.to_owned(),
+            hidden: false,
             info: agent(provider, capabilities),
             config_schema: schema.clone(),
             renamed_settings: Vec::new(),
@@ -74,5 +75,6 @@ pub fn host_facts() -> HostFacts {
             "logLevel": {"type": "string", "title": "Log level", "enum": ["info", "debug"], "default": "info"},
         }}),
         config_values: wire::Object::new(),
+        clients_have_token: true,
     }
 }

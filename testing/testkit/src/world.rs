@@ -12,9 +12,10 @@ use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits, Output,
-    PeerId, Query, ReadFailed, RunId, WorkFailed,
+    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
+    ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
+use serde_json::Value;
 use wire::Timestamp;
 
 use crate::client::Client;
@@ -400,6 +401,10 @@ impl World {
                 let completed = Ok(host::complete::completions(&self.completer, *complete));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
+            Effect::ChangeModels { ticket, change } => {
+                let changed = self.change_models(*change);
+                self.within(self.read_ms_max, Input::ModelsChanged { ticket, changed });
+            }
             Effect::Fetch { ticket, fetch } => {
                 let fetched = self.fetch(&fetch);
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
@@ -453,6 +458,25 @@ impl World {
             }
             Effect::Configure { .. } | Effect::Forget { .. } => {}
         }
+    }
+
+    /// A host that has agents of a kind has the model from now on; what is not a model it refuses.
+    fn change_models(&mut self, change: ModelChange) -> Result<Box<ModelsChanged>, WorkFailed> {
+        let added = match change {
+            ModelChange::Add(model) => {
+                let id = model.get("id").and_then(Value::as_str);
+                let id = id.ok_or_else(|| WorkFailed("a model has an id".to_owned()))?;
+                let info = &mut self.facts.agents[0].info["models"];
+                let models = info.as_array_mut().expect("a list");
+                models.push(serde_json::json!({"id": id, "name": id, "provider": "scripted"}));
+                serde_json::json!({"provider": "scripted", "model": id})
+            }
+            ModelChange::Reload => serde_json::json!({"provider": "scripted"}),
+        };
+        Ok(Box::new(ModelsChanged {
+            agents: self.facts.agents.clone(),
+            answer: added,
+        }))
     }
 
     fn fetch(&mut self, fetch: &Fetch) -> Result<Fetched, WorkFailed> {

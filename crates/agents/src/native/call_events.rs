@@ -13,7 +13,7 @@ use super::answer::RequestedCall;
 use super::consent;
 use super::history::text_of_result;
 use super::{Approvals, NativeContext};
-use crate::tool::{Plan, Tool, ToolError, ToolOutcome};
+use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
@@ -156,8 +156,11 @@ pub(super) async fn run_tool(
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<CallOutcome, TurnOver> {
-    let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
     let call = call.number;
+    if let Err(text) = record_edits(context, call, tool, input).await? {
+        return Ok(CallOutcome::failed(tool.display_name(), text));
+    }
+    let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
     let forwarding = async {
         while let Some(text) = outputs.recv().await {
             let content = vec![json!({"type": "text", "text": text})];
@@ -175,6 +178,35 @@ pub(super) async fn run_tool(
         Ok(outcome) => store_outcome(context, outcome).await,
         Err(ToolError(text)) => CallOutcome::failed(tool.display_name(), text),
     })
+}
+
+/// Records what a call is about to do to files, and waits until that is on the disk: from then on it can be undone, also if
+/// nothing is heard of the call any more (G-67). An error is the result of the call, which does not run.
+async fn record_edits(
+    context: &ToolContext<'_>,
+    call: u64,
+    tool: &dyn Tool,
+    input: &Value,
+) -> Result<Result<(), String>, TurnOver> {
+    if tool.nature() != Nature::Edits {
+        return Ok(Ok(()));
+    }
+    // What cannot be previewed cannot be done: the call says why.
+    let Ok(Edits { edits, bodies }) = tool.edits(input, context.workspace).await else {
+        return Ok(Ok(()));
+    };
+    for body in bodies {
+        if let Err(why) = context.events.store_body(body, "text/plain").await {
+            return Ok(Err(format!(
+                "Nothing was changed: what the file holds now could not be kept for an undo: {why}"
+            )));
+        }
+    }
+    let recorded = AgentEvent::ToolEdits { call, edits };
+    context.events.send(recorded).await?;
+    // The answer comes when all that was sent before is on the disk.
+    context.events.settings().await?;
+    Ok(Ok(()))
 }
 
 async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {

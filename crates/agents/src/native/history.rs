@@ -120,6 +120,8 @@ pub(super) fn entries_of_parts(
                     round.add_text(text, &mut messages);
                 }
             }
+            // What the host did to files at the user's command is told by a notice.
+            "toolCall" if part["toolCall"]["_meta"][wire::meta::RESTORE].is_object() => {}
             "toolCall" => round.add_call(&part["toolCall"], &mut messages),
             // A steering message was taken between two rounds.
             "systemNotification" => {

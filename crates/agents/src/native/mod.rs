@@ -15,6 +15,7 @@ mod consent;
 mod conversation;
 mod fallback;
 mod history;
+mod model_list;
 mod model_view;
 mod models;
 mod notices;
@@ -40,10 +41,11 @@ use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
-use crate::provider::ModelEndpoint;
 use crate::tool::{self, Tool};
+use model_list::ModelList;
 use offered_tools::OfferedTools;
 
+pub use model_list::ADDED_MODELS_MAX;
 pub use models::{Model, ModelError, Prices};
 
 /// The provider id.
@@ -65,7 +67,7 @@ type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
-    models: Vec<(Model, ModelEndpoint)>,
+    models: ModelList,
     tools: Vec<Box<dyn Tool>>,
     locale: Locale,
     gatherer: Gatherer,
@@ -76,15 +78,11 @@ pub(crate) struct NativeContext {
 impl NativeAgent {
     /// An agent with these models; the first is the default.
     pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
-        Model::check_all(&models)?;
-        let models = models.into_iter().map(|model| {
-            let endpoint = model.endpoint()?;
-            Ok((model, endpoint))
-        });
-        let models = models.collect::<Result<Vec<_>, ModelError>>()?;
+        let list = ModelList::default();
+        list.configure(models)?;
         Ok(Self {
             shared: Arc::new(NativeContext {
-                models,
+                models: list,
                 tools: tool::all(&[]),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
@@ -123,6 +121,21 @@ impl NativeAgent {
             shared.capabilities = capabilities;
         }
         self
+    }
+
+    /// Replaces the models of the configuration; those that were added stay. Turns keep the model they began with.
+    pub fn configure_models(&self, models: Vec<Model>) -> Result<(), ModelError> {
+        self.shared.models.configure(models)
+    }
+
+    /// Adds a model behind the others; returns the id it goes by.
+    pub fn add_model(&self, model: Model) -> Result<String, ModelError> {
+        self.shared.models.add(model)
+    }
+
+    /// Whether it has any model: without one it cannot answer.
+    pub fn has_models(&self) -> bool {
+        self.shared.models.default_model().is_some()
     }
 
     fn approvals(&self, conversation: &str) -> Arc<Approvals> {
@@ -169,26 +182,18 @@ impl NativeAgent {
 #[async_trait]
 impl Agent for NativeAgent {
     fn info(&self) -> AgentInfo {
+        let models = self.shared.models.all();
         AgentInfo {
             provider: PROVIDER.to_owned(),
             display_name: "Greenroom".to_owned(),
             description:
                 "Reads, edits and runs in your working directory with a model of your choice."
                     .to_owned(),
-            models: self
-                .shared
-                .models
-                .iter()
-                .map(|(model, _)| model.info())
-                .collect(),
+            models: models.iter().map(|offered| offered.model.info()).collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
             renamed_settings: vec![consent::renamed_setting()],
-            default_model: self
-                .shared
-                .models
-                .first()
-                .map(|(model, _)| model.id.clone()),
+            default_model: models.first().map(|offered| offered.model.id.clone()),
             sections: sections::catalogue(),
         }
     }

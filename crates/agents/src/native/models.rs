@@ -16,6 +16,9 @@ use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
 /// Context assumed of a model that says nothing about it.
 const CONTEXT_TOKENS: u64 = 32_768;
 
+/// Longest id and name of a model, in bytes: both are in lists and menus.
+const NAME_BYTES_MAX: usize = 256;
+
 /// A model a user configured: one `[[models]]` table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,19 +36,21 @@ pub struct Model {
     pub api: Api,
     /// `http://localhost:11434/v1`
     pub base_url: String,
-    /// The environment variable, or the file, that holds the key.
+    /// The environment variable that holds the key, the file that does, or the program that prints it, with its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_command: Option<Vec<String>>,
     /// The header that carries the key, if not the usual one of the wire format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_header: Option<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
-    /// Added to the query of every address.
+    /// Query parameters of every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,12 +97,31 @@ pub enum ModelError {
         id: String,
         error: ModelEndpointError,
     },
-    #[error("the model `{0}` names both `key_env` and `key_file`: keep one")]
+    #[error(
+        "the model `{0}` names more than one of `key_env`, `key_file` and `key_command`: keep one"
+    )]
     TwoKeys(String),
+    #[error(
+        "the model `{0}`: `key_command` is a list of a program and its arguments, such as [\"pass\", \"show\", \"x\"]"
+    )]
+    KeyCommand(String),
+    #[error(
+        "the model `{0}`: `key_env` is the name of an environment variable, not the key itself"
+    )]
+    KeyVariable(String),
+    #[error(
+        "the id or name of a model is longer than {NAME_BYTES_MAX} bytes or has control characters: {0:?}"
+    )]
+    Name(String),
     #[error("the model id `{0}` occurs twice")]
     Twice(String),
     #[error("the model `{0}`: `stall_s` must be at least 1 second")]
     NoStall(String),
+    #[error(
+        "at most {} models can be added while the host runs",
+        super::model_list::ADDED_MODELS_MAX
+    )]
+    TooMany,
     #[error("a model has an empty id")]
     NoId,
     #[error("the settings of the model `{id}`: {why}")]
@@ -111,16 +135,27 @@ impl Model {
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
         let (api, base_url) = split_api(base_url)?;
         let model = Self {
+            api,
+            ..Self::at(base_url, id)
+        };
+        model.check()?;
+        Ok(model)
+    }
+
+    /// A model by the address of its server and its name there, unchecked.
+    pub(super) fn at(base_url: &str, id: &str) -> Self {
+        Self {
             id: id.to_owned(),
             name: None,
             model: None,
-            api,
+            api: Api::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             key_env: None,
             key_file: None,
+            key_command: None,
             key_header: None,
-            headers: BTreeMap::new(),
             query: BTreeMap::new(),
+            headers: BTreeMap::new(),
             context_tokens: None,
             output_tokens: None,
             vision: None,
@@ -129,9 +164,7 @@ impl Model {
             prices: None,
             server_tools: Vec::new(),
             stall_s: None,
-        };
-        model.check()?;
-        Ok(model)
+        }
     }
 
     /// Names the first thing that cannot work in a list of models.
@@ -145,15 +178,41 @@ impl Model {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    /// Names the first thing that cannot work.
+    pub fn check(&self) -> Result<(), ModelError> {
         if self.id.is_empty() {
             return Err(ModelError::NoId);
         }
-        if self.key_env.is_some() && self.key_file.is_some() {
+        let names = [Some(&self.id), self.name.as_ref(), self.model.as_ref()];
+        let is_bad =
+            |name: &&String| name.len() > NAME_BYTES_MAX || name.contains(|c: char| c.is_control());
+        if let Some(bad) = names.into_iter().flatten().find(is_bad) {
+            let shown = bad.chars().take(NAME_BYTES_MAX).collect();
+            return Err(ModelError::Name(shown));
+        }
+        let keys = [
+            self.key_env.is_some(),
+            self.key_file.is_some(),
+            self.key_command.is_some(),
+        ];
+        if keys.into_iter().filter(|named| *named).count() > 1 {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
         if self.stall_s == Some(0) {
             return Err(ModelError::NoStall(self.id.clone()));
+        }
+        let command = self.key_command.as_ref();
+        if command.is_some_and(|command| command.first().is_none_or(String::is_empty)) {
+            return Err(ModelError::KeyCommand(self.id.clone()));
+        }
+        // Somebody who puts the key itself there must not read it in an error, nor leave it there unnoticed.
+        let variable = self.key_env.as_deref().unwrap_or("_");
+        if variable.is_empty()
+            || !variable
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
+            return Err(ModelError::KeyVariable(self.id.clone()));
         }
         self.config_schema()?;
         self.endpoint().map(drop)
@@ -176,24 +235,35 @@ impl Model {
         };
         let endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
         let mut endpoint = endpoint.with_api(self.api);
-        for (name, value) in &self.query {
-            endpoint = endpoint.with_query(name, value);
-        }
-        if let Some(header) = &self.key_header {
-            endpoint = endpoint.with_key_header(header).map_err(wrong)?;
-        }
         if let Some(seconds) = self.stall_s {
             let stall = Duration::from_secs(seconds);
             endpoint = endpoint.with_timeouts(Timeouts::default().with_stall(stall));
         }
-        let env = self.key_env.clone().map(ApiKey::from_environment);
-        if let Some(key) = env.or_else(|| self.key_file.clone().map(ApiKey::from_file)) {
+        if let Some(key) = self.key() {
             endpoint = endpoint.with_key(key);
         }
+        if let Some(header) = &self.key_header {
+            endpoint = endpoint.with_key_header(header).map_err(wrong)?;
+        }
+        let query = self.query.iter();
+        endpoint = endpoint.with_query(query.map(|(name, value)| (name.as_str(), value.as_str())));
         for (name, value) in &self.headers {
             endpoint = endpoint.with_header(name, value).map_err(wrong)?;
         }
         Ok(endpoint)
+    }
+
+    /// Where its key is found, if it has one.
+    fn key(&self) -> Option<ApiKey> {
+        let env = self.key_env.clone().map(ApiKey::from_environment);
+        let file = || self.key_file.clone().map(ApiKey::from_file);
+        let command = || self.key_command.clone().map(ApiKey::from_command);
+        env.or_else(file).or_else(command)
+    }
+
+    /// Whether this is another name for the same model: the same at the same server, and what it leaves out is left to the other.
+    pub fn is_at(&self, other: &Self) -> bool {
+        self.base_url == other.base_url && self.server_name() == other.server_name()
     }
 
     /// What its server calls it.
@@ -306,6 +376,23 @@ mod tests {
             Model::check_all(&[two]),
             Err(ModelError::TwoKeys("m".to_owned()))
         );
+        for (toml, words) in [
+            ("key_command = []", "program and its arguments"),
+            ("key_command = [\"\"]", "program and its arguments"),
+            ("key_command = [\"a\"]\nkey_env = \"K\"", "keep one"),
+            ("key_env = \"sk-the-key-itself\"", "not the key itself"),
+            ("name = \"a\\u001b[31mb\"", "control characters"),
+            ("api = \"telepathy\"", "chat"),
+            ("key_header = \"a b\"", "header name"),
+        ] {
+            let text = format!("id = \"m\"\nbase_url = \"http://h/v1\"\n{toml}\n");
+            let error = match toml::from_str::<Model>(&text) {
+                Ok(model) => Model::check_all(&[model]).unwrap_err().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(error.contains(words), "{toml}: {error}");
+            assert!(!error.contains("sk-the-key"), "{error}");
+        }
         let mut untyped = Model::parse("http://h/v1#m").unwrap();
         untyped.settings = Some(json!({"temperature": {}}));
         let error = Model::check_all(&[untyped]).unwrap_err().to_string();

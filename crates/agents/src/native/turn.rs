@@ -17,6 +17,7 @@ use super::call_events::ToolContext;
 use super::consent::{Approved, PermissionMode};
 use super::conversation::Conversation;
 use super::history::Recalled;
+use super::model_list::OfferedModel;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
 use super::offered_tools::OfferedTools;
@@ -25,7 +26,7 @@ use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{Approvals, Model, NativeContext, compact, history, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest};
+use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
 
 /// Longest title made of a message.
@@ -60,7 +61,8 @@ async fn converse(
     input: &TurnInput,
     events: &dyn EventSink,
 ) -> Result<(), TurnStop> {
-    let (model, endpoint) = choose_model(shared, &input.message)?;
+    let chosen = choose_model(shared, &input.message)?;
+    let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
     let tools = offered_tools(shared, model, &skills);
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
@@ -167,26 +169,41 @@ fn offered_tools<'a>(
         .collect()
 }
 
-/// The model a message names; the host lets no other through (G-12).
-fn choose_model<'a>(
-    shared: &'a NativeContext,
-    message: &Value,
-) -> Result<(&'a Model, &'a ModelEndpoint), TurnStop> {
+/// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its
+/// place.
+fn choose_model(shared: &NativeContext, message: &Value) -> Result<Arc<OfferedModel>, TurnStop> {
     let id = message["model"]["id"].as_str();
     let model = match id {
-        Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
-        None => shared.models.first(),
+        Some(id) => shared.models.find(id),
+        None => shared.models.default_model(),
     };
-    model
-        .map(|(model, endpoint)| (model, endpoint))
-        .ok_or_else(|| {
-            let message = "the model of this message is not configured any more; choose another";
-            TurnStop::Failed(AgentError {
-                error_type: "modelMissing".to_owned(),
-                message: message.to_owned(),
-                resumable: false,
-            })
+    model.ok_or_else(|| {
+        let others = name_some(&shared.models.ids());
+        let message = match (id, others) {
+            (_, None) => "no model is configured; add one with `greenroom models add URL#MODEL`".to_owned(),
+            (Some(id), Some(others)) => format!(
+                "the model `{id}` of this message is not configured any more; send it again with another: {others}"
+            ),
+            (None, Some(_)) => "this message names no model".to_owned(),
+        };
+        TurnStop::Failed(AgentError {
+            error_type: "modelMissing".to_owned(),
+            message,
+            // It may come back.
+            resumable: true,
         })
+    })
+}
+
+/// The first few of a list of names, for people.
+fn name_some(ids: &[String]) -> Option<String> {
+    const SHOWN_MAX: usize = 8;
+    let shown: Vec<&str> = ids.iter().take(SHOWN_MAX).map(String::as_str).collect();
+    let shown = Some(shown.join(", ")).filter(|shown| !shown.is_empty())?;
+    Some(match ids.len().saturating_sub(SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    })
 }
 
 /// The settings of a message, as far as the model has settings of these names (G-22).

@@ -141,10 +141,13 @@ impl ModelEndpoint {
         })
     }
 
-    /// Adds to the query of every address.
+    /// Query parameters of every request.
     #[must_use]
-    pub fn with_query(mut self, name: &str, value: &str) -> Self {
-        self.base_url.query_pairs_mut().append_pair(name, value);
+    pub fn with_query<'a>(mut self, query: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut query = query.into_iter().peekable();
+        if query.peek().is_some() {
+            self.base_url.query_pairs_mut().extend_pairs(query);
+        }
         self
     }
 
@@ -212,7 +215,7 @@ impl ModelEndpoint {
             let header = self.key_header.clone().unwrap_or_else(usual);
             let value = match header == reqwest::header::AUTHORIZATION {
                 true => secret.authorization()?,
-                false => secret.alone()?,
+                false => secret.plain_value()?,
             };
             headers.insert(header, value);
             secrets.push(secret);
@@ -227,6 +230,14 @@ impl ModelEndpoint {
         let keys = query.filter(|(name, _)| serves_as_key(name));
         secrets.extend(keys.map(|(_, value)| Secret::of_query(&value)));
         Ok(Credentials { headers, secrets })
+    }
+
+    /// The server did not accept the key. Whether another may be read by now.
+    pub(super) async fn forget_key(&self) -> bool {
+        match &self.key {
+            Some(key) => key.forget().await,
+            None => false,
+        }
     }
 
     /// The client is made at the first use: a server that is never asked costs nothing.
@@ -358,6 +369,28 @@ mod tests {
             assert!(!debug_text.contains(secret), "{debug_text}");
         }
         assert_eq!(credentials.secrets.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        std::fs::write(&path, "sk-own").unwrap();
+        let endpoint = ModelEndpoint::new("http://h/v1?a=1").unwrap();
+        let endpoint = endpoint
+            .with_key(ApiKey::from_file(path))
+            .with_key_header("x-api-key")
+            .unwrap()
+            .with_query([("api-version", "2 b")]);
+        assert_eq!(
+            endpoint.url(&["models"]).as_str(),
+            "http://h/v1/models?a=1&api-version=2+b"
+        );
+        let credentials = endpoint.credentials().await.unwrap();
+        assert_eq!(credentials.headers["x-api-key"], "sk-own");
+        assert!(!credentials.headers.contains_key("authorization"));
+        assert!(!format!("{:?}", credentials.headers).contains("sk-own"));
+        assert!(endpoint.with_key_header("a b").is_err());
     }
 
     #[test]

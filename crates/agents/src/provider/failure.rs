@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use super::ProviderError;
 use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
+use super::{CHECK_BASE_URL, ProviderError};
 
 /// Why a try failed.
 pub(super) enum Failure {
@@ -59,6 +59,7 @@ pub(super) fn no_answer_within(most: Duration) -> ProviderError {
     let seconds = most.as_secs_f64();
     let message = format!("the model server did not begin to answer within {seconds} s");
     ProviderError::new(Unavailable, message)
+        .with_advice("It may be busy, or something else listens at this address: try again, or check the address.")
 }
 
 pub(super) fn connection_failure(endpoint: &ModelEndpoint, fault: &reqwest::Error) -> Failure {
@@ -69,14 +70,19 @@ pub(super) fn connection_failure(endpoint: &ModelEndpoint, fault: &reqwest::Erro
     }
     if let Some(tls) = find::<rustls::Error>(fault) {
         let message = format!("no encrypted connection to the model server at {authority}: {tls}");
-        return Failure::Final(ProviderError::new(Unavailable, message));
+        let error = ProviderError::new(Unavailable, message);
+        return Failure::Final(error.with_advice(
+            "Check that the address begins with the right one of http:// and https://, and that this system trusts the \
+             server's certificate (SSL_CERT_FILE names further ones).",
+        ));
     }
     let cause = format!(
         "the model server at {authority} cannot be reached ({})",
         reason(fault)
     );
     Failure::Transient {
-        error: ProviderError::new(Unavailable, cause.clone()),
+        error: ProviderError::new(Unavailable, cause.clone())
+            .with_advice("Check that the server is running, and its name and port."),
         cause,
         retry_after: None,
     }
@@ -110,10 +116,15 @@ pub(super) fn status_failure(
         "" => cause.clone(),
         said => format!("{cause}: {said}"),
     };
-    let blame = error_body.blame(Some(status.as_u16()));
-    let error = ProviderError {
-        blame,
-        ..ProviderError::new(kind, message)
+    let mut error = ProviderError::new(kind, message);
+    error.blame = error_body.blame(Some(status.as_u16()));
+    error.advice = match status.as_u16() {
+        401 | 403 if endpoint.key().is_none() => {
+            Some("Say where its key is: in a variable, a file, or the output of a command.")
+        }
+        401 | 403 => Some("Check the key, and that it is one for this server."),
+        404 => Some(CHECK_BASE_URL),
+        _ => None,
     };
     if reducible && error.blame.is_some() {
         // A smaller request may do better; the same one would be refused again.

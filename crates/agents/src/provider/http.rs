@@ -44,14 +44,34 @@ pub(super) async fn stream<D: Decode>(
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
+    let body = Bytes::from(request.body);
+    let (path, reducible) = (request.path, request.reducible);
+    let request = prepare(endpoint, path, body.clone(), reducible).await?;
+    match request.send_until_answered(&decoder, &mut sink).await {
+        // A command may print another key by now. Of a refused request nothing was sent on.
+        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+            let request = prepare(endpoint, path, body, reducible).await?;
+            request.send_until_answered(&decoder, &mut sink).await
+        }
+        sent => sent,
+    }
+}
+
+/// A request with the key as it is now.
+async fn prepare<'a>(
+    endpoint: &'a ModelEndpoint,
+    path: &'a [&'a str],
+    body: Bytes,
+    reducible: bool,
+) -> Result<RetriedRequest<'a>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let mut request = RetriedRequest {
         endpoint,
-        path: request.path,
+        path,
         headers: credentials.headers,
         secrets: credentials.secrets,
-        body: Bytes::from(request.body),
-        reducible: request.reducible,
+        body,
+        reducible,
     };
     request
         .headers
@@ -61,18 +81,51 @@ pub(super) async fn stream<D: Decode>(
         .headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("text/event-stream"));
-    request.send_until_answered(decoder, &mut sink).await
+    Ok(request)
 }
 
-/// The body of what a server answers, tried once.
+/// The body of what a server answers, tried once; once more if a command may print another key by now.
 pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+    match get_once(endpoint, path).await {
+        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+            get_once(endpoint, path).await
+        }
+        got => got,
+    }
+}
+
+/// Whether something other than a web page is served under a path, as an empty request tells: it is refused by whoever
+/// could have answered it.
+pub(super) async fn is_served(
+    endpoint: &ModelEndpoint,
+    path: &[&str],
+) -> Result<bool, ProviderError> {
+    let credentials = endpoint.credentials().await?;
+    let mut request = Request::new(reqwest::Method::POST, endpoint.url(path));
+    *request.headers_mut() = credentials.headers;
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(CONTENT_TYPE, json);
+    *request.body_mut() = Some("{}".into());
+    let response = execute_soon(endpoint, request)
+        .await
+        .map_err(|failure| {
+            let failure = failure.redact(&credentials.secrets);
+            let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
+            error
+        })?;
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let is_page = content_type.is_some_and(|kind| kind.starts_with("text/html"));
+    let status = response.status().as_u16();
+    Ok(!is_page && !matches!(status, 300..=399 | 404 | 405 | 501))
+}
+
+async fn get_once(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
         *request.headers_mut() = credentials.headers;
-        let sent = timeout(SHORT_BODY, execute(endpoint, request)).await;
-        let late = |_| Failure::Final(no_answer_within(SHORT_BODY));
-        let response = sent.map_err(late)??;
+        let response = execute_soon(endpoint, request).await?;
         let mut response = check_status(endpoint, response, false).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
         match extent {
@@ -80,7 +133,7 @@ pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u
             BodyExtent::Partial => Err(Failure::Final(ProviderError::new(
                 Unreadable,
                 format!(
-                    "the list of the server at {} did not come whole",
+                    "the list of the server at {} is larger than {LIST_BYTES_MAX} bytes or did not come whole",
                     endpoint.authority()
                 ),
             ))),
@@ -215,6 +268,14 @@ async fn execute(endpoint: &ModelEndpoint, request: Request) -> Result<Response,
     sent.map_err(|fault| connection_failure(endpoint, &fault))
 }
 
+/// The same for what is answered at once.
+async fn execute_soon(endpoint: &ModelEndpoint, request: Request) -> Result<Response, Failure> {
+    match timeout(SHORT_BODY, execute(endpoint, request)).await {
+        Ok(sent) => sent,
+        Err(_) => Err(Failure::Final(no_answer_within(SHORT_BODY))),
+    }
+}
+
 /// The response, if its status is one of success.
 async fn check_status(
     endpoint: &ModelEndpoint,
@@ -230,6 +291,11 @@ async fn check_status(
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
     let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
+    // The body may repeat what was sent, so that the number alone is for the log.
+    tracing::warn!(
+        status = status.as_u16(),
+        "the model server refused a request"
+    );
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
     let how = (retry_after, reducible);

@@ -1,87 +1,139 @@
 //! Where a key comes from, and how it stays out of sight.
 //!
-//! Promises: a [`ApiKey`] holds no secret, only where to find one; it is read when it is used, so that a new one needs no
-//! restart; what was read can neither be printed nor compared.
+//! Promises: a [`ApiKey`] is known by where to find the key; a file or a variable is read when the key is used, so that a new
+//! key needs no restart; a command is run once, and again when the server did not accept what it printed. What was read can
+//! neither be printed nor compared.
 //! Must not know: servers, requests.
 
+use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use reqwest::header::HeaderValue;
+use tokio::sync::Mutex;
 
 use super::ProviderErrorKind::Unauthorized;
-use super::{ProviderError, error_body};
+use super::{ProviderError, error_body, key_command};
 
 /// No key is longer; a larger file is another one.
-const KEY_BYTES_MAX: u64 = 16 << 10;
+pub(super) const KEY_BYTES_MAX: u64 = 16 << 10;
 /// Shorter ones are placeholders for servers that want any key at all: redact them would only garble messages.
 const HIDDEN_CHARS_MIN: usize = 4;
 
-/// Where the key of a server is to be found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKey(KeySource);
+/// Where the key of a server is to be found. Clones share what a command printed.
+#[derive(Clone)]
+pub struct ApiKey {
+    source: KeySource,
+    /// What the command printed.
+    printed: Arc<Mutex<Option<Secret>>>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum KeySource {
     Environment(String),
     File(PathBuf),
+    /// A program and its arguments; no shell reads them.
+    Command(Vec<String>),
+}
+
+impl PartialEq for ApiKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for ApiKey {}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ApiKey").field(&self.source).finish()
+    }
 }
 
 impl ApiKey {
     pub fn from_environment(variable: impl Into<String>) -> Self {
-        Self(KeySource::Environment(variable.into()))
+        Self::new(KeySource::Environment(variable.into()))
     }
 
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
-        Self(KeySource::File(path.into()))
+        Self::new(KeySource::File(path.into()))
+    }
+
+    /// A program that prints the key, and its arguments.
+    pub fn from_command(command: Vec<String>) -> Self {
+        Self::new(KeySource::Command(command))
+    }
+
+    fn new(source: KeySource) -> Self {
+        Self {
+            source,
+            printed: Arc::default(),
+        }
     }
 
     /// The variable that holds it: child processes must not get it.
     pub fn environment_variable(&self) -> Option<&str> {
-        match &self.0 {
+        match &self.source {
             KeySource::Environment(variable) => Some(variable),
-            KeySource::File(_) => None,
+            KeySource::File(_) | KeySource::Command(_) => None,
         }
     }
 
     pub(super) async fn read(&self) -> Result<Secret, ProviderError> {
-        let text = match &self.0 {
-            KeySource::Environment(variable) => std::env::var(variable)
-                .map_err(|_| unusable(format!("the environment variable {variable} is not set")))?,
+        match &self.source {
+            KeySource::Environment(variable) => {
+                let source = format!("the environment variable {variable}");
+                let text = std::env::var(variable)
+                    .map_err(|_| unusable(format!("{source} is not set")))?;
+                Secret::of_text(&text, &source)
+            }
             KeySource::File(path) => {
+                let source = format!("the key file {}", path.display());
                 let file = path.clone();
-                tokio::task::spawn_blocking(move || read_file(&file))
+                let text = tokio::task::spawn_blocking(move || read_file(&file))
                     .await
                     .map_err(std::io::Error::other)
                     .flatten()
-                    .map_err(|error| {
-                        unusable(format!(
-                            "the key file {} cannot be read: {error}",
-                            path.display()
-                        ))
-                    })?
+                    .map_err(|error| unusable(format!("{source} cannot be read: {error}")))?;
+                Secret::of_text(&text, &source)
             }
-        };
-        let source = match &self.0 {
-            KeySource::Environment(variable) => format!("the environment variable {variable}"),
-            KeySource::File(path) => format!("the key file {}", path.display()),
-        };
-        let secret = text.trim();
-        if secret.is_empty() {
-            return Err(unusable(format!("{source} is empty")));
+            KeySource::Command(command) => self.read_command(command).await,
         }
-        if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(unusable(format!(
-                "{source} holds no key: it has spaces or other characters no key has"
-            )));
+    }
+
+    /// One at a time: whoever comes second takes what the first one got.
+    async fn read_command(&self, command: &[String]) -> Result<Secret, ProviderError> {
+        let mut printed = self.printed.lock().await;
+        if let Some(secret) = &*printed {
+            return Ok(secret.clone());
         }
-        Ok(Secret(secret.to_owned()))
+        let program = command.first().map_or("", String::as_str);
+        let source = format!("the key command `{program}`");
+        let text = key_command::run(command)
+            .await
+            .map_err(|why| unusable(format!("{source} {why}")))?;
+        let secret = Secret::of_text(&text, &source)?;
+        *printed = Some(secret.clone());
+        Ok(secret)
+    }
+
+    /// The server did not accept the key. Whether another may be read by now: one that a command printed is forgotten.
+    pub(super) async fn forget(&self) -> bool {
+        match self.source {
+            KeySource::Command(_) => self.printed.lock().await.take().is_some(),
+            KeySource::Environment(_) | KeySource::File(_) => false,
+        }
     }
 }
 
 fn read_file(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
     let file = std::fs::File::open(path)?;
+    // A pipe or a device could keep its reader waiting for good.
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
     file.take(KEY_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > KEY_BYTES_MAX {
         return Err(std::io::Error::other("it is too large for a key"));
@@ -94,9 +146,24 @@ fn unusable(message: String) -> ProviderError {
 }
 
 /// A secret: a key, or the value of a header that serves as one.
+#[derive(Clone)]
 pub(super) struct Secret(String);
 
 impl Secret {
+    /// The key in a text, which is to hold nothing else.
+    fn of_text(text: &str, source: &str) -> Result<Self, ProviderError> {
+        let secret = text.trim();
+        if secret.is_empty() {
+            return Err(unusable(format!("{source} is empty")));
+        }
+        if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(unusable(format!(
+                "{source} holds no key: it has spaces or other characters no key has"
+            )));
+        }
+        Ok(Self(secret.to_owned()))
+    }
+
     pub(super) fn of_header(value: &HeaderValue) -> Option<Self> {
         let text = value.to_str().ok()?;
         // `Bearer abc`: the scheme is no secret.
@@ -114,7 +181,7 @@ impl Secret {
     }
 
     /// As the value of a header of its own.
-    pub(super) fn alone(&self) -> Result<HeaderValue, ProviderError> {
+    pub(super) fn plain_value(&self) -> Result<HeaderValue, ProviderError> {
         Self::header_value(&self.0)
     }
 
@@ -181,6 +248,48 @@ mod tests {
             fault(&missing).await,
             "the environment variable GREENROOM_TEST_NO_SUCH_VARIABLE is not set"
         );
+    }
+
+    #[tokio::test]
+    async fn a_command_is_run_once_and_again_when_its_key_was_not_accepted() {
+        let directory = tempfile::tempdir().unwrap();
+        let count = directory.path().join("count");
+        let script = format!(
+            "echo x >> {0}; echo sk-$(wc -l < {0} | tr -d ' ')",
+            count.display()
+        );
+        let key = ApiKey::from_command(vec!["sh".to_owned(), "-c".to_owned(), script]);
+        let both = tokio::join!(key.read(), key.read());
+        assert_eq!(
+            (both.0.unwrap().0, both.1.unwrap().0),
+            ("sk-1".to_owned(), "sk-1".to_owned())
+        );
+        assert_eq!(key.clone().read().await.unwrap().0, "sk-1");
+        assert!(key.forget().await);
+        assert_eq!(key.read().await.unwrap().0, "sk-2");
+        assert!(!format!("{key:?}").contains("sk-2"));
+        assert!(!ApiKey::from_environment("PATH").forget().await);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_fails_is_named_without_what_it_printed() {
+        let command = |words: &[&str]| {
+            ApiKey::from_command(words.iter().map(|word| (*word).to_owned()).collect())
+        };
+        let message = fault(&command(&["sh", "-c", "echo sk-half; exit 3"])).await;
+        assert!(
+            message.contains("`sh`") && message.contains("exit status: 3"),
+            "{message}"
+        );
+        assert!(!message.contains("sk-half"), "{message}");
+        let message = fault(&command(&["no-such-program-here"])).await;
+        assert!(
+            message.contains("`no-such-program-here` cannot be run"),
+            "{message}"
+        );
+        assert!(fault(&command(&["true"])).await.ends_with("is empty"));
+        let message = fault(&command(&["yes", "key"])).await;
+        assert!(message.contains("prints more than a key"), "{message}");
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ mod gemini;
 mod http;
 mod items;
 mod key;
+mod key_command;
 mod openai_chat;
 mod openai_responses;
 mod refusal;
@@ -166,6 +167,8 @@ pub struct ProviderError {
     pub message: String,
     /// Set if a request with less in it may do better.
     pub blame: Option<Blame>,
+    /// What to do about it, where that is known.
+    pub advice: Option<&'static str>,
 }
 
 impl ProviderError {
@@ -174,9 +177,21 @@ impl ProviderError {
             kind,
             message: message.into(),
             blame: None,
+            advice: None,
+        }
+    }
+
+    pub(crate) fn with_advice(self, advice: &'static str) -> Self {
+        Self {
+            advice: Some(advice),
+            ..self
         }
     }
 }
+
+/// What to do about an address at which something else answers.
+pub(crate) const CHECK_BASE_URL: &str =
+    "Check the base URL: for most servers it ends in /v1, such as http://localhost:11434/v1.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderErrorKind {
@@ -266,6 +281,18 @@ pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, Provid
         Api::Gemini => names.iter().map(|name| gemini::short_name(name)).collect(),
         Api::Chat | Api::Anthropic | Api::Responses => names,
     })
+}
+
+/// Whether a server takes requests for answers at this address, as far as can be seen without asking a model: some have no
+/// list of models.
+pub async fn takes_requests(endpoint: &ModelEndpoint) -> Result<bool, ProviderError> {
+    let path = match endpoint.api() {
+        Api::Chat => openai_chat::PATH,
+        Api::Anthropic => anthropic::PATH,
+        Api::Responses => openai_responses::PATH,
+        Api::Gemini => return Ok(false), // its address names a model
+    };
+    http::is_served(endpoint, path).await
 }
 
 /// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.

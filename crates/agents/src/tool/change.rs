@@ -9,7 +9,7 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 use super::file_edit;
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Plan, ToolError, ToolOutcome};
+use super::{Edits, Plan, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change: ToolInput {
@@ -40,6 +40,23 @@ pub(super) async fn plan_change<C: Change>(
         propose_change(change, id, workspace)
     };
     parse_and_run(input, workspace, propose).await
+}
+
+/// What a change is about to do, as the file is now.
+pub(super) async fn preview_edits<C: Change>(
+    tool: &str,
+    input: &Value,
+    workspace: &Workspace,
+) -> Result<Edits, ToolError> {
+    let id = change_id(tool, input);
+    let preview = move |change: &C, workspace: &Workspace, _: &Cancellation| {
+        let request = request(change, id);
+        let change = workspace.preview_change(&request, |before, path| {
+            change.apply(before, path).map(|edited| edited.content)
+        });
+        change.map(file_edit::recorded_edit)
+    };
+    parse_and_run(input, workspace, preview).await
 }
 
 /// Makes a change.

@@ -8,10 +8,10 @@ use workspace::{
     Extent, FileError, LineEndings, NearMiss, Replacement, ReplacementError, Workspace, is_binary,
 };
 
-use super::change::{Change, NewContent, plan_change, run_change};
+use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
 use super::format::{count, group_digits, list_some};
 use super::input::ToolInput;
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// Line numbers in an error.
 const LINES_LISTED_MAX: usize = 10;
@@ -88,6 +88,10 @@ impl Tool for EditTool {
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         plan_change::<EditInput>(self.name(), input, workspace).await
+    }
+
+    async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
+        preview_edits::<EditInput>(self.name(), input, workspace).await
     }
 
     async fn run(

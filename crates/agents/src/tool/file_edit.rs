@@ -3,9 +3,12 @@
 //! Promises: both sides are named by their content, so that they stay what they were when the file goes on changing.
 //! Must not know: how the change is made.
 
+use agent_api::{FileContent, RecordedEdit};
 use serde_json::{Value, json};
 use wire::Object;
 use workspace::{DiffStats, FileChange, digest_of, is_binary};
+
+use super::Edits;
 
 /// `FileEdit`, and the bodies it refers to.
 pub(super) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
@@ -18,6 +21,25 @@ pub(super) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, V
     let (mut fields, bodies) = fields(change, stats);
     fields.insert("type".to_owned(), json!("fileEdit"));
     (Value::Object(fields), bodies)
+}
+
+/// The change as a turn records it, and the bodies it refers to.
+pub(super) fn recorded_edit(change: FileChange) -> Edits {
+    let content = |body: &[u8], mode| FileContent {
+        digest: digest_of(body),
+        mode,
+    };
+    let before = change.before.as_deref();
+    let edit = RecordedEdit {
+        before: before.map(|body| content(body, change.mode)),
+        after: Some(content(&change.after, change.mode)),
+        uri: change.uri,
+        new_directories: change.new_directories,
+    };
+    Edits {
+        edits: vec![edit],
+        bodies: change.before.into_iter().chain([change.after]).collect(),
+    }
 }
 
 fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
@@ -67,7 +89,25 @@ mod tests {
             uri: "file:///a".to_owned(),
             before: before.map(<[u8]>::to_vec),
             after: after.to_vec(),
+            mode: before.map(|_| 0o640),
+            new_directories: 1,
         }
+    }
+
+    #[test]
+    fn what_is_recorded_names_both_sides_and_what_came_with_them() {
+        let Edits { edits, bodies } = recorded_edit(change(Some(b"a\n"), b"b\n"));
+        assert_eq!(bodies, [b"a\n".to_vec(), b"b\n".to_vec()]);
+        let before = edits[0].before.unwrap();
+        assert_eq!(
+            (before.digest, before.mode),
+            (digest_of(b"a\n"), Some(0o640))
+        );
+        assert_eq!(edits[0].after.unwrap().digest, digest_of(b"b\n"));
+
+        let Edits { edits, bodies } = recorded_edit(change(None, b"new"));
+        assert_eq!(bodies, [b"new".to_vec()]);
+        assert_eq!((edits[0].before, edits[0].new_directories), (None, 1));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod read;
 mod skill;
 mod write;
 
+use agent_api::RecordedEdit;
 use async_trait::async_trait;
 use serde_json::Value;
 use workspace::Workspace;
@@ -62,6 +63,12 @@ pub trait Tool: Send + Sync {
     /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
+    /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Unlike a plan it holds
+    /// nobody to anything.
+    async fn edits(&self, _input: &Value, _workspace: &Workspace) -> Result<Edits, ToolError> {
+        Ok(Edits::default())
+    }
+
     /// Runs it. `output` takes what should be seen while it runs: the whole output so far, already bounded.
     async fn run(
         &self,
@@ -82,6 +89,14 @@ pub struct Plan {
     pub bodies: Vec<Vec<u8>>,
     /// What "approve in this session" remembers: calls with the same key need no consent again.
     pub consent_key: String,
+}
+
+/// The files that a call changes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Edits {
+    pub edits: Vec<RecordedEdit>,
+    /// What they refer to: to be in the blob store before they are sent.
+    pub bodies: Vec<Vec<u8>>,
 }
 
 /// What a call did.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Extent, Workspace};
 
-use super::change::{Change, NewContent, plan_change, run_change};
+use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
 use super::input::ToolInput;
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 pub(super) struct WriteTool;
 
@@ -60,6 +60,10 @@ impl Tool for WriteTool {
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         plan_change::<WriteInput>(self.name(), input, workspace).await
+    }
+
+    async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
+        preview_edits::<WriteInput>(self.name(), input, workspace).await
     }
 
     async fn run(

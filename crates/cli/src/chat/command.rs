@@ -64,9 +64,21 @@ pub(crate) const HELP: &[(&str, &str)] = &[
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Enter", "send; while the agent works: queue"),
     ("Ctrl-S", "steer: send now, while the agent works"),
-    ("Alt-Enter, \\ Enter", "a new line"),
-    ("Up", "what was sent before; or the last queued message"),
-    ("Tab", "complete / and @; or between typing and a question"),
+    (
+        "digit or ↑↓, Enter",
+        "choose and confirm when the agent asks",
+    ),
+    (
+        "Shift-Enter",
+        "a new line; also Alt-Enter, Ctrl-J, \\ Enter",
+    ),
+    ("Up", "what was sent before; or what waits in the queue"),
+    ("Alt-Up", "the messages that wait: edit, remove, steer"),
+    ("Ctrl-R", "search what was sent before"),
+    ("Tab", "complete / and @; at a question: put the text aside"),
+    ("Esc", "interrupt the turn; twice: edit the last message"),
+    ("Ctrl-_, Ctrl-Y", "undo; bring back what was deleted"),
+    ("Ctrl-X Ctrl-E", "edit the text in $EDITOR"),
     ("Ctrl-C", "cancel the turn; twice: leave"),
     ("Ctrl-D", "leave"),
 ];

@@ -1,15 +1,178 @@
-//! What the agent waits for, in lines: what is asked, and how to answer. What it is about stands above, as part of the chat.
+//! The prompt about what the agent waits for: what can be chosen, what choosing does, and all of it in lines. What it is about
+//! stands above, as part of the chat, unless a worker waits.
 //!
 //! Must not know: terminals, connections.
 
-use client::chat::PendingInput;
+use client::chat::{AskedInput, InputResponse, PendingInput, ToolDecision};
 
-use super::line::Line;
+use super::line::{Line, Style};
+use super::part::part_lines;
+use super::prompt::{PromptAction, PromptField, PromptItem, PromptState};
+use super::questions::AnswerOutcome;
+use super::tool::{Detail, body};
 use super::{confirm, questions};
+use crate::terminal::escape_line;
 
-pub(crate) fn lines(pending: &PendingInput, width: usize) -> Vec<Line> {
-    match pending {
+/// What confirming an item led to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PromptOutcome {
+    Decided(ToolDecision),
+    Responded(InputResponse),
+    /// The prompt goes on, perhaps with another question.
+    Stays,
+    /// A text is to be typed.
+    Opens(PromptField),
+    /// This input is to be edited.
+    Edits(String),
+    /// It is no answer, and why.
+    Wrong(String),
+}
+
+pub(crate) fn items(input: &PendingInput, state: &PromptState) -> Vec<PromptItem> {
+    match input {
+        PendingInput::Confirmation(confirmation) => confirm::items(confirmation),
+        PendingInput::Questions(form) => questions::items(form, state),
+    }
+}
+
+/// An item was confirmed.
+pub(crate) fn apply(
+    input: &mut PendingInput,
+    state: &mut PromptState,
+    action: PromptAction,
+) -> PromptOutcome {
+    let form = match (action, input) {
+        (PromptAction::Decide(decision), _) => return PromptOutcome::Decided(decision),
+        (PromptAction::Respond(response), _) => return PromptOutcome::Responded(response),
+        (PromptAction::OpenField(field), _) => return PromptOutcome::Opens(field),
+        (PromptAction::Edit(text), _) => return PromptOutcome::Edits(text),
+        (PromptAction::Mark(index), PendingInput::Questions(form)) => {
+            let mut marks = questions::marks(form, state);
+            if !marks.remove(&index) {
+                marks.insert(index);
+            }
+            state.marks = Some(marks);
+            return PromptOutcome::Stays;
+        }
+        (PromptAction::GoBack, PendingInput::Questions(form)) => {
+            form.go_back();
+            *state = PromptState::default();
+            return PromptOutcome::Stays;
+        }
+        (PromptAction::Answer(text), PendingInput::Questions(form)) => form.answer(&text),
+        (PromptAction::GoOn, PendingInput::Questions(form)) => form.answer_by_default(),
+        (PromptAction::SendMarked, PendingInput::Questions(form)) => {
+            let marked = questions::marked_answer(form, state);
+            form.answer(&marked)
+        }
+        (
+            PromptAction::Mark(_)
+            | PromptAction::GoBack
+            | PromptAction::Answer(_)
+            | PromptAction::GoOn
+            | PromptAction::SendMarked,
+            PendingInput::Confirmation(_),
+        ) => {
+            debug_assert!(false, "a decision has no questions");
+            return PromptOutcome::Stays;
+        }
+    };
+    go_on(state, form.into())
+}
+
+/// A text was entered that the prompt asked for.
+pub(crate) fn enter_field(
+    input: &mut PendingInput,
+    state: &mut PromptState,
+    field: PromptField,
+    text: &str,
+) -> PromptOutcome {
+    match (field, input) {
+        (PromptField::Reason, PendingInput::Confirmation(confirmation)) => {
+            PromptOutcome::Decided(confirmation.deny(text))
+        }
+        (PromptField::Input, PendingInput::Confirmation(confirmation)) => {
+            confirmation.edit_input(text.to_owned());
+            PromptOutcome::Stays
+        }
+        (PromptField::OwnWords, PendingInput::Questions(_)) => {
+            state.own_words = text.trim().to_owned();
+            PromptOutcome::Stays
+        }
+        (PromptField::Answer, PendingInput::Questions(form)) => match text.trim() {
+            "" => PromptOutcome::Wrong("Nothing is typed; Escape goes back".to_owned()),
+            text => {
+                let answered = form.answer(text).into();
+                go_on(state, answered)
+            }
+        },
+        (PromptField::Reason | PromptField::Input, PendingInput::Questions(_))
+        | (PromptField::OwnWords | PromptField::Answer, PendingInput::Confirmation(_)) => {
+            debug_assert!(false, "the field belongs to another prompt");
+            PromptOutcome::Stays
+        }
+    }
+}
+
+/// The next question starts with nothing chosen.
+fn go_on(state: &mut PromptState, outcome: AnswerOutcome) -> PromptOutcome {
+    match outcome {
+        AnswerOutcome::Complete(response) => PromptOutcome::Responded(response),
+        AnswerOutcome::Next => {
+            *state = PromptState::default();
+            PromptOutcome::Stays
+        }
+        AnswerOutcome::Wrong(why) => PromptOutcome::Wrong(why),
+    }
+}
+
+/// Where a question stands among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PromptNumber {
+    /// From 0.
+    pub(crate) index: usize,
+    pub(crate) count: usize,
+}
+
+/// What is asked, without what can be chosen.
+pub(crate) fn subject_lines(
+    asked: &AskedInput,
+    number: PromptNumber,
+    detail: Detail,
+    width: usize,
+) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if let Some(worker) = &asked.worker {
+        let worker = format!("worker {}", escape_line(worker));
+        lines.extend(body(&worker, Style::Warn, width));
+        lines.extend(part_lines(asked.part(), width, detail));
+    }
+    if number.count > 1 {
+        let text = format!("{} of {} that wait for you", number.index + 1, number.count);
+        lines.extend(body(&text, Style::Warn, width));
+    }
+    lines.extend(match &asked.input {
         PendingInput::Confirmation(confirmation) => confirm::lines(confirmation, width),
         PendingInput::Questions(form) => questions::lines(form, width),
+    });
+    lines
+}
+
+/// What stands before a text that a prompt asked for.
+pub(crate) fn field_prompt(field: PromptField) -> &'static str {
+    match field {
+        PromptField::Reason => "why › ",
+        PromptField::Answer | PromptField::OwnWords => "answer › ",
+        PromptField::Input => "input › ",
+    }
+}
+
+/// What becomes of a text that a prompt asked for.
+pub(crate) fn field_hint(field: PromptField) -> &'static str {
+    match field {
+        PromptField::Reason => "Enter denies and says this; Escape goes back",
+        PromptField::Answer => "Enter sends this answer; Escape goes back",
+        PromptField::OwnWords => "Enter marks these words; Escape goes back",
+        PromptField::Input => "Enter takes this as the input; you still decide on it",
     }
 }

@@ -19,16 +19,27 @@ pub(crate) struct EditedFile {
 }
 
 impl EditedFile {
-    pub(crate) fn new(text: &str) -> anyhow::Result<Self> {
-        let json: Result<Value, _> = serde_json::from_str(text);
-        let name = format!("greenroom-{}.json", Uuid::now_v7());
+    /// A text that is JSON is edited in lines; any other as it is.
+    pub(crate) fn json(text: &str) -> anyhow::Result<Self> {
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) => {
+                let pretty = serde_json::to_string_pretty(&value)? + "\n";
+                Self::write(&pretty, "json", true)
+            }
+            Err(_) => Self::write(text, "txt", false),
+        }
+    }
+
+    /// A message, as it is.
+    pub(crate) fn plain(text: &str) -> anyhow::Result<Self> {
+        Self::write(text, "md", false)
+    }
+
+    fn write(content: &str, extension: &str, was_json: bool) -> anyhow::Result<Self> {
+        let name = format!("greenroom-{}.{extension}", Uuid::now_v7());
         let file = Self {
             path: std::env::temp_dir().join(name),
-            was_json: json.is_ok(),
-        };
-        let content = match json {
-            Ok(value) => serde_json::to_string_pretty(&value)? + "\n",
-            Err(_) => text.to_owned(),
+            was_json,
         };
         let opened = OpenOptions::new()
             .write(true)
@@ -90,7 +101,7 @@ mod tests {
 
     #[test]
     fn json_is_edited_in_lines_and_read_back_as_one() {
-        let file = EditedFile::new("{\"b\":1,\"a\":[2]}").unwrap();
+        let file = EditedFile::json("{\"b\":1,\"a\":[2]}").unwrap();
         let content = read(&file.path).unwrap();
         assert!(content.contains("\n  \"b\": 1,\n"), "{content}");
         assert_eq!(file.read().unwrap(), "{\"b\":1,\"a\":[2]}");
@@ -100,8 +111,9 @@ mod tests {
         drop(file);
         assert!(!path.exists());
 
-        let text = EditedFile::new("ls -la").unwrap();
+        let text = EditedFile::json("ls -la").unwrap();
         std::fs::write(&text.path, "{").unwrap();
         assert_eq!(text.read().unwrap(), "{");
+        assert_eq!(EditedFile::plain("[1]").unwrap().read().unwrap(), "[1]");
     }
 }

@@ -6,6 +6,9 @@
 const ESC: u8 = 0x1b;
 /// Longest sequence that is waited for; a longer one is none.
 const SEQUENCE_BYTES_MAX: usize = 32;
+/// The kind of event that says that a key was let go.
+const RELEASED: u32 = 3;
+const KEYPAD_ENTER: u32 = 57_414;
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -16,6 +19,8 @@ pub(crate) enum Key {
     /// Enter with Alt or Shift where the terminal reports it: a new line in the text.
     NewLine,
     Tab,
+    /// Shift and Tab.
+    BackTab,
     Escape,
     Backspace,
     Delete,
@@ -23,15 +28,59 @@ pub(crate) enum Key {
     Right,
     Up,
     Down,
+    /// Alt and Up.
+    AltUp,
+    PageUp,
+    PageDown,
     Home,
     End,
     WordLeft,
     WordRight,
+    /// Ctrl and the key for `_`, `-` or `/`.
+    Undo,
     /// Ctrl and a letter.
     Ctrl(char),
     /// Alt and a character.
     Alt(char),
     Paste(String),
+    /// The terminal says that it can report more keys than terminals used to.
+    Offers(KeyboardProtocol),
+    /// Somebody looks at the terminal again, or no longer; only if it was asked to say so.
+    FocusGained,
+    FocusLost,
+}
+
+/// How a terminal tells keys apart that are one byte otherwise, Enter and Shift-Enter among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyboardProtocol {
+    /// The progressive enhancement that kitty began.
+    Kitty,
+    /// `modifyOtherKeys` of xterm.
+    ModifyOtherKeys,
+}
+
+/// Modifiers as terminals report them: 1 plus a bit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Modifiers(u32);
+
+impl Modifiers {
+    const SHIFT: u32 = 1;
+    const ALT: u32 = 2;
+    const CTRL: u32 = 4;
+    /// Locks and the keys that desktops use are none of ours.
+    const KNOWN: u32 = Self::SHIFT | Self::ALT | Self::CTRL;
+
+    fn read(reported: Option<u32>) -> Self {
+        Self(reported.unwrap_or(1).saturating_sub(1) & Self::KNOWN)
+    }
+
+    fn any(self) -> bool {
+        self.0 != 0
+    }
+
+    fn has(self, bit: u32) -> bool {
+        self.0 & bit != 0
+    }
 }
 
 /// Turns bytes into keys.
@@ -131,7 +180,8 @@ fn read(rest: &[u8]) -> EscapeStep {
         b'\t' => key(Key::Tab),
         0x7f | 0x08 => key(Key::Backspace),
         byte @ 0x01..=0x1a => key(Key::Ctrl((b'a' + byte - 1) as char)),
-        0x00 | 0x1c..=0x1f => EscapeStep::Nothing(1),
+        0x1f => key(Key::Undo),
+        0x00 | 0x1c..=0x1e => EscapeStep::Nothing(1),
         _ => character(rest, 0).map_or(EscapeStep::Nothing(1), |key| match key {
             Some((c, len)) => EscapeStep::Key(Key::Char(c), len),
             None => EscapeStep::More,
@@ -198,25 +248,83 @@ fn control(rest: &[u8]) -> EscapeStep {
     let parameters = String::from_utf8_lossy(&rest[2..2 + end]);
     let last = rest[2 + end];
     let used = end + 3;
-    let mut numbers = parameters
-        .split(';')
-        .map(|number| number.parse::<u32>().ok());
-    let first = numbers.next().flatten();
-    // 1 plus a bit for each of Shift, Alt, Ctrl.
-    let modified = numbers.next().flatten().is_some_and(|bits| bits > 1);
-    let key = match (last, first) {
-        (b'D', _) if modified => Some(Key::WordLeft),
-        (b'C', _) if modified => Some(Key::WordRight),
+    let key = report(&parameters, last).or_else(|| key_of(&parameters, last));
+    key.map_or(EscapeStep::Nothing(used), |key| EscapeStep::Key(key, used))
+}
+
+/// What a terminal answers when it is asked what it can do.
+fn report(parameters: &str, last: u8) -> Option<Key> {
+    match (parameters.as_bytes().first(), last) {
+        (Some(b'?'), b'u') => Some(Key::Offers(KeyboardProtocol::Kitty)),
+        (Some(b'>'), b'm') if parameters.starts_with(">4;") => {
+            Some(Key::Offers(KeyboardProtocol::ModifyOtherKeys))
+        }
+        _ => None,
+    }
+}
+
+/// `code;modifiers:event;text`, of which any may be absent.
+fn key_of(parameters: &str, last: u8) -> Option<Key> {
+    let number = |text: &str| text.parse::<u32>().ok();
+    let mut fields = parameters.split(';').map(|field| {
+        let mut numbers = field.split(':').map(number);
+        (numbers.next().flatten(), numbers.next().flatten())
+    });
+    let (first, _) = fields.next().unwrap_or_default();
+    let (modifiers, event) = fields.next().unwrap_or_default();
+    let (third, _) = fields.next().unwrap_or_default();
+    if event == Some(RELEASED) {
+        return None;
+    }
+    let modifiers = Modifiers::read(modifiers);
+    match (last, first) {
+        (b'A', _) if modifiers.has(Modifiers::ALT) => Some(Key::AltUp),
+        (b'D', _) if modifiers.any() => Some(Key::WordLeft),
+        (b'C', _) if modifiers.any() => Some(Key::WordRight),
+        (b'Z', _) => Some(Key::BackTab),
+        (b'I', None) => Some(Key::FocusGained),
+        (b'O', None) => Some(Key::FocusLost),
         (b'~', Some(1 | 7)) => Some(Key::Home),
         (b'~', Some(4 | 8)) => Some(Key::End),
         (b'~', Some(3)) => Some(Key::Delete),
-        // How some terminals report Enter with a modifier.
-        (b'u', Some(13)) if modified => Some(Key::NewLine),
-        (b'u', Some(13)) | (b'M', _) => Some(Key::Enter),
-        (b'u', Some(27)) => Some(Key::Escape),
+        (b'~', Some(5)) => Some(Key::PageUp),
+        (b'~', Some(6)) => Some(Key::PageDown),
+        (b'~', Some(27)) => coded_key(third?, modifiers),
+        (b'u', Some(code)) => coded_key(code, modifiers),
+        (b'M', _) => Some(Key::Enter),
         (last, _) => plain_control(last),
-    };
-    key.map_or(EscapeStep::Nothing(used), |key| EscapeStep::Key(key, used))
+    }
+}
+
+/// The key that a terminal reports by the code of its character.
+fn coded_key(code: u32, modifiers: Modifiers) -> Option<Key> {
+    let (alt, ctrl) = (
+        modifiers.has(Modifiers::ALT),
+        modifiers.has(Modifiers::CTRL),
+    );
+    match code {
+        13 | KEYPAD_ENTER if modifiers.any() => return Some(Key::NewLine),
+        13 | KEYPAD_ENTER => return Some(Key::Enter),
+        9 if modifiers.has(Modifiers::SHIFT) => return Some(Key::BackTab),
+        9 => return Some(Key::Tab),
+        27 => return Some(Key::Escape),
+        8 | 127 if alt || ctrl => return Some(Key::Ctrl('w')),
+        8 | 127 => return Some(Key::Backspace),
+        // Keys that are no characters.
+        57_344..=63_743 => return None,
+        _ => {}
+    }
+    let c = char::from_u32(code).filter(|c| !c.is_control())?;
+    Some(match c.to_ascii_lowercase() {
+        '_' | '-' | '/' | '7' if ctrl => Key::Undo,
+        'j' if ctrl => Key::NewLine,
+        letter @ 'a'..='z' if ctrl => Key::Ctrl(letter),
+        'b' if alt => Key::WordLeft,
+        'f' if alt => Key::WordRight,
+        _ if ctrl => return None,
+        _ if alt => Key::Alt(c),
+        _ => Key::Char(c),
+    })
 }
 
 fn plain_control(last: u8) -> Option<Key> {
@@ -249,6 +357,26 @@ mod tests {
             (b"\x1b\r", Key::NewLine),
             (b"\n", Key::NewLine),
             (b"\x1b[13;2u", Key::NewLine),
+            (b"\x1b[27;2;13~", Key::NewLine),
+            (b"\x1b[13u", Key::Enter),
+            (b"\x1b[27u", Key::Escape),
+            (b"\x1b[99;5u", Key::Ctrl('c')),
+            (b"\x1b[99;69:1u", Key::Ctrl('c')),
+            (b"\x1b[98;3u", Key::WordLeft),
+            (b"\x1b[33;3u", Key::Alt('!')),
+            (b"\x1b[127;5u", Key::Ctrl('w')),
+            (b"\x1b[45;5u", Key::Undo),
+            (b"\x1f", Key::Undo),
+            (b"\x1b[Z", Key::BackTab),
+            (b"\x1b[9;2u", Key::BackTab),
+            (b"\x1b[1;3A", Key::AltUp),
+            (b"\x1b[5~", Key::PageUp),
+            (b"\x1b[I", Key::FocusGained),
+            (b"\x1b[?1u", Key::Offers(KeyboardProtocol::Kitty)),
+            (
+                b"\x1b[>4;0m",
+                Key::Offers(KeyboardProtocol::ModifyOtherKeys),
+            ),
             (b"\t", Key::Tab),
             (b"\x7f", Key::Backspace),
             (b"\x03", Key::Ctrl('c')),
@@ -292,6 +420,8 @@ mod tests {
     #[test]
     fn unknown_sequences_are_ignored() {
         assert_eq!(keys(b"\x1b[99;99Qa"), [Key::Char('a')]);
+        assert_eq!(keys(b"\x1b[97;1:3ua"), [Key::Char('a')], "let go");
+        assert_eq!(keys(b"\x1b[57358u\x1b[?62;4ca"), [Key::Char('a')]);
         assert_eq!(
             keys(b"\xffa\xc3(b"),
             [Key::Char('a'), Key::Char('('), Key::Char('b')]

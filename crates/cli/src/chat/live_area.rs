@@ -3,6 +3,7 @@
 //! Promises: a pure function of what it is given. The line that is typed into is always there.
 //! Must not know: terminals, connections.
 
+use unicode_segmentation::UnicodeSegmentation;
 use wire::state::ChatState;
 
 use super::editor::Editor;
@@ -26,10 +27,16 @@ pub(crate) struct LiveContent<'a> {
     pub(crate) is_sending: bool,
     /// What is asked, and how to answer it.
     pub(crate) dialog: Vec<Line>,
+    /// Whether the messages that wait are shown elsewhere.
+    pub(crate) hides_queue: bool,
+    /// What is open above the input line: a menu, a search.
+    pub(crate) above: Vec<Line>,
     /// One line about what just happened, or what can be done.
     pub(crate) note: Option<Line>,
     pub(crate) prompt: &'a str,
     pub(crate) editor: &'a Editor,
+    /// What stands below the input line.
+    pub(crate) below: Vec<Line>,
 }
 
 /// Lays the live area out for a screen of this width and height.
@@ -37,15 +44,18 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
     let fixed = fixed_lines(&content, width);
     // A blank line between the transcript and where one types.
-    let below = 1 + usize::from(content.note.is_some()) + typed.len();
-    let rows_left = rows.saturating_sub(fixed.len() + below + 1);
+    let input = 1 + usize::from(content.note.is_some()) + typed.len();
+    let around = content.above.len() + content.below.len();
+    let rows_left = rows.saturating_sub(fixed.len() + around + input + 1);
     let hidden = content.moving.len().saturating_sub(rows_left);
     let mut lines = content.moving[hidden..].to_vec();
     lines.extend(fixed);
     lines.push(Line::default());
+    lines.extend(content.above);
     lines.extend(content.note);
     let cursor = (lines.len() + cursor.0, cursor.1);
     lines.extend(typed);
+    lines.extend(content.below);
     LiveArea {
         lines,
         cursor,
@@ -63,7 +73,9 @@ fn fixed_lines(content: &LiveContent<'_>, width: usize) -> Vec<Line> {
         fixed.extend(message_lines(&turn.message, Style::Dim, width));
     }
     fixed.extend(content.dialog.iter().cloned());
-    fixed.extend(pending_lines(content.chat));
+    if !content.hides_queue {
+        fixed.extend(pending_lines(content.chat));
+    }
     fixed
 }
 
@@ -80,8 +92,13 @@ fn pending_lines(chat: Option<&ChatState>) -> Vec<Line> {
     if let Some(steering) = &chat.steering_message {
         line("steering", &steering.message);
     }
-    for queued in chat.queued_messages.iter().take(QUEUE_MAX) {
-        line("queued", &queued.message);
+    // Without a turn that runs nothing starts by itself (G-08).
+    let queued = match chat.active_turn {
+        Some(_) => "queued",
+        None => "paused",
+    };
+    for message in chat.queued_messages.iter().take(QUEUE_MAX) {
+        line(queued, &message.message);
     }
     if chat.queued_messages.len() > QUEUE_MAX {
         let more = chat.queued_messages.len() - QUEUE_MAX;
@@ -105,12 +122,15 @@ fn typed_lines(
     let mut column = indent;
     let mut cursor = (0, indent);
     let text = editor.text();
-    for (at, c) in text.char_indices() {
-        let shown = match c {
-            '\n' => String::new(),
+    for (at, grapheme) in text.grapheme_indices(true) {
+        let shown = match grapheme {
+            "\n" => String::new(),
             // A tab would lead wherever the terminal wants it to.
-            '\t' => " ".to_owned(),
-            c => escape_line(c.encode_utf8(&mut [0; 4])),
+            "\t" => " ".to_owned(),
+            _ => match grapheme.chars().find_map(|c| editor.chip_label(c)) {
+                Some(label) => escape_line(label),
+                None => escape_line(grapheme),
+            },
         };
         let wide = columns(&shown);
         // A character that does not fit, and the cursor behind the last one that does, go to the next row.
@@ -121,7 +141,7 @@ fn typed_lines(
         if at == editor.cursor() {
             cursor = (rows.len() - 1, column);
         }
-        if c == '\n' {
+        if grapheme == "\n" {
             rows.push(String::new());
             column = indent;
         } else if let Some(row) = rows.last_mut() {
@@ -182,9 +202,12 @@ mod tests {
             chat,
             is_sending: false,
             dialog: Vec::new(),
+            hides_queue: false,
+            above: Vec::new(),
             note: None,
             prompt: "› ",
             editor,
+            below: Vec::new(),
         }
     }
 
@@ -197,17 +220,20 @@ mod tests {
         };
         chat.steering_message = Some(pending("left a bit"));
         chat.queued_messages = ["a", "b\nc", "d", "e", "f"].map(pending).to_vec();
+        chat.active_turn = Some(wire::state::ActiveTurn::new("t", "", json!({})));
         let editor = editor("next");
         let mut all = content(Some(&chat), &editor);
         all.moving = vec![Line::new(Style::Plain, "half a sent")];
-        all.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
+        all.dialog = vec![Line::new(Style::Bold, "1 Approve")];
+        all.above = vec![Line::new(Style::Plain, "a menu")];
+        all.below = vec![Line::new(Style::Dim, "a status")];
         all.note = Some(Line::new(Style::Dim, "working"));
         check(
             all,
             24,
             expect![[r#"
                 half a sent
-                [1/y] Yes
+                1 Approve
 
                 steering: left a bit
                 queued: a
@@ -216,8 +242,10 @@ mod tests {
                 queued: e
                 … 1 more
 
+                a menu
                 working
                 › next|
+                a status
             "#]],
         );
     }
@@ -286,7 +314,8 @@ mod tests {
         for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {
             let mut small = content(Some(&chat), &typed);
             small.moving = vec![Line::new(Style::Plain, "moving"); 5];
-            small.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
+            small.dialog = vec![Line::new(Style::Bold, "1 Approve")];
+            small.below = vec![Line::new(Style::Dim, "status")];
             let visible = layout(small, width, rows);
             let (row, column) = visible.cursor;
             assert!(

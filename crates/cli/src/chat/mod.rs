@@ -9,14 +9,16 @@ mod confirm;
 mod dialog;
 mod editor;
 mod external_editor;
+mod history;
+mod image;
 mod keys;
 mod line;
 mod live_area;
 mod paint;
 mod part;
 mod plain;
+mod prompt;
 mod questions;
-mod start_host;
 mod tool;
 mod transcript;
 mod tty;
@@ -25,22 +27,24 @@ mod wrap;
 
 use std::io::IsTerminal;
 
-use anyhow::{Context, bail};
-use client::chat::{ChatSelector, OpenChat, OpenOptions};
+use anyhow::{Context, anyhow, ensure};
+use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
-use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
+use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
 use crate::exit::Exit;
+use crate::models::local_servers;
+use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
+use crate::restart::note_other_version;
+use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
-
-/// The agent that talks to models.
-const NATIVE: &str = "native";
 
 /// Chat with an agent; this is also what `greenroom` alone does
 #[derive(Debug, Default, clap::Args)]
@@ -52,11 +56,14 @@ const NATIVE: &str = "native";
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
 Where no host runs on this machine, one is started in the background and stays; its log is host.log in the data \
-directory. While the agent works, Enter queues what you type and Ctrl-S steers; Ctrl-C cancels, twice leaves. /help \
-shows the rest.
+directory. While the agent works, Enter queues what you type and Ctrl-S steers; Escape interrupts, Ctrl-C twice leaves. \
+When the agent asks, a digit or an arrow chooses and Enter confirms; whatever else you type is a message. /help shows \
+the rest.
 
-With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
-asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
+With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
+decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
     /// Continue this session, or one chat of it; without it a new session is created
@@ -68,9 +75,10 @@ pub(crate) struct ChatOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Talk to this model: BASE_URL#MODEL of any server that speaks Chat Completions
-    #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse, conflicts_with_all = ["latest", "session", "agent"])]
-    model: Option<Model>,
+    /// Talk to this model: the id of one that the host has, or BASE_URL#MODEL of any server that speaks Chat Completions,
+    /// which the host then has until it stops
+    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
+    model: Option<ModelChoice>,
     /// Line by line, without drawing
     #[arg(long)]
     plain: bool,
@@ -102,7 +110,10 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok(chat) => TerminalChat::open(chat)?.run().await,
+            Ok((chat, hint)) => {
+                let history = HistoryFile::in_directory(&options.host.data_directory()?);
+                TerminalChat::open(chat, history, hint)?.run().await
+            }
             Err(error) => Ok(report(&error)),
         };
     }
@@ -120,7 +131,14 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
         }
     }
     match open(&options).await {
-        Ok(chat) => PlainChat::new(chat, lines).run(first).await,
+        Ok((chat, hint)) => {
+            if let Some(hint) = hint {
+                for line in hint.await? {
+                    eprintln!("{line}");
+                }
+            }
+            PlainChat::new(chat, lines).run(first).await
+        }
         Err(error) => Ok(report(&error)),
     }
 }
@@ -130,19 +148,52 @@ fn report(error: &anyhow::Error) -> Exit {
     Exit::NoHost
 }
 
-async fn open(options: &ChatOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = connect(&options.host, options.model.as_ref()).await?;
-    if let Some(model) = &options.model {
-        check_model(&live, model)?;
+/// Lines for somebody who has no model yet, when they are known.
+type Hint = JoinHandle<Vec<String>>;
+
+async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
+    let (live, updates) = connect(&options.host).await?;
+    if let Some(note) = note_other_version(&options.host) {
+        eprintln!("{}", escape(&note));
     }
+    let mut model = None;
+    if let Some(choice) = &options.model {
+        let found = find_or_add(&live, choice).await?;
+        if let Some(note) = found.note {
+            eprintln!("{note}");
+        }
+        model = Some(found.id);
+    }
+    // Only where there is none at all is anything looked for, and nobody waits for it.
+    let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
+    let is_first_look = is_new && options.host.named_host().is_none();
+    let hint =
+        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
         open_options.directory = None;
     }
-    let mut chat = OpenChat::open(live, updates, &options.selector(), &open_options).await?;
-    chat.set_model(options.model.as_ref().map(|model| model.id.clone()));
-    Ok(chat)
+    let opened = OpenChat::open(live, updates, &options.selector(), &open_options).await;
+    let mut chat = match (opened, hint) {
+        (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
+        (Ok(chat), _) => chat,
+        (Err(error @ ChatError::NoAgent), Some(hint)) => {
+            let lines = hint.await?.join("\n");
+            return Err(anyhow!(error).context(lines));
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    let session = chat.session_state();
+    let provider = session
+        .map(|session| session.provider.clone())
+        .unwrap_or_default();
+    ensure!(
+        provider == NATIVE,
+        "this session belongs to the agent `{provider}`, which takes no --model; leave --continue or --session out"
+    );
+    chat.set_model(model);
+    Ok((chat, None))
 }
 
 /// How every chat is opened: its agent works where this program does.
@@ -154,30 +205,14 @@ fn open_options() -> OpenOptions {
 }
 
 /// Connects to the host; starts the local one if it is not there.
-async fn connect(host: &HostOptions, model: Option<&Model>) -> anyhow::Result<(Live, Updates)> {
+async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {
-            let started = start_host::start_host(&host.data_directory()?, model).await?;
+            let started = start_host::start_host(&host.data_directory()?).await?;
             eprintln!("{started}");
             host.live(&root).await
         }
         connected => connected,
     }
-}
-
-/// Checks that a host that was running already has the model.
-fn check_model(live: &Live, model: &Model) -> anyhow::Result<()> {
-    let root = live.root();
-    let agents = root.iter().flat_map(|root| root.agents.iter());
-    let native = agents.filter(|agent| agent["provider"] == NATIVE);
-    let mut models = native.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
-    if models.any(|known| known["id"] == model.id.as_str()) {
-        return Ok(());
-    }
-    bail!(
-        "the host that is running does not have the model `{}`: stop it and try again, or add the model to its \
-         greenroom.toml",
-        model.id
-    )
 }

@@ -1,25 +1,35 @@
-//! An agent's questions in lines, and the lines that answer them.
+//! An agent's questions: what can be chosen to answer each, and what is asked in lines.
 //!
+//! Promises: every question is answered by a choice that is confirmed; a text is an answer only in a field that was opened for it. From 1
+//! on stands what answers, 7 goes on without an answer of one's own, 8 goes back, 9 declines, 0 dismisses: at every question
+//! ([0038](../../../../docs/adr/0038-two-keys.md)).
 //! Must not know: terminals, connections, the protocol.
+
+use std::collections::BTreeSet;
 
 use client::chat::{AnswerError, InputResponse, Progress, Question, QuestionForm, QuestionKind};
 
+use super::confirm::{APPROVE, DENY};
 use super::line::{Line, Style};
 use super::part::answer_text;
+use super::prompt::{PromptAction, PromptField, PromptItem, PromptState};
 use super::tool::body;
-use super::wrap::wrap;
 use crate::terminal::{escape, escape_line};
 
-/// How to get out of a question.
-const WAYS_OUT: &str = "/decline: refuse, /cancel: dismiss";
+/// Digits for what answers a question.
+const ANSWERS_MAX: usize = 6;
+const GO_ON: char = '7';
+const GO_BACK: char = '8';
+const DECLINE: char = '9';
+const DISMISS: char = '0';
 
-/// What a line did.
+/// What an answer led to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AnswerOutcome {
     Complete(InputResponse),
     /// There is another question.
     Next,
-    /// The line is no answer, and why.
+    /// It is no answer, and why.
     Wrong(String),
 }
 
@@ -29,176 +39,330 @@ impl From<Result<Progress, AnswerError>> for AnswerOutcome {
             Ok(Progress::Next) => Self::Next,
             Ok(Progress::Complete(response)) => Self::Complete(response),
             Err(error @ AnswerError::Required) => {
-                Self::Wrong(format!("{error}; /decline refuses the whole request"))
+                Self::Wrong(format!("{error}; {DECLINE} declines the whole request"))
             }
             Err(error) => Self::Wrong(error.to_string()),
         }
     }
 }
 
-/// Takes a line that was typed.
-pub(crate) fn answer_line(form: &mut QuestionForm, line: &str) -> AnswerOutcome {
-    let line = line.trim();
-    match line {
-        "/decline" => AnswerOutcome::Complete(form.decline()),
-        "/cancel" => AnswerOutcome::Complete(form.cancel()),
-        "/back" => {
-            form.go_back();
-            AnswerOutcome::Next
+/// Everything that can be chosen.
+pub(crate) fn items(form: &QuestionForm, state: &PromptState) -> Vec<PromptItem> {
+    let respond =
+        |digit, word, response| PromptItem::new(digit, word, PromptAction::Respond(response));
+    let Some(question) = form.question() else {
+        // Nothing is asked but whether to go on: that is consent, and has its words.
+        return vec![
+            respond('1', APPROVE, form.accept()),
+            respond('2', DENY, form.decline()),
+            respond(DISMISS, "Dismiss", form.cancel()),
+        ];
+    };
+    let mut items = answer_items(question, form, state);
+    items.extend(go_on_item(question, form, state));
+    if form.position() > 0 {
+        items.push(PromptItem::new(GO_BACK, "Back", PromptAction::GoBack));
+    }
+    items.push(respond(DECLINE, "Decline", form.decline()));
+    items.push(respond(DISMISS, "Dismiss", form.cancel()));
+    items
+}
+
+/// What answers the question.
+fn answer_items(
+    question: Question<'_>,
+    form: &QuestionForm,
+    state: &PromptState,
+) -> Vec<PromptItem> {
+    let answer = |text: &str| PromptAction::Answer(text.to_owned());
+    let mut items = match question.kind() {
+        QuestionKind::Text | QuestionKind::Number | QuestionKind::Integer => {
+            let field = PromptAction::OpenField(PromptField::Answer);
+            let mut item = PromptItem::new('1', "Answer", field);
+            item.detail = kind_of_text(question);
+            return vec![item];
         }
-        _ if form.question().is_none() => {
-            // Nothing is asked but whether to go on.
-            match line.to_lowercase().as_str() {
-                "" | "y" | "yes" | "/accept" => AnswerOutcome::Complete(form.accept()),
-                "n" | "no" => AnswerOutcome::Complete(form.decline()),
-                _ => AnswerOutcome::Wrong("Press Enter to continue, or type /decline".to_owned()),
-            }
+        QuestionKind::Boolean => {
+            let yes = PromptItem::new('1', "Yes", answer("y"));
+            return vec![yes, PromptItem::new('2', "No", answer("n"))];
         }
-        "/skip" => form.skip().into(),
-        "" => form.answer_by_default().into(),
-        text => form.answer(text).into(),
+        QuestionKind::SingleSelect => {
+            let number = |index: usize| answer(&(index + 1).to_string());
+            option_items(question, None, number)
+        }
+        QuestionKind::MultiSelect => {
+            option_items(question, Some(&marks(form, state)), PromptAction::Mark)
+        }
+    };
+    if question.allows_freeform() {
+        let field = match question.kind() {
+            QuestionKind::MultiSelect => PromptField::OwnWords,
+            _ => PromptField::Answer,
+        };
+        items.push(PromptItem {
+            digit: answer_digit(items.len()),
+            word: "Your own words".to_owned(),
+            detail: escape_line(&state.own_words),
+            mark: None,
+            action: PromptAction::OpenField(field),
+        });
+    }
+    items
+}
+
+fn option_items(
+    question: Question<'_>,
+    marks: Option<&BTreeSet<usize>>,
+    action: impl Fn(usize) -> PromptAction,
+) -> Vec<PromptItem> {
+    let options = question.options().enumerate();
+    let item = options.map(|(index, option)| {
+        let recommended = if option.is_recommended {
+            "recommended"
+        } else {
+            ""
+        };
+        let details = [recommended.to_owned(), escape_line(option.description)];
+        let details: Vec<String> = details
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
+        PromptItem {
+            digit: answer_digit(index),
+            word: escape_line(option.label),
+            detail: details.join(", "),
+            mark: marks.map(|marks| marks.contains(&index)),
+            action: action(index),
+        }
+    });
+    item.collect()
+}
+
+fn answer_digit(index: usize) -> Option<char> {
+    let digit = u32::try_from(index + 1).ok();
+    digit
+        .filter(|_| index < ANSWERS_MAX)
+        .and_then(|digit| char::from_digit(digit, 10))
+}
+
+/// How to go on without an answer of one's own, or with what is marked.
+fn go_on_item(
+    question: Question<'_>,
+    form: &QuestionForm,
+    state: &PromptState,
+) -> Option<PromptItem> {
+    let has_marked = !marks(form, state).is_empty() || !state.own_words.is_empty();
+    if question.kind() == QuestionKind::MultiSelect && has_marked {
+        let send = PromptAction::SendMarked;
+        return Some(PromptItem::new(GO_ON, "Send what is marked", send));
+    }
+    if let Some(default) = form.default_answer() {
+        let mut item = PromptItem::new(GO_ON, "Take the default", PromptAction::GoOn);
+        item.detail = answer_text(question.value(), default.value());
+        return Some(item);
+    }
+    (!question.is_required()).then(|| PromptItem::new(GO_ON, "Skip", PromptAction::GoOn))
+}
+
+/// The options that are marked: those of the default answer until one is touched.
+pub(crate) fn marks(form: &QuestionForm, state: &PromptState) -> BTreeSet<usize> {
+    match &state.marks {
+        Some(marks) => marks.clone(),
+        None => form.default_options().collect(),
     }
 }
 
-/// The question that is asked now, and how to answer it.
+/// The answer that marks and own words make together.
+pub(crate) fn marked_answer(form: &QuestionForm, state: &PromptState) -> String {
+    let numbers = marks(form, state).into_iter();
+    let numbers = numbers.map(|index| (index + 1).to_string());
+    let own_words = Some(state.own_words.clone()).filter(|words| !words.is_empty());
+    numbers.chain(own_words).collect::<Vec<_>>().join(",")
+}
+
+/// The question that is asked now.
 pub(crate) fn lines(form: &QuestionForm, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(url) = form.url() {
         let text = format!("open {}", escape_line(url));
         lines.extend(body(&text, Style::Warn, width));
     }
-    let Some(question) = form.question() else {
-        lines.extend(bold(&format!("[Enter] continue   {WAYS_OUT}"), width));
-        return lines;
-    };
-    let number = match form.count() {
-        1 => String::new(),
-        count => format!("{} of {count}: ", form.position() + 1),
-    };
-    let message = escape(question.message());
-    lines.extend(bold(&format!("{number}{message}"), width));
-    for (index, option) in question.options().enumerate() {
-        let mut text = format!("{} {}", index + 1, escape_line(option.label));
-        if !option.description.is_empty() {
-            text.push_str(&format!(": {}", escape_line(option.description)));
-        }
-        if option.is_recommended {
-            text.push_str(" (recommended)");
-        }
-        lines.extend(body(&text, Style::Plain, width));
+    if let Some(question) = form.question() {
+        let number = match form.count() {
+            1 => String::new(),
+            count => format!("{} of {count}: ", form.position() + 1),
+        };
+        let message = format!("{number}{}", escape(question.message()));
+        lines.extend(body(&message, Style::Bold, width));
     }
-    lines.extend(body(&hint(form, question), Style::Dim, width));
     lines
 }
 
-/// How to answer a question.
-fn hint(form: &QuestionForm, question: Question<'_>) -> String {
-    let mut hint = match (question.kind(), question.allows_freeform()) {
-        (QuestionKind::Number, _) | (QuestionKind::SingleSelect, false) => "a number",
-        (QuestionKind::Integer, _) => "a whole number",
-        (QuestionKind::Boolean, _) => "y or n",
-        (QuestionKind::SingleSelect, true) => "a number, or your own words",
-        (QuestionKind::MultiSelect, true) => "numbers like 1,3, or your own words",
-        (QuestionKind::MultiSelect, false) => "numbers like 1,3",
-        (QuestionKind::Text, _) => "your answer",
-    }
-    .to_owned();
-    hint.push_str(&bounds_text(question));
-    match form.default_answer() {
-        Some(default) => {
-            let default = answer_text(question.value(), default.value());
-            hint.push_str(&format!("; Enter for {default}"));
-        }
-        None if !question.is_required() => hint.push_str("; Enter skips it"),
-        None => {}
-    }
-    hint.push_str(&format!("   {WAYS_OUT}"));
-    if form.position() > 0 {
-        hint.push_str(", /back");
-    }
-    hint
-}
-
-fn bounds_text(question: Question<'_>) -> String {
+/// What kind of text answers a question.
+fn kind_of_text(question: Question<'_>) -> String {
+    let kind = match question.kind() {
+        QuestionKind::Number => "a number",
+        QuestionKind::Integer => "a whole number",
+        _ => "",
+    };
     let (min, max, unit) = question.bounds();
     let unit = unit.suffix();
-    match (min, max) {
-        (Some(min), Some(max)) => format!(", {min} to {max}{unit}"),
-        (Some(min), None) => format!(", at least {min}{unit}"),
-        (None, Some(max)) => format!(", at most {max}{unit}"),
+    let bounds = match (min, max) {
+        (Some(min), Some(max)) => format!("{min} to {max}{unit}"),
+        (Some(min), None) => format!("at least {min}{unit}"),
+        (None, Some(max)) => format!("at most {max}{unit}"),
         (None, None) => String::new(),
-    }
-}
-
-fn bold(text: &str, width: usize) -> Vec<Line> {
-    let lines = wrap(text, width).into_iter();
-    lines.map(|text| Line::new(Style::Bold, text)).collect()
+    };
+    let both = [kind.to_owned(), bounds];
+    let both: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
+    both.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-    use serde_json::json;
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn draw(form: &QuestionForm, width: usize) -> String {
-        let lines = lines(form, width);
-        lines.iter().map(|line| line.text() + "\n").collect()
+    fn check(form: &QuestionForm, state: &PromptState, expected: Expect) {
+        let mut drawn = lines(form, 60);
+        drawn.extend(state.lines(&items(form, state), 60));
+        drawn.pop(); // the hint
+        let drawn: String = drawn.iter().map(|line| line.text() + "\n").collect();
+        expected.assert_eq(&drawn);
+    }
+
+    fn form(questions: Value) -> QuestionForm {
+        QuestionForm::new(&json!({"id": "r", "questions": questions}))
     }
 
     #[test]
-    fn a_request_without_questions_is_accepted_or_not() {
+    fn a_request_without_questions_is_consent() {
         let request =
             json!({"id": "r", "message": "Sign in", "url": "https://example.org/\u{1b}[2J"});
-        let mut form = QuestionForm::new(&request);
-        assert_eq!(
-            answer_line(&mut form, ""),
-            AnswerOutcome::Complete(form.accept())
+        let form = QuestionForm::new(&request);
+        check(
+            &form,
+            &PromptState::default(),
+            expect![[r#"
+                  open https://example.org/\x1b[2J
+                  1 Approve
+                  2 Deny
+                  0 Dismiss
+            "#]],
         );
-        assert_eq!(
-            answer_line(&mut form, "no"),
-            AnswerOutcome::Complete(form.decline())
-        );
-        assert!(matches!(
-            answer_line(&mut form, "what?"),
-            AnswerOutcome::Wrong(_)
-        ));
-        expect![[r#"
-              open https://example.org/\x1b[2J
-            [Enter] continue   /decline: refuse, /cancel: dismiss
-        "#]]
-        .assert_eq(&draw(&form, 60));
     }
 
     #[test]
-    fn a_question_says_how_to_answer_it() {
-        let mut form = QuestionForm::new(&json!({"id": "r", "questions": [
-            {"id": "a", "kind": "single-select", "message": "Which color?", "options": [
+    fn every_kind_of_question_has_its_choices() {
+        let mut form = form(json!([
+            {"id": "a", "kind": "single-select", "message": "Which color?", "allowFreeformInput": true, "options": [
                 {"id": "r", "label": "Red", "description": "like blood"},
                 {"id": "b", "label": "Blue", "recommended": true},
             ]},
             {"id": "b", "kind": "text", "message": "Why?", "required": true, "max": 80},
-        ]}));
-        expect![[r#"
-            1 of 2: Which color?
-              1 Red: like blood
-              2 Blue (recommended)
-              a number; Enter for Blue   /decline: refuse, /cancel: dismiss
-        "#]]
-        .assert_eq(&draw(&form, 70));
-        assert_eq!(answer_line(&mut form, " 1 "), AnswerOutcome::Next);
-        expect![[r#"
-            2 of 2: Why?
-              your answer, at most 80 characters   /decline: refuse, /cancel:
-              dismiss, /back
-        "#]]
-        .assert_eq(&draw(&form, 70));
-        let AnswerOutcome::Wrong(why) = answer_line(&mut form, "") else {
-            panic!("it is required")
-        };
-        assert!(why.contains("/decline"), "{why}");
-        assert_eq!(answer_line(&mut form, "/back"), AnswerOutcome::Next);
-        assert_eq!(form.position(), 0);
+            {"id": "c", "kind": "integer", "message": "How many?", "min": 1, "defaultValue": 2},
+            {"id": "d", "kind": "boolean", "message": "Sure?"},
+        ]));
+        let state = PromptState::default();
+        check(
+            &form,
+            &state,
+            expect![[r#"
+                  1 of 4: Which color?
+                  1 Red: like blood
+                  2 Blue: recommended
+                  3 Your own words
+                  7 Take the default: Blue
+                  9 Decline
+                  0 Dismiss
+            "#]],
+        );
+        assert_eq!(form.answer("1"), Ok(Progress::Next));
+        check(
+            &form,
+            &state,
+            expect![[r#"
+                  2 of 4: Why?
+                  1 Answer: at most 80 characters
+                  8 Back
+                  9 Decline
+                  0 Dismiss
+            "#]],
+        );
+        assert_eq!(form.answer("so"), Ok(Progress::Next));
+        check(
+            &form,
+            &state,
+            expect![[r#"
+                  3 of 4: How many?
+                  1 Answer: a whole number, at least 1
+                  7 Take the default: 2
+                  8 Back
+                  9 Decline
+                  0 Dismiss
+            "#]],
+        );
+        assert_eq!(form.answer_by_default(), Ok(Progress::Next));
+        check(
+            &form,
+            &state,
+            expect![[r#"
+                  4 of 4: Sure?
+                  1 Yes
+                  2 No
+                  7 Skip
+                  8 Back
+                  9 Decline
+                  0 Dismiss
+            "#]],
+        );
+    }
+
+    #[test]
+    fn several_options_are_marked_and_sent_together() {
+        let form = form(
+            json!([{"id": "a", "kind": "multi-select", "message": "What?", "allowFreeformInput": true,
+            "options": [{"id": "s", "label": "A skull", "recommended": true}, {"id": "l", "label": "A lamp"}]}]),
+        );
+        let mut state = PromptState::default();
+        assert_eq!(marked_answer(&form, &state), "1");
+        state.marks = Some(BTreeSet::from([1]));
+        state.own_words = "A rope".to_owned();
+        check(
+            &form,
+            &state,
+            expect![[r#"
+                  What?
+                  1 [ ] A skull: recommended
+                  2 [x] A lamp
+                  3 Your own words: A rope
+                  7 Send what is marked
+                  9 Decline
+                  0 Dismiss
+            "#]],
+        );
+        assert_eq!(marked_answer(&form, &state), "2,A rope");
+        state = PromptState::default();
+        state.marks = Some(BTreeSet::new());
+        assert!(
+            items(&form, &state)
+                .iter()
+                .any(|item| item.digit == Some(GO_ON) && item.action == PromptAction::GoOn)
+        );
+    }
+
+    #[test]
+    fn only_so_many_options_have_a_digit() {
+        let options: Vec<Value> = (0..9)
+            .map(|n| json!({"id": n.to_string(), "label": n.to_string()}))
+            .collect();
+        let form = form(
+            json!([{"id": "a", "kind": "single-select", "required": true, "options": options}]),
+        );
+        let items = items(&form, &PromptState::default());
+        let digits: String = items.iter().map(|item| item.digit.unwrap_or('·')).collect();
+        assert_eq!(digits, "123456···90");
     }
 }

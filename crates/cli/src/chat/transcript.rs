@@ -46,6 +46,17 @@ pub(crate) struct WholeCall {
     pub(crate) is_cut: bool,
 }
 
+impl WholeCall {
+    /// A call of another chat, whole, if that is more than is shown in brief.
+    pub(crate) fn of_part(part: &Object, width: usize) -> Self {
+        let lines = part_lines(part, width, Detail::Whole);
+        Self {
+            is_cut: lines != part_lines(part, width, Detail::Brief),
+            lines,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
     Message,

@@ -11,8 +11,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
-/// Bracketed paste on; and off again, with the cursor shown.
-const BEGIN: &[u8] = b"\x1b[?2004h";
+use super::keys::KeyboardProtocol;
+
+/// Bracketed paste on, and two questions: which keyboard protocol the terminal has, and whether it can modify other keys. The
+/// last sequence is for terminals that take the second question for a style.
+const BEGIN: &[u8] = b"\x1b[?2004h\x1b[?u\x1b[?4m\x1b[0m";
+/// Bracketed paste off again, with the cursor shown.
 const END: &[u8] = b"\x1b[?2004l\x1b[?25h";
 /// Assumed for a terminal that does not report its size.
 const SIZE_UNKNOWN: (usize, usize) = (80, 24);
@@ -25,6 +29,8 @@ const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The settings of the terminal before raw mode, while it is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 static HOOK: Once = Once::new();
+/// The keyboard protocol that is on while the terminal is raw.
+static KEYBOARD: Mutex<Option<KeyboardProtocol>> = Mutex::new(None);
 
 /// The terminal in raw mode. Dropping it restores what it was.
 pub(crate) struct Tty {
@@ -87,7 +93,20 @@ impl Tty {
         write(BEGIN)
     }
 
-    /// Gives the terminal to another program, until [`Tty::enter`].
+    /// Has the terminal tell Shift-Enter from Enter, in the way it offered.
+    pub(crate) fn turn_on(&self, protocol: KeyboardProtocol) -> io::Result<()> {
+        let mut keyboard = KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner);
+        if keyboard.is_some() {
+            return Ok(()); // one is enough, and the better one is offered first
+        }
+        *keyboard = Some(protocol);
+        write(match protocol {
+            KeyboardProtocol::Kitty => b"\x1b[>1u",
+            KeyboardProtocol::ModifyOtherKeys => b"\x1b[>4;1m",
+        })
+    }
+
+    /// Gives the terminal to another program, until [`Tty::enter_raw_mode`].
     pub(crate) fn leave_raw_mode(&mut self) {
         self.gate.set(ReadState::Stopping);
         if self.wake.write_all(b".").is_ok() {
@@ -183,7 +202,16 @@ impl Drop for Tty {
 fn restore_terminal() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
-        // A terminal that is gone needs nothing put back.
+        // A terminal that is gone needs nothing put back. When it is raw again it is asked again what it offers.
+        let keyboard = KEYBOARD
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let _ = match keyboard {
+            Some(KeyboardProtocol::Kitty) => write(b"\x1b[<u"),
+            Some(KeyboardProtocol::ModifyOtherKeys) => write(b"\x1b[>4m"),
+            None => Ok(()),
+        };
         let _ = write(END);
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &before);
     }

@@ -4,6 +4,7 @@
 
 mod directory;
 mod network;
+mod settings;
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::{print, print_json};
 use crate::target::HostOptions;
 
-/// Check the data directory, the journal and the host, and say what to do about what is wrong
+/// Find out what is wrong, and what to do about it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom doctor
@@ -94,11 +95,16 @@ impl Level {
 pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
     let data = options.host.data_directory()?;
     let mut findings = vec![versions()];
+    let mut listen = None;
     // A host on another machine has its data there.
     if options.host.named_host().is_none() {
         findings.extend(directory::check(&data));
+        let (checked, config) = settings::check(&data).await;
+        findings.extend(checked);
+        listen = config.map(|config| config.listen);
+        findings.extend(settings::check_service(&data));
     }
-    findings.extend(network::check(&options.host, &data).await);
+    findings.extend(network::check(&options.host, &data, listen).await);
     if options.json {
         let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
         print_json(&Value::Array(findings))?;

@@ -1,19 +1,26 @@
 //! The doctor's checks outside the disk: the host that should answer, and the port it would use.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use client::{ClientError, Connection, Endpoint, EndpointError};
 
 use super::Finding;
 use super::directory::check_private_file;
+use crate::restart::compare_versions;
+use crate::stop::command_for;
 use crate::target::HostOptions;
 
-pub(super) async fn check(options: &HostOptions, data: &Path) -> Vec<Finding> {
+/// `listen` is where a host would listen by its settings, if they can be read.
+pub(super) async fn check(
+    options: &HostOptions,
+    data: &Path,
+    listen: Option<SocketAddr>,
+) -> Vec<Finding> {
     if options.named_host().is_some() {
         return check_host(options).await;
     }
-    let port = SocketAddr::from((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT));
+    let port = listen.unwrap_or(DEFAULT_ADDRESS);
     let file = data.join(client::endpoint::FILE_NAME);
     let endpoint = match Endpoint::find(data) {
         Ok(endpoint) => endpoint,
@@ -25,9 +32,16 @@ pub(super) async fn check(options: &HostOptions, data: &Path) -> Vec<Finding> {
     };
     let mut findings = vec![check_private_file(ENDPOINT, &file, "no host runs")];
     findings.extend(check_host(options).await);
+    let restart = command_for("restart", data);
+    if let Some(note) = compare_versions(&endpoint.version, host::VERSION, &restart) {
+        findings.push(Finding::warn(HOST, note));
+    }
     findings.push(check_port(port, Some(&endpoint.url)));
     findings
 }
+
+const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), host::DEFAULT_PORT);
 
 const ENDPOINT: &str = "endpoint file";
 const HOST: &str = "host";
@@ -103,18 +117,27 @@ async fn check_host(options: &HostOptions) -> Vec<Finding> {
 
 const PROOF: &str = "proof";
 
-/// Is the port that `greenroom serve` uses by default free, or taken by our host?
+/// Is the port that a host would use free, or taken by our host?
 fn check_port(address: SocketAddr, ours: Option<&str>) -> Finding {
     const WHAT: &str = "port";
+    let port = address.port();
+    if port == 0 {
+        return Finding::ok(WHAT, "any that is free, by the settings");
+    }
     let taken = TcpListener::bind(address).is_err();
-    let is_ours = ours.is_some_and(|url| url.contains(&format!(":{}/", address.port())));
+    let is_ours = ours.is_some_and(|url| url.contains(&format!(":{port}/")));
+    let stranger =
+        format!("{address} is taken by another program (`ss -ltnp sport = :{port}` names it)");
     match (taken, is_ours) {
         (true, true) => Finding::ok(WHAT, format!("{address} is taken by our host")),
-        (true, false) => Finding::warn(
+        // A host in the background takes another port, unless one was asked for.
+        (true, false) if address == DEFAULT_ADDRESS => Finding::warn(
             WHAT,
-            format!(
-                "{address} is taken by another program; use `greenroom serve --listen 127.0.0.1:0`"
-            ),
+            format!("{stranger}; end it, or set `listen` with `greenroom config edit`"),
+        ),
+        (true, false) => Finding::fail(
+            WHAT,
+            format!("{stranger}; end it, or change `listen` with `greenroom config edit`"),
         ),
         (false, _) => Finding::ok(WHAT, format!("{address} is free")),
     }
@@ -133,9 +156,11 @@ mod tests {
         assert_eq!(check_port(address, Some(&url)).level, Level::Ok);
         assert_eq!(
             check_port(address, Some("ws://127.0.0.1:1/")).level,
-            Level::Warn
+            Level::Fail
         );
-        assert_eq!(check_port(address, None).level, Level::Warn);
+        let taken = check_port(address, None);
+        assert_eq!(taken.level, Level::Fail);
+        assert!(taken.message.contains("greenroom config edit"), "{taken:?}");
         drop(listener);
         assert!(check_port(address, None).message.contains("is free"));
     }

@@ -29,6 +29,11 @@ pub const CTRL_D: &str = "\x04";
 pub const CTRL_S: &str = "\x13";
 pub const ESCAPE: &str = "\x1b";
 pub const UP: &str = "\x1b[A";
+pub const DOWN: &str = "\x1b[B";
+pub const BACKSPACE: &str = "\x7f";
+
+/// Columns and rows that people have.
+pub const SIZES: [(u16, u16); 3] = [(80, 24), (160, 45), (40, 24)];
 
 /// A program in a terminal; it is gone when the test is.
 pub struct Terminal {
@@ -51,7 +56,15 @@ struct Seen {
 }
 
 impl Terminal {
-    pub fn start(name: &'static str, mut command: Command) -> Self {
+    pub fn start(name: &'static str, command: Command) -> Self {
+        Self::start_sized(name, command, (COLUMNS, ROWS))
+    }
+
+    pub fn start_sized(
+        name: &'static str,
+        mut command: Command,
+        (columns, rows): (u16, u16),
+    ) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -61,8 +74,8 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(path, flags, Mode::empty()).unwrap();
         let size = Winsize {
-            ws_row: ROWS,
-            ws_col: COLUMNS,
+            ws_row: rows,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -76,8 +89,8 @@ impl Terminal {
         let child = command.spawn().unwrap();
         // The command holds the other end open, too.
         drop((command, slave));
-        let rows = NonZero::new(ROWS).unwrap();
-        let columns = NonZero::new(COLUMNS).unwrap();
+        let rows = NonZero::new(rows).unwrap();
+        let columns = NonZero::new(columns).unwrap();
         let screen = Arc::new(Screen {
             seen: Mutex::new(Seen {
                 parser: vt100::Parser::new(rows, columns, HISTORY_ROWS),
@@ -103,6 +116,29 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Pastes, as terminals do that tell it from typing.
+    pub fn paste(&mut self, text: &str) {
+        self.press(&format!("\x1b[200~{text}\x1b[201~"));
+    }
+
+    /// Chooses at a prompt and waits until that shows. A first key may come before the prompt could be read.
+    pub fn choose(&mut self, digit: char) {
+        self.press(&digit.to_string());
+        let chosen = format!("❯ {digit} ");
+        let too_new = "another question";
+        let screen = self.wait_until(|screen| screen.contains(&chosen) || screen.contains(too_new));
+        if !screen.contains(&chosen) {
+            self.press(&digit.to_string());
+            self.sees(&chosen);
+        }
+    }
+
+    /// Chooses at a prompt and confirms.
+    pub fn decide(&mut self, digit: char) {
+        self.choose(digit);
+        self.press(ENTER);
+    }
+
     /// Types a line and presses Enter.
     pub fn type_line(&mut self, line: &str) {
         self.press(line);
@@ -125,6 +161,12 @@ impl Terminal {
         seen.bytes
             .windows(sequence.len())
             .any(|window| window == sequence)
+    }
+
+    /// Waits until the bytes that were written hold a text, wherever it is on the screen by then.
+    pub fn prints(&self, text: &str) {
+        let text = text.as_bytes();
+        self.wait(|seen| seen.bytes.windows(text.len()).any(|window| window == text));
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -140,7 +140,7 @@ impl<'a> Question<'a> {
         (self.0["min"].as_f64(), self.0["max"].as_f64(), unit)
     }
 
-    fn raw_options(self) -> &'a [Value] {
+    pub(super) fn raw_options(self) -> &'a [Value] {
         self.0["options"].as_array().map_or(&[], Vec::as_slice)
     }
 

@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{ChatError, OpenChat};
@@ -21,6 +23,18 @@ const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 /// Something that goes along with a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment(pub(super) Value);
+
+impl Attachment {
+    /// A file whose bytes go along with the message.
+    pub fn embedded(label: &str, content_type: &str, bytes: &[u8]) -> Self {
+        Self(json!({
+            "type": "embeddedResource",
+            "label": label,
+            "contentType": content_type,
+            "data": STANDARD.encode(bytes),
+        }))
+    }
+}
 
 /// What the word at the cursor may become.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,6 +153,26 @@ impl AcceptedCompletions {
         }
     }
 
+    /// Something attached by words of the text that stand for it, in brackets.
+    pub fn accept_attachment(&mut self, label: String, attachment: Attachment) {
+        self.0.push((label, attachment));
+    }
+
+    /// Takes over what a message carries that is typed on: what its attachments stand for in its text.
+    pub(super) fn accept_all_of(&mut self, message: &Value) {
+        let text = message["text"].as_str().unwrap_or("");
+        let attachments = message["attachments"].as_array().into_iter().flatten();
+        for attachment in attachments {
+            let (start, end) = (&attachment["range"]["start"], &attachment["range"]["end"]);
+            if let (Some(start), Some(end)) = (byte_of(text, start), byte_of(text, end))
+                && let Some(words) = text.get(start..end).filter(|words| !words.is_empty())
+            {
+                self.0
+                    .push((words.to_owned(), Attachment(attachment.clone())));
+            }
+        }
+    }
+
     /// The attachments of what is still in a text, in its order, each with its range; all are forgotten here.
     pub fn take_attachments(&mut self, text: &str) -> Vec<Attachment> {
         let mut accepted: Vec<(Range<usize>, Attachment)> = Vec::new();
@@ -170,8 +204,11 @@ impl AcceptedCompletions {
     }
 }
 
-/// Whether nothing was typed on to a token, and a command still comes first.
+/// Whether nothing was typed on to a token, and a command still comes first. Brackets end by themselves.
 fn is_whole(text: &str, range: &Range<usize>) -> bool {
+    if text[range.clone()].starts_with('[') {
+        return true;
+    }
     let after = text[range.end..].trim_start_matches(PUNCTUATION);
     let ends = after.chars().next().is_none_or(char::is_whitespace);
     let is_command = text[range.clone()].starts_with('/');
@@ -183,6 +220,18 @@ fn position(text: &str, byte: usize) -> Value {
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().unwrap_or(before);
     json!({"line": line, "character": column.encode_utf16().count()})
+}
+
+/// The byte of a position; none if the text has no such position.
+fn byte_of(text: &str, position: &Value) -> Option<usize> {
+    let line = usize::try_from(position["line"].as_u64()?).ok()?;
+    let start = match line {
+        0 => 0,
+        _ => text.match_indices('\n').nth(line - 1)?.0 + 1,
+    };
+    let rest = text.get(start..)?;
+    let rest = rest.split('\n').next().unwrap_or(rest);
+    Some(start + byte_at(rest, position["character"].as_u64()?)?)
 }
 
 #[cfg(test)]
@@ -300,5 +349,21 @@ mod tests {
             "@file:a 0:0-0:7"
         );
         assert_eq!(ranges(&["@file:a "], "other"), "");
+        assert_eq!(ranges(&["[image a]"], "x[image a]y"), "[image a] 0:1-0:10");
+    }
+
+    #[test]
+    fn what_a_message_carried_goes_along_when_it_is_sent_again() {
+        let text = "👍 é\n👍 @file:a and more";
+        let attachment = json!({"type": "resource", "range": {
+            "start": {"line": 1, "character": 3}, "end": {"line": 1, "character": 10},
+        }});
+        let message = json!({"text": text, "attachments": [attachment, {"type": "resource"}]});
+        let mut accepted = AcceptedCompletions::default();
+        accepted.accept_all_of(&message);
+        let [Attachment(sent)] = &accepted.take_attachments("again: @file:a")[..] else {
+            panic!("one has a range")
+        };
+        assert_eq!(sent["range"]["start"]["character"], 7);
     }
 }

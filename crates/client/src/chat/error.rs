@@ -33,6 +33,8 @@ pub enum ChatError {
     NoTurn,
     #[error("the last turn did not fail in a way that can be resumed")]
     NotResumable,
+    #[error("the turns before it are not loaded here; `/rewind` goes back to any of them")]
+    EarlierTurnsNotHeld,
     #[error("the host did not create a branch of this chat in time")]
     NoBranch,
     #[error("the host did not suggest completions in time")]

@@ -10,7 +10,7 @@ use wire::state::Outcome;
 
 use crate::ClientError;
 
-use super::{Attachment, ChatError, OpenChat, now};
+use super::{AcceptedCompletions, Attachment, ChatError, OpenChat, now};
 
 /// Turns that are remembered until the host may have refused them: one is under way at a time, the rest is slack.
 const STARTED_MAX: usize = 16;
@@ -71,19 +71,24 @@ impl OpenChat {
 
     /// Tells the agent something while it works.
     pub fn steer(&mut self, text: &str, attachments: &[Attachment]) -> Result<(), ClientError> {
+        let id = format!("steering-{}", Uuid::now_v7());
         self.dispatch(json!({
             "type": "chat/pendingMessageSet",
             "kind": "steering",
-            "id": format!("steering-{}", Uuid::now_v7()),
+            "id": id,
             "message": message(text, self.model.as_deref(), attachments),
         }))?;
+        self.queued.push(id);
         self.clear_draft()
     }
 
     pub(super) fn queue_message(&mut self, message: &Value) -> Result<(), ClientError> {
         let id = format!("queued-{}", Uuid::now_v7());
         if let Some(chat) = self.ahead() {
-            let waits = |id: &String| chat.queued_messages.iter().any(|waiting| waiting.id == *id);
+            let waits = |id: &String| {
+                let mut waiting = chat.steering_message.iter().chain(&chat.queued_messages);
+                waiting.any(|waiting| waiting.id == *id)
+            };
             self.queued.retain(waits);
         }
         self.dispatch(json!({
@@ -103,29 +108,6 @@ impl OpenChat {
             "type": "chat/pendingMessageSet", "kind": "queued", "id": head.id, "message": head.message,
         }))?;
         Ok(true)
-    }
-
-    /// The newest message in the queue that came from here: its id and text.
-    fn newest_queued(&self) -> Option<(String, String)> {
-        let chat = self.ahead()?;
-        let mut messages = chat.queued_messages.iter().rev();
-        let newest = messages.find(|message| self.queued.contains(&message.id))?;
-        let text = newest.message["text"].as_str().unwrap_or("");
-        Some((newest.id.clone(), text.to_owned()))
-    }
-
-    /// Whether a message from here waits in the queue.
-    pub fn has_queued(&self) -> bool {
-        self.newest_queued().is_some()
-    }
-
-    /// Takes the newest message from here out of the queue; its text.
-    pub fn unqueue(&mut self) -> Result<Option<String>, ClientError> {
-        let Some((id, text)) = self.newest_queued() else {
-            return Ok(None);
-        };
-        self.dispatch(json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": id}))?;
-        Ok(Some(text))
     }
 
     /// Cancels the turn that is running; `false` if none is.
@@ -154,6 +136,46 @@ impl OpenChat {
         }
         self.dispatch(json!({"type": "chat/turnResume", "turnId": last.id}))?;
         Ok(())
+    }
+
+    /// Goes back to before a turn: it and those after it are removed from the chat.
+    pub fn rewind_before(&self, turn_id: &str) -> Result<(), ChatError> {
+        let chat = self.ahead().ok_or(ChatError::Gone)?;
+        let index = match &chat.active_turn {
+            Some(turn) if turn.id == turn_id => chat.turns.len(),
+            _ => chat.turns.position(turn_id).ok_or(ChatError::NoTurn)?,
+        };
+        let mut action = json!({"type": "chat/truncated"});
+        let before = index.checked_sub(1);
+        match before.and_then(|before| chat.turns.as_slice().get(before)) {
+            Some(before) => action["turnId"] = json!(before.id),
+            // Without a turn to keep everything would go, also what is not held here.
+            None if chat.turns_next_cursor.is_some() => return Err(ChatError::EarlierTurnsNotHeld),
+            None => {}
+        }
+        self.dispatch(action)?;
+        Ok(())
+    }
+
+    /// The last message of the chat, which can be written anew: its turn and its text.
+    pub fn last_message(&self, accepted: &mut AcceptedCompletions) -> Option<(String, String)> {
+        let chat = self.ahead()?;
+        let (id, message) = match &chat.active_turn {
+            Some(turn) => (turn.id.clone(), turn.message.clone()),
+            None => {
+                let last = chat.turns.last()?;
+                (last.id.clone(), last.value()["message"].take())
+            }
+        };
+        let text = message["text"].as_str()?.to_owned();
+        accepted.accept_all_of(&message);
+        Some((id, text))
+    }
+
+    /// Whether anything was said in the chat.
+    pub fn has_turns(&self) -> bool {
+        let chat = self.ahead();
+        chat.is_some_and(|chat| chat.active_turn.is_some() || !chat.turns.is_empty())
     }
 
     /// The texts of the messages in the history, the oldest first.

@@ -30,6 +30,7 @@
 //! Must not know: kernel, agents, host, terminals.
 
 mod answer;
+mod asked;
 mod branch;
 mod completion;
 mod confirmation;
@@ -39,10 +40,12 @@ mod event;
 mod feed;
 mod follower;
 mod messages;
+mod model;
 mod open;
 mod open_chat;
 mod pending_input;
 mod questions;
+mod waiting_message;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,6 +54,7 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
+pub use self::asked::AskedInput;
 pub use self::branch::Branch;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
 pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
@@ -62,6 +66,7 @@ pub use self::open::{ChatSelector, OpenOptions};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
+pub use self::waiting_message::{WaitingMessage, WaitsFor};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -14,7 +14,7 @@ use super::draft::DraftOwner;
 use super::event::{ChatEvent, Undelivered};
 use super::feed::UpdateFeed;
 use super::open::{Opened, open};
-use super::{ChatError, ChatSelector, InputResponse, OpenOptions, ToolDecision};
+use super::{ChatError, ChatSelector, OpenOptions};
 
 /// A chat that is open on a connection. Its state stays up to date while [`OpenChat::next`] is called.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct OpenChat {
     pub(super) session: ChannelUri,
     pub(super) chat: ChannelUri,
     pub(super) draft: DraftOwner,
-    /// Messages that were queued from here, by id.
+    /// Messages that were queued, or sent to steer, from here, by id.
     pub(super) queued: Vec<String>,
     /// Turns that are to be queued if another client's turn comes first.
     pub(super) queue_if_refused: Vec<String>,
@@ -42,7 +42,9 @@ impl OpenChat {
     ) -> Result<Self, ChatError> {
         let mut feed = UpdateFeed::new(updates);
         let opened = open(&live, &mut feed, selector, options).await?;
-        Ok(Self::from_parts(live, feed, opened))
+        let mut chat = Self::from_parts(live, feed, opened);
+        chat.choose_model();
+        Ok(chat)
     }
 
     fn from_parts(live: Live, feed: UpdateFeed, opened: Opened) -> Self {
@@ -92,8 +94,17 @@ impl OpenChat {
         self.notice = opened.notice;
         self.queued.clear();
         self.queue_if_refused.clear();
-        self.model = None;
+        self.choose_model();
         Ok(())
+    }
+
+    fn choose_model(&mut self) {
+        if let Some(gone) = self.resume_model() {
+            self.notice = Some(match self.notice.take() {
+                Some(notice) => format!("{notice}; {gone}"),
+                None => gone,
+            });
+        }
     }
 
     /// The model that messages are for from now on; the agent's default if absent.
@@ -153,9 +164,13 @@ impl OpenChat {
         self.ahead().is_some_and(|chat| chat.active_turn.is_some())
     }
 
-    /// Whether the host has not answered something that was done here.
+    /// Whether the host has not answered something that was done here. Of what is done in other chats only refusals are told.
     pub fn has_pending_actions(&self) -> bool {
-        self.live.read(|replica| replica.pending().next().is_some())
+        let ours = [self.chat.as_str(), self.session.as_str()];
+        self.live.read(|replica| {
+            let mut pending = replica.pending();
+            pending.any(|pending| ours.contains(&pending.channel.as_str()))
+        })
     }
 
     /// After a turn that was cancelled or failed the queue waits for a user (G-08).
@@ -163,18 +178,6 @@ impl OpenChat {
         let chat = self.confirmed();
         let last = chat.as_ref().and_then(|chat| chat.turns.last());
         last.is_some_and(|turn| turn.outcome != Outcome::Complete)
-    }
-
-    /// Another chat of the session in which a user is asked something: a worker's, for example.
-    pub fn input_needed_elsewhere(&self) -> Option<String> {
-        let session = self.session_state()?;
-        let mut elsewhere = session.input_needed.iter().filter_map(|needed| {
-            let chat = needed["chat"].as_str()?;
-            // A tool that a client runs is no question to people.
-            let is_question = needed["kind"] != "toolClientExecution";
-            (is_question && chat != self.chat.as_str()).then(|| chat.to_owned())
-        });
-        elsewhere.next()
     }
 
     /// What the session waits for people or clients to do, by id.
@@ -250,16 +253,6 @@ impl OpenChat {
             }
             _ => Ok(false),
         }
-    }
-
-    /// Tells the host what was decided about a tool call.
-    pub fn confirm(&self, decision: &ToolDecision) -> Result<(), ClientError> {
-        self.dispatch(decision.action()).map(drop)
-    }
-
-    /// Answers, declines or dismisses the agent's questions.
-    pub fn answer(&self, response: &InputResponse) -> Result<(), ClientError> {
-        self.dispatch(response.action()).map(drop)
     }
 
     pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {

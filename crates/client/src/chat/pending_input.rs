@@ -3,8 +3,9 @@
 //! Promises: there is one exactly while something waits; one that another client answered goes away by itself.
 //! Must not know: connections.
 
-use serde_json::Value;
-use wire::state::{ChatState, status};
+use serde_json::{Value, json};
+use wire::Object;
+use wire::state::{ChatState, ResponsePart, status};
 
 use super::{Confirmation, QuestionForm};
 
@@ -17,29 +18,42 @@ pub enum PendingInput {
 impl PendingInput {
     /// The first thing that waits.
     pub fn first_of(chat: &ChatState) -> Option<Self> {
-        if chat.status & status::ACTIVITY_MASK != status::INPUT_NEEDED {
-            return None;
-        }
-        let turn = chat.active_turn.as_ref()?;
-        turn.parts.iter().find_map(|part| match part.kind() {
-            "toolCall" => {
-                let call = part.0.get("toolCall")?.as_object()?;
-                Confirmation::of(&turn.id, call).map(Self::Confirmation)
-            }
-            "inputRequest" if !part.0.get("response").is_some_and(Value::is_string) => {
-                let request = part.0.get("request")?;
-                Some(Self::Questions(QuestionForm::new(request)))
-            }
-            _ => None,
+        Self::waiting_in(chat).next().map(|(_, first)| first)
+    }
+
+    /// Everything that waits, with the part that does, in the order of the turn.
+    pub fn all_of(chat: &ChatState) -> Vec<(&ResponsePart, Self)> {
+        Self::waiting_in(chat).collect()
+    }
+
+    fn waiting_in(chat: &ChatState) -> impl Iterator<Item = (&ResponsePart, Self)> {
+        let is_waiting = chat.status & status::ACTIVITY_MASK == status::INPUT_NEEDED;
+        let turn = chat.active_turn.as_ref().filter(|_| is_waiting);
+        turn.into_iter().flat_map(|turn| {
+            let parts = turn.parts.iter();
+            parts.filter_map(|part| Some((part, Self::of_part(&turn.id, &part.0)?)))
         })
     }
 
-    /// What waits now, keeping what was answered so far if it is still the same.
-    pub fn refresh(current: Option<Self>, chat: &ChatState) -> Option<Self> {
-        let next = Self::first_of(chat)?;
-        match current {
-            Some(current) if current.is_same(&next) => Some(current),
-            _ => Some(next),
+    /// What a part waits for, if it does.
+    pub(super) fn of_part(turn_id: &str, part: &Object) -> Option<Self> {
+        match part.get("kind")?.as_str()? {
+            "toolCall" => {
+                let call = part.get("toolCall")?.as_object()?;
+                Confirmation::of(turn_id, call).map(Self::Confirmation)
+            }
+            "inputRequest" if !part.get("response").is_some_and(Value::is_string) => {
+                Some(Self::Questions(QuestionForm::new(part.get("request")?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The field that names it in the action that answers it, and its value.
+    pub(super) fn address(&self) -> (&'static str, Value) {
+        match self {
+            Self::Confirmation(confirmation) => ("toolCallId", json!(confirmation.call_id())),
+            Self::Questions(form) => ("requestId", form.id().clone()),
         }
     }
 
@@ -91,20 +105,19 @@ mod tests {
             "chat/inputRequested",
             json!({"request": request}),
         );
-        let mut pending = PendingInput::refresh(None, &chat);
+        let mut pending = PendingInput::first_of(&chat);
         let Some(PendingInput::Questions(form)) = &mut pending else {
             panic!("{pending:?}")
         };
         assert_eq!(form.answer("x"), Ok(Progress::Next));
-        let half = pending.clone();
-        let pending = PendingInput::refresh(pending, &chat);
-        assert_eq!(pending, half, "what was answered stays");
+        let now = PendingInput::first_of(&chat).unwrap();
+        assert!(pending.unwrap().is_same(&now), "what was answered stays");
         act(
             &mut chat,
             "chat/inputCompleted",
             json!({"requestId": "r", "response": "cancel"}),
         );
-        assert_eq!(PendingInput::refresh(pending, &chat), None);
+        assert_eq!(PendingInput::first_of(&chat), None);
     }
 
     #[test]
@@ -129,11 +142,13 @@ mod tests {
             panic!("it waits")
         };
         confirmation.edit_input("{\"a\":1}".to_owned());
-        let edited = Some(PendingInput::Confirmation(confirmation));
-        assert_eq!(PendingInput::refresh(edited.clone(), &chat), edited);
+        let edited = PendingInput::Confirmation(confirmation);
+        let is_same =
+            |chat: &ChatState| PendingInput::first_of(chat).map(|now| edited.is_same(&now));
+        assert_eq!(is_same(&chat), Some(true));
         let again = json!({"invocationMessage": "Run", "toolInput": "{\"other\":1}"});
         act(&mut chat, "chat/toolCallReady", call(again));
-        assert_ne!(PendingInput::refresh(edited.clone(), &chat), edited);
+        assert_eq!(is_same(&chat), Some(false));
         act(
             &mut chat,
             "chat/toolCallConfirmed",

@@ -48,6 +48,10 @@ impl QuestionForm {
             && self.request["questions"] == other.request["questions"]
     }
 
+    pub(super) fn id(&self) -> &Value {
+        &self.request["id"]
+    }
+
     fn questions(&self) -> &[Value] {
         let questions = self.request["questions"].as_array();
         questions.map_or(&[], Vec::as_slice)
@@ -128,6 +132,20 @@ impl QuestionForm {
             return Some(QuestionAnswer::submitted(drafted["value"].clone()));
         }
         question.default_answer()
+    }
+
+    /// The options of the default answer, by their index.
+    pub fn default_options(&self) -> impl Iterator<Item = usize> {
+        let default = self.default_answer().map(|answer| answer.0);
+        let ids = default.map(|mut answer| answer["value"]["value"].take());
+        let options = self.question().map_or(&[][..], Question::raw_options);
+        let is_default = move |option: &Value| match &ids {
+            Some(Value::Array(ids)) => ids.contains(&option["id"]),
+            Some(id) => option["id"] == *id,
+            None => false,
+        };
+        let options = options.iter().enumerate();
+        options.filter_map(move |(index, option)| is_default(option).then_some(index))
     }
 
     /// Sends what was answered.

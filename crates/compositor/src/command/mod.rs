@@ -65,7 +65,7 @@ pub struct Catalogue {
 }
 
 /// Id, hint and description of what the host can do itself.
-const BUILT_IN: [(&str, Option<&str>, &str); 6] = [
+const BUILT_IN: [(&str, Option<&str>, &str); 8] = [
     ("/archive", None, "Archive this session"),
     (
         "/branch",
@@ -79,6 +79,11 @@ const BUILT_IN: [(&str, Option<&str>, &str); 6] = [
     ),
     ("/help", None, "List the commands"),
     (
+        "/redo",
+        None,
+        "Bring back the file changes that were undone last",
+    ),
+    (
         "/retry-attachments",
         None,
         "Send the model attachments that it refused before",
@@ -86,7 +91,12 @@ const BUILT_IN: [(&str, Option<&str>, &str); 6] = [
     (
         "/rewind",
         Some("[turns]"),
-        "Undo the last turn of this chat, or the last few",
+        "Remove the last turns of this chat, then ask about their files",
+    ),
+    (
+        "/undo",
+        None,
+        "Restore the files that the last turn changed; asks first",
     ),
 ];
 
@@ -251,8 +261,10 @@ mod tests {
             "/branch",
             "/compact",
             "/help",
+            "/redo",
             "/retry-attachments",
             "/rewind",
+            "/undo",
         ];
         assert_eq!(ids, expected);
         for id in expected {

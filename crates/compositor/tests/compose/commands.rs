@@ -163,8 +163,10 @@ fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
         "/branch",
         "/compact",
         "/help",
+        "/redo",
         "/retry-attachments",
         "/rewind",
+        "/undo",
     ] {
         let composed = World::new().typed(id);
         assert_eq!(

@@ -86,8 +86,10 @@ fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
             "/branch ",
             "/compact ",
             "/help ",
+            "/redo ",
             "/retry-attachments ",
             "/rewind ",
+            "/undo ",
             "/review "
         ]
     );
@@ -126,7 +128,15 @@ fn g_040_built_in_commands_are_proposed_however_many_others_there_are() {
     }
     let items = complete(&Completer::default(), &[root.path()], "/");
     assert_eq!(items.len(), SUGGESTIONS_MAX);
-    for built_in in ["/archive ", "/branch ", "/compact ", "/help ", "/rewind "] {
+    for built_in in [
+        "/archive ",
+        "/branch ",
+        "/compact ",
+        "/help ",
+        "/redo ",
+        "/rewind ",
+        "/undo ",
+    ] {
         assert!(inserted(&items).contains(&built_in));
     }
 }

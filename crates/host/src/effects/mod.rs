@@ -7,12 +7,15 @@ mod complete;
 mod history;
 mod kernel_sink;
 mod messages;
+mod models;
 mod renders;
+mod restore;
 mod run_turn;
 mod services;
 mod sources;
 mod staging;
 mod transcript;
+mod turn_log;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -33,6 +36,7 @@ pub(crate) use services::TurnServices;
 use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::models::AgentRoster;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
 
@@ -47,6 +51,8 @@ pub(crate) struct Effects {
     /// Where pieces of streams wait.
     pub streams: Arc<StreamBatcher>,
     pub services: TurnServices,
+    /// What may change of the agents; nothing if absent.
+    pub roster: Option<Arc<AgentRoster>>,
     runs: HashMap<RunId, Running>,
 }
 
@@ -75,6 +81,7 @@ impl Effects {
             completions,
             pace: Arc::default(),
             streams: Arc::new(streams),
+            roster: None,
             runs: HashMap::new(),
         }
     }

@@ -15,11 +15,13 @@ use agents::sink::{PendingReplies, TurnSink};
 use compositor::lower::{Capabilities, Target, text_of};
 use kernel::{Input, TurnRun};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
-use super::{history, send};
+use super::turn_log::TurnLog;
+use super::{history, restore, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
@@ -35,16 +37,30 @@ pub(super) async fn run(
     streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
+    // Dropped with this future by a cancel.
+    let mut log = TurnLog::begin(&turn);
+    if let Some(task) = turn.restore.clone() {
+        let streams = (Arc::clone(&pace), streams);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
+        let sink = TurnSink::new(sink, replies);
+        let work = restore::run(task, turn, services, sink).instrument(log.span());
+        let event = outcome_of(work).await;
+        log.record_end(&event);
+        send(&arrivals, Input::Agent { run, event }).await;
+        return pace.end_run(run);
+    }
     let Some(agent) = agent else {
         let event = AgentEvent::Failed(AgentError {
             error_type: "agentMissing".to_owned(),
             message: format!("this host has no agent `{}` any more", turn.provider),
             resumable: true,
         });
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     };
     if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
         let event = AgentEvent::Failed(error);
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     }
     let sink = KernelSink::new(
@@ -55,10 +71,20 @@ pub(super) async fn run(
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
+    let event = outcome_of(play(agent, turn, services, sink).instrument(log.span())).await;
+    log.record_end(&event);
+    send(&arrivals, Input::Agent { run, event }).await;
+    pace.end_run(run);
+}
+
+/// Does the work on a turn, in a task of its own; how it ended.
+async fn outcome_of(
+    work: impl Future<Output = Result<(), AgentError>> + Send + 'static,
+) -> AgentEvent {
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
-    let mut work = JoinSet::new();
-    work.spawn(play(agent, turn, services, sink));
-    let event = match work.join_next().await {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work);
+    match tasks.join_next().await {
         Some(Ok(Ok(()))) => AgentEvent::Completed,
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
         Some(Err(_)) | None => AgentEvent::Failed(AgentError {
@@ -66,9 +92,7 @@ pub(super) async fn run(
             message: "the agent died; resume the turn to go on".to_owned(),
             resumable: true,
         }),
-    };
-    send(&arrivals, Input::Agent { run, event }).await;
-    pace.end_run(run);
+    }
 }
 
 /// Checks that the session may work in its directories, by what they are now (G-23), and makes room for copies of its

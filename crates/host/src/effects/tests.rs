@@ -42,6 +42,7 @@ impl TestHost {
             turn_id: "t".to_owned(),
             compact: None,
             reaches_model: true,
+            restore: None,
             run,
             provider: "scripted".to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),

@@ -3,6 +3,7 @@
 //! Promises: the lock goes with the process however it ends; whoever finds it taken learns by whom. Removing or replacing
 //! files lets no second host in. Clients that look whether a host lives never keep one from starting, and while one does
 //! the endpoint file is its own. It is no lock of SQLite's, so that `inspect` can read beside a running host (G-37, ADR 0024).
+//! The system itself names the process that holds the file `pid`, to whoever wants to stop the host (ADR 0046).
 //! Must not know: what else is in the directory.
 
 use std::fs::{self, File, OpenOptions};
@@ -11,13 +12,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 
 use super::JournalError;
 use crate::credentials::ENDPOINT_FILE;
 
 const FILE: &str = "lock";
+/// Its lock is of the kind whose holder the system names. It is a file of its own: on some systems the two kinds of locks
+/// exclude each other.
+const PID_FILE: &str = "pid";
 /// Clients hold a shared lock for microseconds; one that is stopped while it does must not hang the start for ever.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_millis(2);
@@ -29,6 +33,8 @@ pub(crate) struct DirectoryLock {
     _directory: File,
     /// Holds the number of the process for people, and keeps hosts out that lock nothing else.
     _file: File,
+    /// Nothing else in this process may open that file: closing any handle of it would give the lock back.
+    _pid: Option<File>,
 }
 
 impl DirectoryLock {
@@ -37,14 +43,7 @@ impl DirectoryLock {
         // Before anything is touched: where the file was removed, another host is seen here only.
         check_not_held(&directory).map_err(|denied| denied.explain(dir))?;
         let path = dir.join(FILE);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| unwritable(&path, &error))?;
+        let mut file = open_private(&path)?;
         lock_exclusively(&file, WAIT_MAX).map_err(|denied| denied.explain(dir))?;
         // Before clients can see that a host lives: they would take the address of a killed one for its own.
         remove_left_behind(dir)?;
@@ -54,8 +53,33 @@ impl DirectoryLock {
         Ok(Self {
             _directory: directory,
             _file: file,
+            _pid: lock_pid_file(dir)?,
         })
     }
+}
+
+/// The file by which the system names this process. A file system without such locks is no reason not to serve: then the
+/// host cannot be stopped by the command line, which says so.
+fn lock_pid_file(dir: &Path) -> Result<Option<File>, JournalError> {
+    let path = dir.join(PID_FILE);
+    let mut file = open_private(&path)?;
+    if let Err(error) = fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        tracing::warn!(%error, "the file `pid` cannot be locked; `greenroom stop` will not work");
+        return Ok(None);
+    }
+    write_pid(&mut file).map_err(|error| unwritable(&path, &error))?;
+    Ok(Some(file))
+}
+
+fn open_private(path: &Path) -> Result<File, JournalError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| unwritable(path, &error))
 }
 
 /// Why there was no lock.

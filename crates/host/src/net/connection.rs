@@ -40,9 +40,13 @@ pub(crate) async fn run(
         return; // the host is going down: the socket is closed by dropping it
     };
     let peer = registration.peer();
-    tracing::debug!(peer = peer.0, "connected");
+    tracing::info!(client = peer.0, "a client connected");
     let close_frame = run_halves(&socket, early, admission, &outbox, &mut registration, stop).await;
-    tracing::debug!(peer = peer.0, code = outbox.ending_code(), "disconnected");
+    tracing::info!(
+        client = peer.0,
+        code = outbox.ending_code(),
+        "a client disconnected"
+    );
     if close_frame == CloseFrame::Sent {
         drain_until_closed(&mut socket).await;
     }

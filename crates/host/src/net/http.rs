@@ -1,7 +1,7 @@
 //! The HTTP request that opens a connection: who is admitted, and what the others are answered.
 //!
 //! Promises: checks run in the order Host, Origin, token; no head panics, whatever its headers hold. Without a token only
-//! `/healthz`, `/readyz` and `/proof` are answered.
+//! `/healthz`, `/readyz` and `/proof` are answered; with one `/status`, too.
 //! Must not know: sockets, WebSocket frames.
 
 use std::borrow::Cow;
@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use httparse::Header;
+use serde_json::json;
 use sha1::{Digest, Sha1};
 
 use super::admission::Admission;
@@ -41,8 +42,25 @@ pub struct Upgrade {
 pub struct HttpResponse {
     pub status: u16,
     pub text: Cow<'static, str>,
+    pub content_type: ContentType,
     /// The next request may come over the same connection: a client sends its token over the very one that was proven.
     pub stays_open: bool,
+}
+
+/// What the text of an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    Text,
+    Json,
+}
+
+impl ContentType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Json => "application/json",
+        }
+    }
 }
 
 impl HttpResponse {
@@ -61,6 +79,7 @@ impl HttpResponse {
         Self {
             status,
             text: Cow::Borrowed(text),
+            content_type: ContentType::Text,
             stays_open: false,
         }
     }
@@ -89,8 +108,9 @@ impl HttpResponse {
             _ => ("Service Unavailable", "Retry-After: 1\r\n"),
         };
         format!(
-            "HTTP/1.1 {status} {reason}\r\n{extra}Content-Type: text/plain; charset=utf-8\r\n\
+            "HTTP/1.1 {status} {reason}\r\n{extra}Content-Type: {}\r\n\
              Content-Length: {}\r\nCache-Control: no-store\r\nConnection: {connection}\r\n\r\n{text}",
+            self.content_type.name(),
             text.len()
         )
         .into_bytes()
@@ -160,12 +180,30 @@ fn check_request(
     if !is_get {
         return Err(method_not_allowed);
     }
+    if path == "/status" {
+        return Ok(HttpVerdict::Answer(describe_status(admission)));
+    }
     let accept = check_upgrade(&headers, request.version)?;
     if admission.is_ready() {
         let protocol = token::agreed_protocol(&headers);
         Ok(HttpVerdict::Upgrade(Upgrade { accept, protocol }))
     } else {
         Err(HttpResponse::NOT_READY)
+    }
+}
+
+/// What an operator asks a host that no client sees: how many are connected, and which process it is.
+fn describe_status(admission: &Admission) -> HttpResponse {
+    let status = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "clients": admission.connections(),
+    });
+    HttpResponse {
+        status: 200,
+        text: Cow::Owned(format!("{status}\n")),
+        content_type: ContentType::Json,
+        stays_open: false,
     }
 }
 
@@ -179,6 +217,7 @@ fn answer_proof(
     Ok(HttpVerdict::Answer(HttpResponse {
         status: 200,
         text: Cow::Owned(proof),
+        content_type: ContentType::Text,
         stays_open: http_minor == Some(1) && !headers.lists("Connection", "close"),
     }))
 }

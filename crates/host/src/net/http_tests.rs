@@ -361,3 +361,27 @@ proptest! {
         upgrade("/", &format!("Host: localhost\r\nAuthorization: {origin}\r\nOrigin: http://{host}\r\n"));
     }
 }
+
+#[test]
+fn the_status_is_for_who_has_the_token() {
+    let admission = admission(Some("s3cret"));
+    let ask = |line: &str| {
+        let head = format!("GET /status HTTP/1.1\r\nHost: localhost\r\n{line}\r\n");
+        match decide(head.as_bytes(), &admission) {
+            Some((_, HttpVerdict::Answer(answer))) => answer,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask("").status, 401);
+    assert_eq!(ask("Authorization: Bearer other\r\n").status, 401);
+    let answer = ask("Authorization: Bearer s3cret\r\n");
+    assert_eq!(answer.status, 200);
+    let bytes = String::from_utf8(answer.to_bytes()).unwrap();
+    assert!(bytes.contains("Content-Type: application/json\r\n"));
+    let status: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!(
+        (&status["clients"], &status["pid"]),
+        (&json!(0), &json!(std::process::id()))
+    );
+    assert!(!answer.text.contains("s3cret"));
+}

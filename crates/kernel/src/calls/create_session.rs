@@ -88,13 +88,14 @@ pub(super) fn agent_of<'a>(
     kernel: &'a Kernel,
     provider: Option<&str>,
 ) -> Result<&'a AgentFacts, RpcError> {
-    let agents = &kernel.facts().agents;
+    let mut agents = kernel.facts().offered_agents();
     let found = match provider {
-        None => agents.first(),
-        Some(provider) => kernel.find_agent(provider),
+        None => agents.next(),
+        Some(provider) => agents.find(|agent| agent.provider == provider),
     };
     found.ok_or_else(|| {
-        let known: Vec<&str> = agents.iter().map(|agent| agent.provider.as_str()).collect();
+        let known = kernel.facts().offered_agents();
+        let known: Vec<&str> = known.map(|agent| agent.provider.as_str()).collect();
         let (wanted, known) = (provider.unwrap_or("(default)"), known.join(", "));
         let message = format!("no agent {wanted}; there are: {known}");
         RpcError::new(code::PROVIDER_NOT_FOUND, message)

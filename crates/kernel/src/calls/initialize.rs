@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wire::ext::system_message_transform as ext;
+use wire::ext::{models, system_message_transform as ext};
 use wire::published::commands::InitializeParams;
 use wire::version::{self, NegotiationError};
 use wire::{Generation, Id, Object, RpcError, Version};
@@ -122,7 +122,11 @@ fn result_fields(kernel: &Kernel, ready: &Ready) -> Object {
         json!({"name": "greenroom", "version": facts.version}),
     );
     put("completionTriggerCharacters", json!(TRIGGER_CHARACTERS));
-    put("_meta", json!(ext::support()));
+    let mut meta = ext::support();
+    if facts.clients_have_token {
+        meta[models::ADD_MODEL] = models::support();
+    }
+    put("_meta", meta);
     if let Some(directory) = &facts.default_directory {
         put("defaultDirectory", json!(directory));
     }

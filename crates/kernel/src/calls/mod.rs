@@ -1,6 +1,7 @@
 //! Requests: one file per method, named as on the wire. Each gathers what it needs, which may pause it, and then applies it,
 //! which may not.
 
+mod change_models;
 mod completions;
 mod create_chat;
 mod create_session;
@@ -23,7 +24,7 @@ use wire::methods::Call;
 use wire::rpc::code;
 use wire::{Id, RpcError};
 
-use crate::io::PeerId;
+use crate::io::{ModelChange, PeerId};
 use crate::pause::Stop;
 use crate::peers::Waiting;
 use crate::state::Step;
@@ -75,6 +76,12 @@ pub(crate) fn handle(
         Call::Completions(params) => {
             completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
         }
+        Call::AddModel(model) => {
+            change_models::gather(step, answers, || ModelChange::Add(model.clone()))
+                .map(|answer| step.respond(peer, id, &answer))
+        }
+        Call::ReloadModels => change_models::gather(step, answers, || ModelChange::Reload)
+            .map(|answer| step.respond(peer, id, &answer)),
         Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),

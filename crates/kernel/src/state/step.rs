@@ -10,7 +10,7 @@ use super::Step;
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, DamagedChannel, Run, Session, SnapshotWindow};
 use crate::follow_up::FollowUp;
-use crate::io::{Effect, FailureReply, Output, PeerId, RunId, Ticket, Timer};
+use crate::io::{AgentFacts, Effect, FailureReply, Output, PeerId, RunId, Ticket, Timer};
 use crate::peers::{Offer, Peers, Waiting};
 use crate::queries::{Answered, Waiter};
 use crate::received::Received;
@@ -175,6 +175,13 @@ impl Step<'_> {
 
     pub(crate) fn find_active_client_again(&mut self, client_id: &str) {
         self.kernel.active_clients.find_again(client_id);
+    }
+
+    // Facts.
+
+    /// What the host says of its agents. Not undone with the step: it is so whether it is recorded or not.
+    pub(crate) fn set_agents(&mut self, agents: Vec<AgentFacts>) {
+        self.kernel.facts.agents = agents;
     }
 
     // Runs, requests, questions, housekeeping.

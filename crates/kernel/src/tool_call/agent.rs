@@ -1,10 +1,11 @@
 //! Tool calls as an agent makes them.
 
-use agent_api::{ToolExecutor, ToolReady, ToolResult, ToolStart};
+use agent_api::{RecordedEdit, ToolExecutor, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 use wire::ActionKind;
 use wire::ChannelUri;
 
+use super::check::find_call;
 use super::offer::find_offer;
 use crate::agent_action::record_agent_action;
 use crate::channels::Executor;
@@ -130,6 +131,32 @@ pub(crate) fn set_content(
         ActionKind::ChatToolCallContentChanged,
         fields,
     );
+}
+
+/// What a running call is about to do to files: it stays with the call however that ends.
+pub(crate) fn record_edits(
+    step: &mut Step,
+    uri: &ChannelUri,
+    turn_id: &str,
+    call: u64,
+    edits: &[RecordedEdit],
+) {
+    let chat = step.chat(uri);
+    let id = chat.run().and_then(|run| run.call_id(call));
+    let turn = chat.state().active_turn.as_ref();
+    let found = turn.zip(id);
+    let found = found.and_then(|(turn, id)| find_call(&turn.parts, id));
+    let Some(found) = found else {
+        return; // a number that the agent never started means nothing
+    };
+    let edits: Vec<Value> = edits.iter().map(RecordedEdit::to_value).collect();
+    let meta = found.get("_meta").and_then(Value::as_object);
+    let mut meta = meta.cloned().unwrap_or_default();
+    meta.insert(wire::meta::EDITS.to_owned(), Value::Array(edits));
+    let content = found.get("content").cloned().unwrap_or_else(|| json!([]));
+    let fields = json!({"content": content, "_meta": meta});
+    let kind = ActionKind::ChatToolCallContentChanged;
+    act_on_call(step, uri, turn_id, call, kind, fields);
 }
 
 /// A call of the agent's own is over.

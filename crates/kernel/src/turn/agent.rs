@@ -5,7 +5,7 @@ use serde_json::Value;
 use wire::{ChannelUri, Object};
 
 use super::end::{STOPPED, end_without_agent};
-use crate::host_command::{self, AgentTask};
+use crate::host_command::{self, TurnTask};
 use crate::io::{Effect, HistoryAt, RunId, TurnRun};
 use crate::sessions::NEW_SESSION_TITLE;
 use crate::state::{Kernel, Step};
@@ -34,7 +34,7 @@ fn turn_for_agent(
     kernel: &Kernel,
     uri: &ChannelUri,
     run: RunId,
-    task: AgentTask,
+    task: TurnTask,
     resume: Option<Option<Bytes>>,
 ) -> TurnRun {
     let (chat, session) = (kernel.chat(uri), kernel.session_of(uri));
@@ -76,6 +76,7 @@ fn turn_for_agent(
         turn_id,
         compact: task.compact,
         reaches_model: task.reaches_model,
+        restore: task.restore,
     }
 }
 

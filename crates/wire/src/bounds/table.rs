@@ -180,6 +180,7 @@ const COMPLETIONS: FieldBound = fields(&[
     ("session", URI),
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
+const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
 const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
 
 pub(super) fn of_params(method: Method) -> &'static FieldBound {
@@ -190,6 +191,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::CreateChat => &CREATE_CHAT,
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
+        Method::AddModel => &ADD_MODEL,
         _ => &ON_CHANNEL,
     }
 }

@@ -16,6 +16,7 @@ use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::ext::models::AddModelParams;
 use crate::rpc::{RpcError, code};
 use crate::{ChannelUri, Object};
 
@@ -38,6 +39,10 @@ pub enum Call {
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
     Completions(CompletionsParams),
+    /// `x-addModel`: the model as the configuration would have it.
+    AddModel(Object),
+    /// `x-reloadModels`
+    ReloadModels,
 }
 
 /// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
@@ -72,6 +77,10 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::FetchTurns => typed(params).map(Call::FetchTurns),
         Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
         Method::Completions => typed(or_session(params)).map(Call::Completions),
+        Method::AddModel => {
+            typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
+        }
+        Method::ReloadModels => on_root(params).map(|_| Call::ReloadModels),
         Method::MoveChat
         | Method::CreateTerminal
         | Method::DisposeTerminal
@@ -266,6 +275,23 @@ mod tests {
         ] {
             assert_eq!(decode_call("ping", params), Ok(Call::Ping));
         }
+    }
+
+    #[test]
+    fn a_model_is_an_object() {
+        let model = json!({"id": "m"});
+        let added = decode_call("x-addModel", json!({"model": model}));
+        assert_eq!(
+            added,
+            Ok(Call::AddModel(model.as_object().unwrap().clone()))
+        );
+        for bad in [json!({}), json!({"model": "m"}), json!([]), Value::Null] {
+            assert_eq!(refusal("x-addModel", bad).0, -32602);
+        }
+        assert_eq!(
+            decode_call("x-reloadModels", Value::Null),
+            Ok(Call::ReloadModels)
+        );
     }
 
     #[test]

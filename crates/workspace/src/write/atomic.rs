@@ -35,16 +35,18 @@ impl From<Errno> for WriteError {
 }
 
 /// Writes a file where there is none, and creates the directories it needs. The path has no links: what has become one
-/// since it was checked is not followed.
+/// since it was checked is not followed. Without a mode it has that of all new files.
 pub(super) fn create(
     root: &Root,
     path: &Path,
     bytes: &[u8],
+    mode: Option<u32>,
     cancellation: &Cancellation,
 ) -> Result<(), WriteError> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let parent = create_directories(root, path.parent().unwrap_or(Path::new("")))?;
-    let temp = TempFile::write(&parent, bytes, None, cancellation)?;
+    let permissions = mode.map_or(Permissions::OfNewFiles, Permissions::Mode);
+    let temp = TempFile::write(&parent, bytes, permissions, cancellation)?;
     match rustix::fs::renameat_with(&parent, &temp.name, &parent, name, RenameFlags::NOREPLACE) {
         Ok(()) => temp.persist(),
         Err(Errno::EXIST) => return Err(WriteError::Changed),
@@ -69,12 +71,61 @@ pub(super) fn replace(
     expected: &Stat,
     cancellation: &Cancellation,
 ) -> Result<(), WriteError> {
-    let temp = TempFile::write(parent, bytes, Some(expected), cancellation)?;
+    let permissions = Permissions::Of(expected);
+    let temp = TempFile::write(parent, bytes, permissions, cancellation)?;
     if !is_unchanged(parent, name, expected)? {
         return Err(WriteError::Changed);
     }
     exchange(temp, name, expected)?;
     Ok(rustix::fs::fsync(parent)?)
+}
+
+/// Removes a file that was `expected`: it is moved away first, so that what came in between can be put back.
+pub(super) fn remove(parent: &OwnedFd, name: &OsStr, expected: &Stat) -> Result<(), WriteError> {
+    if !is_unchanged(parent, name, expected)? {
+        return Err(WriteError::Changed);
+    }
+    let temp = TempFile {
+        parent,
+        name: temp_name()?,
+    };
+    if let Err(errno) = rustix::fs::renameat(parent, name, parent, &temp.name) {
+        temp.persist(); // nothing has that name
+        return Err(match errno {
+            Errno::NOENT => WriteError::Changed,
+            errno => errno.into(),
+        });
+    }
+    let failed = match is_unchanged(parent, &temp.name, expected) {
+        Ok(true) => {
+            drop(temp);
+            return Ok(rustix::fs::fsync(parent)?);
+        }
+        Ok(false) => WriteError::Changed,
+        Err(errno) => errno.into(),
+    };
+    let flags = RenameFlags::NOREPLACE;
+    let put_back = rustix::fs::renameat_with(parent, &temp.name, parent, name, flags);
+    // What is not ours must not be removed, even under a temporary name.
+    temp.persist();
+    put_back?;
+    Err(failed)
+}
+
+/// Removes directories that are empty: this one, then those around it, at most so many.
+pub(super) fn remove_empty_directories(root: &Root, path: &Path, most: usize) {
+    for directory in path.ancestors().take(most) {
+        let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {
+            return; // the working directory itself stays
+        };
+        let Ok(parent) = root.open_directory(above, Links::Refused) else {
+            return; // somebody moved it: it is not ours any more
+        };
+        // One that is not empty, or not there, stays as it is: so do those around it.
+        if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
+            return;
+        }
+    }
 }
 
 /// Exchanges the names of both files: what was there can still be checked, and put back if it is not what was expected.
@@ -139,6 +190,23 @@ fn create_directories(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
     Ok(directory)
 }
 
+/// What a new file's permissions are.
+#[derive(Debug, Clone, Copy)]
+enum Permissions<'a> {
+    /// What the system gives new files.
+    OfNewFiles,
+    Mode(u32),
+    /// Owner and mode of the file it is to replace.
+    Of(&'a Stat),
+}
+
+fn temp_name() -> Result<OsString, Errno> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
+    let name = format!(".greenroom-{:016x}", u64::from_ne_bytes(random));
+    Ok(OsString::from(name))
+}
+
 /// A file under a temporary name; removed when dropped.
 struct TempFile<'a> {
     parent: &'a OwnedFd,
@@ -146,27 +214,31 @@ struct TempFile<'a> {
 }
 
 impl<'a> TempFile<'a> {
-    /// Writes a file and syncs it, with the owner and mode of the one it is to replace.
+    /// Writes a file and syncs it.
     fn write(
         parent: &'a OwnedFd,
         bytes: &[u8],
-        replaces: Option<&Stat>,
+        permissions: Permissions<'_>,
         cancellation: &Cancellation,
     ) -> Result<Self, WriteError> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
-        let name = format!(".greenroom-{:016x}", u64::from_ne_bytes(random));
-        let name = OsString::from(name);
+        let name = temp_name()?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = if replaces.is_some() { 0o600 } else { 0o666 };
+        let mode = match permissions {
+            Permissions::OfNewFiles => 0o666,
+            Permissions::Mode(_) | Permissions::Of(_) => 0o600,
+        };
         let file = rustix::fs::openat(parent, &name, flags, Mode::from_raw_mode(mode))?;
         let temp = Self { parent, name };
         let mut file = File::from(file);
         file.write_all(bytes)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if let Some(stat) = replaces {
-            copy_ownership_and_mode(&file, stat)?;
+        match permissions {
+            Permissions::OfNewFiles => {}
+            Permissions::Mode(mode) => {
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?;
+            }
+            Permissions::Of(stat) => copy_ownership_and_mode(&file, stat)?,
         }
         rustix::fs::fsync(&file)?;
         if cancellation.is_cancelled() {
@@ -231,7 +303,8 @@ mod tests {
         fs::write(&path, "expected").unwrap();
         let expected = Stat::of_entry(&parent, name).unwrap();
         let cancellation = Cancellation::default();
-        let temp = TempFile::write(&parent, b"new", Some(&expected), &cancellation).unwrap();
+        let temp = TempFile::write(&parent, b"new", Permissions::Of(&expected), &cancellation);
+        let temp = temp.unwrap();
 
         fs::remove_file(&path).unwrap();
         fs::write(&path, "of someone else").unwrap();
@@ -258,12 +331,12 @@ mod tests {
         let root = workspace.root(&workspace.resolve(".").unwrap());
         fs::write(directory.path().join("a"), "there").unwrap();
         let cancellation = Cancellation::default();
-        let created = create(root, Path::new("a"), b"new", &cancellation);
+        let created = create(root, Path::new("a"), b"new", None, &cancellation);
         assert_eq!(created, Err(WriteError::Changed));
         assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"there");
 
         cancellation.cancel();
-        let created = create(root, Path::new("b"), b"new", &cancellation);
+        let created = create(root, Path::new("b"), b"new", None, &cancellation);
         assert_eq!(created, Err(WriteError::Cancelled));
         assert_eq!(names(directory.path()), ["a"]);
     }

@@ -7,12 +7,14 @@
 
 mod atomic;
 mod history;
+mod restore;
 mod target;
 
 use wire::Digest;
 
 pub use history::Extent;
 pub(crate) use history::FileHistory;
+pub use restore::{FileNow, WantedFile};
 
 use crate::read::FILE_BYTES_MAX;
 use crate::{Cancellation, DiffStats, FileError, Workspace};
@@ -36,6 +38,10 @@ pub struct FileChange {
     /// Absent for a new file.
     pub before: Option<Vec<u8>>,
     pub after: Vec<u8>,
+    /// The permissions of the file before; absent for a new one.
+    pub mode: Option<u32>,
+    /// How many directories a new file needs that are not there.
+    pub new_directories: usize,
 }
 
 impl FileChange {
@@ -52,13 +58,32 @@ impl Workspace {
         request: &ChangeRequest<'_>,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
-        let target = self.open_target(&self.resolve(request.path)?)?;
-        self.check_overwrite(&target, request.extent)?;
-        let after = self.edited_content(&target, edit)?;
+        let (target, after) = self.compute_change(request, edit)?;
         let mut history = self.history();
         history.record_proposal(request.id, &target.path, target.digest());
         drop(history);
         Ok(self.file_change(target, after))
+    }
+
+    /// Computes a change without making it or holding anybody to it: what was proposed before stays what was proposed.
+    pub fn preview_change<E: From<FileError>>(
+        &self,
+        request: &ChangeRequest<'_>,
+        edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
+    ) -> Result<FileChange, E> {
+        let (target, after) = self.compute_change(request, edit)?;
+        Ok(self.file_change(target, after))
+    }
+
+    fn compute_change<E: From<FileError>>(
+        &self,
+        request: &ChangeRequest<'_>,
+        edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
+    ) -> Result<(WriteTarget, Vec<u8>), E> {
+        let target = self.open_target(&self.resolve(request.path)?)?;
+        self.check_overwrite(&target, request.extent)?;
+        let after = self.edited_content(&target, edit)?;
+        Ok((target, after))
     }
 
     /// Makes a change. If it was proposed, the file must still be what it was proposed for: exactly, or for a change to
@@ -99,6 +124,8 @@ impl Workspace {
         FileChange {
             display_path: self.display_path(&target.path),
             uri: self.uri(&target.path),
+            mode: target.mode(),
+            new_directories: target.new_directories,
             before: target.into_before(),
             after,
         }

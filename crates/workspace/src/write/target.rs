@@ -26,6 +26,8 @@ pub(super) struct WriteTarget {
     pub(super) path: WorkspacePath,
     /// Absent if nothing is there, and perhaps not even the directory.
     existing: Option<ExistingFile>,
+    /// How many directories on the way to it are not there.
+    pub(super) new_directories: usize,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,12 @@ impl WriteTarget {
 
     pub(super) fn into_before(self) -> Option<Vec<u8>> {
         self.existing.map(|existing| existing.bytes)
+    }
+
+    /// The permissions of the file, if there is one.
+    pub(super) fn mode(&self) -> Option<u32> {
+        let existing = self.existing.as_ref();
+        existing.map(|existing| existing.stat.mode & 0o777)
     }
 
     pub(super) fn digest(&self) -> Option<Digest> {
@@ -85,7 +93,7 @@ impl Workspace {
     fn open_new_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
         let root = self.root(path);
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
-        for above in path.relative.ancestors().skip(1) {
+        for (new_directories, above) in path.relative.ancestors().skip(1).enumerate() {
             match root.open_path(above, OFlags::PATH, Links::Followed) {
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(failed(errno)),
@@ -97,8 +105,11 @@ impl Workspace {
                     let real = root.real_path_inside(&found);
                     let path =
                         real.map_or(path.clone(), |real| path.with_relative(real.join(rest)));
-                    let existing = None;
-                    return Ok(WriteTarget { path, existing });
+                    return Ok(WriteTarget {
+                        path,
+                        existing: None,
+                        new_directories,
+                    });
                 }
                 Ok(_) => return Err(failed(Errno::NOTDIR)),
             }
@@ -130,6 +141,7 @@ impl Workspace {
         let name = name.to_owned();
         Ok(WriteTarget {
             path: path.with_relative(real),
+            new_directories: 0,
             existing: Some(ExistingFile {
                 parent,
                 name,
@@ -197,7 +209,7 @@ impl Workspace {
     ) -> Result<(), FileError> {
         let root = self.root(&target.path);
         let written = match &target.existing {
-            None => atomic::create(root, &target.path.relative, bytes, cancellation),
+            None => atomic::create(root, &target.path.relative, bytes, None, cancellation),
             Some(ExistingFile {
                 parent, name, stat, ..
             }) => atomic::replace(parent, name, bytes, stat, cancellation),

@@ -65,7 +65,11 @@ struct Script {
 
 #[derive(Default)]
 struct Plan {
+    /// The only key that is accepted; any, or none, if absent.
+    key: Option<String>,
     models: Vec<String>,
+    /// Answers to `GET /models` that come before the list.
+    lists: VecDeque<Answer>,
     answers: VecDeque<Answer>,
     /// Answers for requests whose body holds a text.
     particular: Vec<(String, Answer)>,
@@ -133,6 +137,16 @@ impl ModelServer {
     /// What `GET /models` lists.
     pub fn has_models<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         self.plan().models = names.into_iter().map(str::to_owned).collect();
+    }
+
+    /// Queues answers to `GET /models`; afterwards it lists the models again.
+    pub fn answers_lists(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.plan().lists.extend(answers);
+    }
+
+    /// From now on requests without this key are refused.
+    pub fn accepts_key(&self, key: &str) {
+        self.plan().key = Some(key.to_owned());
     }
 
     /// All requests so far, in the order they came.
@@ -203,8 +217,16 @@ impl Script {
 impl Plan {
     fn answer(&mut self, request: &CapturedRequest) -> Answer {
         let path = request.path.split('?').next().unwrap_or_default();
+        if let Some(key) = &self.key
+            && request.header("authorization") != Some(&format!("Bearer {key}"))
+        {
+            return Answer::error(401, "Incorrect API key provided");
+        }
         match (request.method.as_str(), path) {
-            ("GET", "/v1/models") => Answer::models(&self.models),
+            ("GET", "/v1/models") => match self.lists.pop_front() {
+                Some(answer) => answer,
+                None => Answer::models(&self.models),
+            },
             ("POST", path) if answers_at(path) => {
                 if let Some(rule) = &self.rule {
                     return rule(request);

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::super::ProviderError;
 use super::super::ProviderErrorKind::Unreadable;
+use super::super::{CHECK_BASE_URL, ProviderError};
+
+/// More than anybody chooses from.
+const NAMES_MAX: usize = 20_000;
 
 /// `{"data": [{"id"}]}`, or `{"models": [{"name"}]}` of some.
 pub(crate) fn model_names(body: &[u8]) -> Result<Vec<String>, ProviderError> {
@@ -12,8 +15,9 @@ pub(crate) fn model_names(body: &[u8]) -> Result<Vec<String>, ProviderError> {
         .into_iter()
         .find_map(|field| value[field].as_array());
     let Some(list) = list else {
-        let message = "the server does not answer with a list of models; is the base URL right?";
-        return Err(ProviderError::new(Unreadable, message));
+        let message = "the server does not answer with a list of models";
+        let error = ProviderError::new(Unreadable, message);
+        return Err(error.with_advice(CHECK_BASE_URL));
     };
     let name = |model: &Value| {
         let name = ["id", "name", "model"]
@@ -21,7 +25,7 @@ pub(crate) fn model_names(body: &[u8]) -> Result<Vec<String>, ProviderError> {
             .find_map(|field| model[field].as_str());
         name.map(str::to_owned)
     };
-    Ok(list.iter().filter_map(name).collect())
+    Ok(list.iter().filter_map(name).take(NAMES_MAX).collect())
 }
 
 #[cfg(test)]

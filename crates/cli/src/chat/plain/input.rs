@@ -1,75 +1,97 @@
-//! What a line of the input does: it answers, commands, or is a message.
+//! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, PendingInput, TurnFollower};
+use client::chat::{Branch, ChatSelector, TurnFollower};
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::command::{ChatCommand, HELP, pick, session_lines};
 use crate::chat::complete::host_commands;
-use crate::chat::confirm::{Choice, choose_by_line};
+use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::open_options;
-use crate::chat::questions::{AnswerOutcome, answer_line};
+use crate::chat::prompt::{PromptField, item_named};
 use crate::clock::now;
 use crate::exit::Exit;
 
 impl PlainChat {
     pub(super) async fn take_line(&mut self, line: &str) -> anyhow::Result<PlainFlow> {
-        if self.pending.is_some() {
-            self.answer(line)?;
+        if let Some(field) = self.field.take() {
+            self.enter_field(field, line)?;
             return Ok(PlainFlow::Continue);
         }
         if line.trim().is_empty() {
             return Ok(PlainFlow::Continue);
         }
-        let Some(command) = ChatCommand::parse(line) else {
+        if let Some(command) = ChatCommand::parse(line) {
+            return match self.run_command(command).await {
+                Ok(flow) => Ok(flow),
+                Err(error) => {
+                    self.output.note(&format!("{error:#}"))?;
+                    self.exit = Exit::Failed;
+                    Ok(PlainFlow::Continue)
+                }
+            };
+        }
+        if self.asked.is_some() {
+            self.choose(line)?;
+        } else {
             self.typed.push(line.to_owned());
             self.chat.send(line)?;
-            return Ok(PlainFlow::Continue);
-        };
-        match self.run_command(command).await {
-            Ok(flow) => Ok(flow),
-            Err(error) => {
-                self.output.note(&format!("{error:#}"))?;
-                self.exit = Exit::Failed;
-                Ok(PlainFlow::Continue)
-            }
         }
+        Ok(PlainFlow::Continue)
     }
 
-    fn answer(&mut self, line: &str) -> anyhow::Result<()> {
-        debug_assert!(self.pending.is_some(), "a line answers what waits");
-        let wrong = match &mut self.pending {
-            Some(PendingInput::Confirmation(confirmation)) => {
-                match choose_by_line(confirmation, line) {
-                    Some(Choice::Decided(decision)) => {
-                        self.chat.confirm(&decision)?;
-                        None
-                    }
-                    Some(Choice::Edit(_)) => {
-                        Some("type `e` and the whole input behind it".to_owned())
-                    }
-                    Some(Choice::Suggest) => {
-                        Some("type `d` and what to do instead behind it".to_owned())
-                    }
-                    None => Some("that is none of the choices".to_owned()),
-                }
-            }
-            Some(PendingInput::Questions(form)) => match answer_line(form, line) {
-                AnswerOutcome::Complete(response) => {
-                    self.chat.answer(&response)?;
-                    None
-                }
-                AnswerOutcome::Next => {
-                    self.show_question()?;
-                    None
-                }
-                AnswerOutcome::Wrong(why) => Some(why),
-            },
-            None => None,
+    /// A line at a prompt: exactly a digit or a word of it, or nothing.
+    fn choose(&mut self, line: &str) -> anyhow::Result<()> {
+        let Some(asked) = &mut self.asked else {
+            return Ok(()); // answered meanwhile
         };
-        if let Some(wrong) = wrong {
-            self.output.note(&wrong)?;
-            self.show_question()?;
+        let items = dialog::items(&asked.input, &self.prompt);
+        let outcome = match item_named(&items, line) {
+            Some(item) => {
+                let action = item.action.clone();
+                dialog::apply(&mut asked.input, &mut self.prompt, action)
+            }
+            None => PromptOutcome::Wrong(
+                "Nothing is decided: type one of these digits or words, and nothing else"
+                    .to_owned(),
+            ),
+        };
+        self.take_outcome(outcome)
+    }
+
+    /// A line that a choice asked for.
+    fn enter_field(&mut self, field: PromptField, line: &str) -> anyhow::Result<()> {
+        let Some(asked) = &mut self.asked else {
+            return Ok(()); // answered meanwhile
+        };
+        let outcome = dialog::enter_field(&mut asked.input, &mut self.prompt, field, line);
+        self.take_outcome(outcome)
+    }
+
+    fn take_outcome(&mut self, outcome: PromptOutcome) -> anyhow::Result<()> {
+        let Some(asked) = &self.asked else {
+            return Ok(()); // answered meanwhile
+        };
+        match outcome {
+            PromptOutcome::Decided(decision) => self.chat.confirm(asked, &decision)?,
+            PromptOutcome::Responded(response) => self.chat.answer(asked, &response)?,
+            PromptOutcome::Stays => self.show_question()?,
+            PromptOutcome::Opens(field) => self.open_field(field)?,
+            PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
+            PromptOutcome::Wrong(why) => {
+                self.output.note(&why)?;
+                self.show_question()?;
+            }
         }
+        Ok(())
+    }
+
+    fn open_field(&mut self, field: PromptField) -> anyhow::Result<()> {
+        self.field = Some(field);
+        self.output.note(match field {
+            PromptField::Reason => "The next line says why",
+            PromptField::Answer | PromptField::OwnWords => "The next line is your answer",
+            PromptField::Input => "The next line is the whole input; then decide",
+        })?;
         Ok(())
     }
 
@@ -119,7 +141,8 @@ impl PlainChat {
             .switch_to(&selector, &open_options(), None)
             .await?;
         self.follower = TurnFollower::default();
-        self.pending = None;
+        self.asked = None;
+        self.field = None;
         self.skip_history();
         self.output.note(&format!(
             "session {}, chat {}",

@@ -1,7 +1,7 @@
 //! The chat line by line: for pipes, scripts, and terminals that can do no more.
 //!
-//! Promises: answers and nothing else go to standard output, the rest to standard error. A line is a message, or the answer
-//! to what the agent asks. At the end of the input the turn that runs is waited for; the exit code says how the last one
+//! Promises: answers and nothing else go to standard output, the rest to standard error. A line is a message; while the agent
+//! asks, only a line that is exactly a digit or a word of the prompt decides, and any other is refused. At the end of the input the turn that runs is waited for; the exit code says how the last one
 //! ended.
 
 mod input;
@@ -11,11 +11,13 @@ use std::io::{IsTerminal, Stderr, Stdout};
 
 use anyhow::Context;
 use client::SessionSummary;
-use client::chat::{ChatEvent, OpenChat, PendingInput, TurnFollower};
+use client::chat::{AskedInput, ChatEvent, OpenChat, TurnFollower};
 use tokio::io::{BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::dialog::{PromptNumber, field_prompt};
 use super::part::PROMPT;
+use super::prompt::{PromptField, PromptState};
 use crate::exit::Exit;
 use crate::output::TurnOutput;
 
@@ -26,7 +28,12 @@ pub(crate) struct PlainChat {
     output: TurnOutput<Stdout, Stderr>,
     follower: TurnFollower,
     /// What the agent waits for, with what was answered so far.
-    pending: Option<PendingInput>,
+    asked: Option<AskedInput>,
+    asked_number: PromptNumber,
+    /// What is marked at the prompt about it.
+    prompt: PromptState,
+    /// What the next line is, if a choice asked for a text.
+    field: Option<PromptField>,
     /// What was typed here last, so that it is not shown to whoever typed it.
     typed: Vec<String>,
     /// The sessions that were listed last, for `/open NUMBER`.
@@ -72,7 +79,10 @@ impl PlainChat {
             input,
             output: TurnOutput::standard(),
             follower: TurnFollower::default(),
-            pending: None,
+            asked: None,
+            asked_number: PromptNumber::default(),
+            prompt: PromptState::default(),
+            field: None,
             typed: Vec::new(),
             sessions: Vec::new(),
             exit: Exit::Complete,
@@ -148,7 +158,7 @@ impl PlainChat {
             self.prompts = Prompts::Given;
             let prompt = match activity {
                 Activity::Idle | Activity::Working => PROMPT,
-                Activity::Asking => "? ",
+                Activity::Asking => self.field.map_or("? ", field_prompt),
             };
             eprint!("{prompt}");
         }
@@ -184,7 +194,7 @@ impl PlainChat {
     }
 
     fn activity(&self) -> Activity {
-        if self.pending.is_some() {
+        if self.asked.is_some() {
             return Activity::Asking;
         }
         let chat = self.chat.ahead();

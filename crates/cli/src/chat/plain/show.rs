@@ -1,12 +1,13 @@
 //! What is new in the chat, printed: answers on standard output, the rest beside them.
 
-use client::chat::{PendingInput, TurnEvent};
+use client::chat::{AskedInput, TurnEvent};
 use wire::state::{ChatState, Outcome};
 
 use super::PlainChat;
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
+use crate::chat::prompt::PromptState;
 use crate::chat::tool::Detail;
 use crate::exit::Exit;
 
@@ -31,16 +32,22 @@ impl PlainChat {
         let Some(chat) = ahead else {
             return Ok(()); // between two connections the chat may not be held
         };
-        let before = self.pending.take();
-        self.pending = PendingInput::refresh(before.clone(), &chat);
-        let is_new = match (&before, &self.pending) {
-            (Some(before), Some(now)) => !before.is_same(now),
-            (None, now) => now.is_some(),
-            (Some(_), None) => false,
+        let all = self.chat.asked_inputs();
+        let before = self.asked.take();
+        self.asked = AskedInput::refresh(before.clone(), &all);
+        self.asked_number.count = all.len();
+        let is_same = match (&before, &self.asked) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
         };
-        if is_new {
-            self.show_subject(&chat)?;
-            self.show_question()?;
+        if !is_same {
+            self.prompt = PromptState::default();
+            self.field = None;
+            if self.asked.is_some() {
+                self.show_subject(&chat)?;
+                self.show_question()?;
+            }
         }
         Ok(())
     }
@@ -96,9 +103,13 @@ impl PlainChat {
     }
 
     pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
-        let pending = self.pending.as_ref();
-        let lines = pending.map(|pending| dialog::lines(pending, WIDTH));
-        self.note_lines(&lines.unwrap_or_default())
+        let Some(asked) = &self.asked else {
+            return Ok(()); // answered meanwhile
+        };
+        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Whole, WIDTH);
+        let items = dialog::items(&asked.input, &self.prompt);
+        lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
+        self.note_lines(&lines)
     }
 
     fn note_lines(&mut self, lines: &[Line]) -> anyhow::Result<()> {

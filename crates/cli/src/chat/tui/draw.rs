@@ -1,12 +1,13 @@
 //! What is on the screen: settled lines once, the live area at the bottom again and again.
 
-use client::chat::PendingInput;
+use client::chat::{AskedInput, PendingInput};
 use wire::state::ChatState;
 
-use super::{KeyMode, TerminalChat, write};
+use super::{TerminalChat, write};
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::live_area::{LiveContent, layout};
+use crate::chat::tool::Detail;
 use crate::chat::transcript::WholeCall;
 use crate::terminal::escape_line;
 
@@ -20,27 +21,26 @@ impl TerminalChat {
             settled.extend(self.transcript.settle(chat, width));
             moving = self.transcript.moving(chat, width);
         }
-        let asked = match (&self.pending, &ahead) {
-            (Some(PendingInput::Confirmation(asked)), Some(chat)) if !self.is_subject_printed => {
-                self.transcript.whole_call(chat, asked.call_id(), width)
+        let asked = match (&self.asked, &ahead) {
+            (Some(asked), Some(chat)) if !self.is_subject_printed => {
+                self.whole_subject(asked, chat, width)
             }
             _ => WholeCall::default(),
         };
         let running = active_turn(ahead.as_deref());
-        let dialog = match (&self.pending, &self.mode) {
-            (Some(pending), KeyMode::Answering | KeyMode::Suggesting) => {
-                dialog::lines(pending, width)
-            }
-            _ => Vec::new(),
-        };
+        let dialog = self.dialog_lines(width);
+        let overlay = self.overlay_lines(width);
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
             is_sending: running.is_some() && running != active_turn(confirmed.as_deref()),
             dialog,
+            hides_queue: overlay.hides_queue,
+            above: overlay.above,
             note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
-            prompt: self.prompt(),
+            prompt: overlay.prompt.unwrap_or(self.line_prompt()),
             editor: &self.editor,
+            below: overlay.below,
         };
         let area = layout(content, width, self.painter.rows());
         // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
@@ -52,13 +52,37 @@ impl TerminalChat {
         write(&self.painter.draw(&settled, area))
     }
 
-    fn prompt(&self) -> &'static str {
-        match (&self.mode, &self.pending) {
-            (KeyMode::Answering, Some(PendingInput::Confirmation(_))) => "? ",
-            (KeyMode::Answering, _) => "answer › ",
-            (KeyMode::Suggesting, _) => "instead › ",
-            (KeyMode::Picking(_), _) => "number › ",
-            (KeyMode::Typing, _) => "› ",
+    /// What is decided on, whole, if that is more than is drawn of it.
+    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, width: usize) -> WholeCall {
+        match &asked.input {
+            PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
+                let call_id = confirmation.call_id();
+                self.transcript.whole_call(chat, call_id, width)
+            }
+            PendingInput::Confirmation(_) => WholeCall::of_part(asked.part(), width),
+            PendingInput::Questions(_) => WholeCall::default(),
+        }
+    }
+
+    /// The prompt: what is asked, and what can be chosen.
+    fn dialog_lines(&self, width: usize) -> Vec<Line> {
+        let Some(asked) = &self.asked else {
+            return Vec::new(); // nothing waits for the user
+        };
+        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
+        if self.field.is_none() {
+            let items = dialog::items(&asked.input, &self.prompt);
+            lines.extend(self.prompt.lines(&items, width));
+        }
+        lines
+    }
+
+    /// What stands before the text that is typed.
+    fn line_prompt(&self) -> &'static str {
+        match (self.field, &self.rewriting) {
+            (Some(field), _) => dialog::field_prompt(field),
+            (None, Some(_)) => "edit › ",
+            (None, None) => "› ",
         }
     }
 
@@ -69,16 +93,18 @@ impl TerminalChat {
         if let Some(why) = &self.disconnected {
             return warn(&format!("connection lost, trying again: {why}"));
         }
-        match self.mode {
-            KeyMode::Suggesting => {
-                return dim("what to do instead; Enter alone denies without; Escape goes back");
-            }
-            KeyMode::Picking(_) => return dim("the number of a session; Enter alone stays here"),
-            KeyMode::Answering => return None,
-            KeyMode::Typing => {}
+        if let Some(field) = self.field {
+            return dim(dialog::field_hint(field));
         }
-        if self.pending.is_some() {
-            return warn("The agent is waiting. Press Tab to answer");
+        if self.rewriting.is_some() {
+            return dim("Enter asks before it replaces your last message; Escape leaves it");
+        }
+        if self.asked.is_some() {
+            return match (self.editor.is_empty(), self.stash.is_empty()) {
+                (false, _) => dim("Enter queues this message; Tab puts it aside to answer"),
+                (true, false) => dim("Your message is put aside; Tab brings it back"),
+                (true, true) => None,
+            };
         }
         if let Some(chat) = self.chat.input_needed_elsewhere() {
             return warn(&format!(
@@ -91,11 +117,11 @@ impl TerminalChat {
             let activity = chat.activity.as_deref().map(escape_line);
             let activity = activity.unwrap_or_else(|| "working".to_owned());
             return dim(&format!(
-                "{activity} · Ctrl-C cancels · Enter queues · Ctrl-S steers"
+                "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
             ));
         }
-        if !chat.queued_messages.is_empty() {
-            return dim("Queue paused. Press Enter to send");
+        if !chat.queued_messages.is_empty() && self.editor.is_empty() {
+            return warn("Queue paused: Enter sends the next message, Up edits it");
         }
         None
     }

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use client::chat::{ChatEvent, PendingInput, Undelivered};
+use client::chat::{AskedInput, ChatEvent, Undelivered};
 
-use super::{KeyMode, TerminalChat};
+use super::TerminalChat;
+use crate::chat::dialog::PromptNumber;
+use crate::chat::prompt::PromptState;
 use crate::terminal::{escape, escape_line};
 
-/// Whoever typed this recently goes on typing: a question must not take the keys away.
+/// Whoever typed this recently goes on typing: a question that comes meanwhile must not take a key for its answer.
 const TYPING_PAUSE: Duration = Duration::from_millis(700);
 /// How long a question that replaces another is shown before a key can answer it.
 const READING_TIME: Duration = Duration::from_millis(400);
@@ -42,21 +44,26 @@ impl TerminalChat {
         }
     }
 
-    /// A message that did not get through can be sent again, unless something else is being typed.
+    /// A message that did not get through can be sent again, unless something else is being typed; Up has it then.
     fn give_back(&mut self, what: &Undelivered) {
-        if let (Some(text), KeyMode::Typing, true) =
-            (&what.text, &self.mode, self.editor.is_empty())
-        {
+        if let (Some(text), None, true) = (&what.text, self.field, self.editor.is_empty()) {
             self.editor.set(&escape(text));
         }
     }
 
     /// Looks at what the agent waits for now.
-    pub(super) fn refresh_pending(&mut self) {
-        let chat = self.chat.ahead();
-        let before = self.pending.take();
-        self.pending = chat.and_then(|chat| PendingInput::refresh(before.clone(), &chat));
-        let is_same = match (&before, &self.pending) {
+    pub(super) fn refresh_asked(&mut self) {
+        let all = self.chat.asked_inputs();
+        let before = self.asked.take();
+        self.asked = AskedInput::refresh(before.clone(), &all);
+        self.asked_number = PromptNumber {
+            index: self.asked.as_ref().map_or(0, |now| {
+                let index = all.iter().position(|asked| asked.is_same(now));
+                index.unwrap_or(0)
+            }),
+            count: all.len(),
+        };
+        let is_same = match (&before, &self.asked) {
             (Some(before), Some(now)) => before.is_same(now),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
@@ -65,37 +72,26 @@ impl TerminalChat {
             return; // the keys go on doing what they do
         }
         self.is_subject_printed = false;
-        let is_asking = self.pending.is_some();
-        match self.mode {
-            KeyMode::Answering | KeyMode::Suggesting if !is_asking => self.stop_answering(),
-            KeyMode::Answering | KeyMode::Suggesting => {
-                self.editor.take();
-                self.mode = KeyMode::Answering;
-            }
-            KeyMode::Typing if is_asking && before.is_none() => {
-                let is_typing = self
-                    .last_typed
-                    .is_some_and(|at| at.elapsed() < TYPING_PAUSE);
-                if self.editor.is_empty() && !is_typing {
-                    self.mode = KeyMode::Answering;
-                }
-            }
-            KeyMode::Typing | KeyMode::Picking(_) => {}
+        self.close_prompt();
+        if self.asked.is_none() {
+            self.bring_text_back();
+            return;
         }
-        // A key that is meant for one question must not answer the next.
-        if is_asking && (before.is_some() || self.has_just_answered) {
+        // A key that is meant for one question, or for what was typed when it came, must not answer the next.
+        let is_typing = self
+            .last_typed
+            .is_some_and(|at| at.elapsed() < TYPING_PAUSE);
+        if before.is_some() || self.has_just_answered || is_typing {
             self.too_new_until = Some(Instant::now() + READING_TIME);
         }
     }
 
-    pub(super) fn start_answering(&mut self) {
-        self.stash = self.editor.take();
-        self.mode = KeyMode::Answering;
-    }
-
-    pub(super) fn stop_answering(&mut self) {
-        let stash = std::mem::take(&mut self.stash);
-        self.editor.set(&stash);
-        self.mode = KeyMode::Typing;
+    /// The question is gone, and with it what was chosen and the field that was open for it.
+    fn close_prompt(&mut self) {
+        self.prompt = PromptState::default();
+        if self.field.take().is_some() && !self.editor.is_empty() {
+            self.editor.put_away();
+            self.note("This question is gone. Ctrl-Y brings back what you typed");
+        }
     }
 }

@@ -46,9 +46,17 @@ impl TerminalChat {
         write("\x1b[H\x1b[2J")
     }
 
-    /// Lets the user edit a text in an editor of their own.
-    pub(super) async fn edit(&mut self, text: &str) -> anyhow::Result<String> {
-        let file = EditedFile::new(text)?;
+    /// Lets the user edit JSON, or whatever else the input of a call is, in an editor of their own.
+    pub(super) async fn edit_json(&mut self, text: &str) -> anyhow::Result<String> {
+        self.edit(EditedFile::json(text)?).await
+    }
+
+    /// Lets the user edit a message in an editor of their own.
+    pub(super) async fn edit_plain(&mut self, text: &str) -> anyhow::Result<String> {
+        self.edit(EditedFile::plain(text)?).await
+    }
+
+    async fn edit(&mut self, file: EditedFile) -> anyhow::Result<String> {
         self.release_terminal()?;
         let ended = match file.open_editor() {
             Ok(mut editor) => loop {

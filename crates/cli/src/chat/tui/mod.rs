@@ -3,45 +3,47 @@
 //! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
 //! answered goes away by itself.
 
+mod commands;
+mod completion;
+mod compose;
 mod draw;
 mod events;
 mod handover;
+mod interrupt;
 mod keys;
 mod navigate;
+mod overlay;
+mod prompt_keys;
+mod queue;
+mod rewrite;
+mod search;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use client::SessionSummary;
-use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
+use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
+use self::interrupt::Rewriting;
+use self::overlay::Overlay;
 use super::complete::CompletionCycle;
+use super::dialog::PromptNumber;
 use super::editor::Editor;
+use super::history::HistoryFile;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
+use super::prompt::{PromptField, PromptState};
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
-
-/// What the keys do.
-#[derive(Debug, Clone, PartialEq)]
-enum KeyMode {
-    /// They write a message.
-    Typing,
-    /// They answer what the agent asks.
-    Answering,
-    /// They write what to do instead of what was denied.
-    Suggesting,
-    /// They choose one of these sessions.
-    Picking(Vec<SessionSummary>),
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
@@ -56,13 +58,23 @@ pub(crate) struct TerminalChat {
     decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
-    /// What the agent waits for, with what was answered so far.
-    pending: Option<PendingInput>,
+    /// What was sent in earlier runs.
+    history: HistoryFile,
+    /// What the agent waits for, with what was answered so far, and where it stands among all that wait.
+    asked: Option<AskedInput>,
+    asked_number: PromptNumber,
+    /// What is chosen at the prompt about it.
+    prompt: PromptState,
+    /// What the input line is for, if not for a message.
+    field: Option<PromptField>,
     /// What is to be decided on was printed whole.
     is_subject_printed: bool,
-    mode: KeyMode,
-    /// What was half typed when a question came.
+    /// What has the keys first, if something is open.
+    overlay: Option<Overlay>,
+    /// What was typed and put aside to answer a question.
     stash: String,
+    /// The message that is written anew.
+    rewriting: Option<Rewriting>,
     /// Lines of our own that are still to be printed.
     unprinted: Vec<Line>,
     /// One line about what just happened.
@@ -74,6 +86,10 @@ pub(crate) struct TerminalChat {
     disconnected: Option<String>,
     /// The last key was Ctrl-C.
     is_interrupted: bool,
+    /// When the last key was Escape.
+    escaped_at: Option<Instant>,
+    /// The last key was Ctrl-X, which begins a command.
+    is_after_ctrl_x: bool,
     last_typed: Option<Instant>,
     /// The last key answered a question.
     has_just_answered: bool,
@@ -81,6 +97,8 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// Lines for somebody who has no model yet.
+    hint: Option<JoinHandle<Vec<String>>>,
     exit: Exit,
 }
 
@@ -106,7 +124,12 @@ impl Signals {
 }
 
 impl TerminalChat {
-    pub(crate) fn open(chat: OpenChat) -> anyhow::Result<Self> {
+    /// `hint` is shown when it is known.
+    pub(crate) fn open(
+        chat: OpenChat,
+        history: HistoryFile,
+        hint: Option<JoinHandle<Vec<String>>>,
+    ) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -118,22 +141,31 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
-            pending: None,
+            history,
+            asked: None,
+            asked_number: PromptNumber::default(),
+            prompt: PromptState::default(),
+            field: None,
             is_subject_printed: false,
-            mode: KeyMode::Typing,
+            overlay: None,
             stash: String::new(),
+            rewriting: None,
             unprinted: Vec::new(),
             note: None,
             completing: None,
             accepted: AcceptedCompletions::default(),
             disconnected: None,
             is_interrupted: false,
+            escaped_at: None,
+            is_after_ctrl_x: false,
             last_typed: None,
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
+            hint,
             exit: Exit::Complete,
         };
+        terminal.read_history();
         terminal.show_header();
         Ok(terminal)
     }
@@ -179,6 +211,11 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
+                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                    self.hint = None;
+                    self.show_hint(lines.unwrap_or_default());
+                    Flow::Continue
+                }
                 _ = signals.resized.recv() => {
                     self.painter.resize(self.tty.size());
                     Flow::Continue
@@ -192,7 +229,7 @@ impl TerminalChat {
                 _ = signals.interrupted.recv() => self.press(Key::Ctrl('c')).await?,
                 _ = signals.hung_up.recv() => Flow::Leave,
             };
-            self.refresh_pending();
+            self.refresh_asked();
             if flow == Flow::Leave {
                 return Ok(());
             }
@@ -206,17 +243,32 @@ impl TerminalChat {
                 return Ok(Flow::Leave);
             }
             // A key may be meant for what the one before it brought up.
-            self.refresh_pending();
+            self.refresh_asked();
         }
         Ok(Flow::Continue)
     }
 
-    /// What is half typed and worth keeping.
-    fn draft(&self) -> String {
-        match self.mode {
-            KeyMode::Typing => self.editor.text().to_owned(),
-            KeyMode::Answering | KeyMode::Suggesting | KeyMode::Picking(_) => self.stash.clone(),
+    /// What was sent in earlier runs can be brought back.
+    fn read_history(&mut self) {
+        match self.history.read() {
+            Ok(entries) => {
+                for entry in entries {
+                    self.editor.remember(&escape(&entry));
+                }
+            }
+            Err(error) => self.note_error(&format!("the history cannot be read: {error}")),
         }
+    }
+
+    /// What is half typed and worth keeping: a message, not an answer.
+    fn draft(&self) -> String {
+        let typed = match self.field {
+            None => self.editor.whole_text(),
+            Some(_) => String::new(),
+        };
+        let both = [self.stash.as_str(), typed.as_str()];
+        let both: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        both.join("\n")
     }
 }
 

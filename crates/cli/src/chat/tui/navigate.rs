@@ -2,9 +2,10 @@
 
 use client::chat::{Branch, ChatSelector};
 
-use super::{KeyMode, TerminalChat};
+use super::TerminalChat;
 use crate::chat::line::{Line, Style};
 use crate::chat::open_options;
+use crate::chat::prompt::PromptState;
 use crate::chat::transcript::Transcript;
 use crate::terminal::{escape, escape_line};
 
@@ -36,12 +37,19 @@ impl TerminalChat {
         }
     }
 
+    /// Shows how to get a model.
+    pub(super) fn show_hint(&mut self, lines: Vec<String>) {
+        let lines = lines.into_iter().map(|line| Line::new(Style::Plain, line));
+        self.unprinted.extend(lines);
+    }
+
     /// Goes to another chat. What is half typed stays behind as the draft of this one.
     pub(super) async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
-        let (options, draft) = (open_options(), self.editor.text());
+        let (options, draft) = (open_options(), self.draft());
         self.chat
-            .switch_to(&selector, &options, Some(draft))
+            .switch_to(&selector, &options, Some(&draft))
             .await?;
+        self.stash.clear();
         self.editor.take();
         self.start_over();
         self.unprinted.push(Line::default());
@@ -72,8 +80,11 @@ impl TerminalChat {
 
     fn start_over(&mut self) {
         self.transcript = Transcript::below();
-        self.pending = None;
-        self.mode = KeyMode::Typing;
+        self.asked = None;
+        self.prompt = PromptState::default();
+        self.field = None;
+        self.rewriting = None;
+        self.overlay = None;
     }
 
     /// How to return, for a user who leaves.

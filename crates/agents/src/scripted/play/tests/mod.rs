@@ -158,6 +158,8 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::Failed(_)
         | AgentEvent::Usage(_)
         | AgentEvent::Title(_)
+        | AgentEvent::ToolEdits { .. }
+        | AgentEvent::Rewind { .. }
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }

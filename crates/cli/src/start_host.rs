@@ -1,23 +1,24 @@
-//! Starts a host in the background when none is running, and waits until it is there.
+//! Starts a host when none is running, and waits until it is there: as the service that is installed for the data directory,
+//! else in the background.
 //!
 //! Promises: the host outlives whoever started it; its log is in the data directory. If it does not start, the end of its
 //! log is shown. Two who start one at once end up with the same. Only a host that proves what it is counts as started.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use client::{ClientError, Connection, Endpoint, EndpointError, endpoint};
-use host::Model;
 
-const LOG: &str = "host.log";
-/// A log larger than this begins anew.
-const LOG_BYTES_MAX: u64 = 1 << 20;
+use crate::log_file;
+use crate::service::Service;
+use crate::stop::command_for;
+
 /// How much of the end of the log is looked at for the reason of a failure.
 const LOG_END_BYTES: u64 = 4_096;
 /// How long a host may take to start.
@@ -40,27 +41,88 @@ fn is_absent(error: &EndpointError) -> bool {
     error.is_no_host() || matches!(error, EndpointError::NotListening { .. })
 }
 
+/// What a host in the background is started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StartOptions {
+    /// What follows `greenroom serve`.
+    pub(crate) arguments: Vec<OsString>,
+    /// Where it is started; here if that is not there any more.
+    pub(crate) directory: Option<PathBuf>,
+    /// The port that clients know from before.
+    pub(crate) port: Option<u16>,
+}
+
 /// Starts a host for a data directory, unless another is just starting; returns a sentence about it for the user.
-pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Result<String> {
+pub(crate) async fn start_host(data: &Path) -> anyhow::Result<String> {
+    let options = StartOptions::default();
+    create_data_directory(data)?;
+    wait_for_another_host(data).await?;
+    if find_running_host(data).await.is_some() {
+        let stop = command_for("stop", data);
+        return Ok(format!("a host was just started: `{stop}` stops it"));
+    }
+    // Two kinds of hosts must not compete for the directory: where there is a service, it is the host.
+    if let Some(service) = Service::installed_for(data) {
+        match start_service(data, &service).await {
+            Ok(started) => return Ok(started),
+            Err(error) => eprintln!(
+                "greenroom: the service {} does not start, so a host is started in the background: {error:#}",
+                service.name()
+            ),
+        }
+    }
+    start_in_background(data, &options).await
+}
+
+async fn start_service(data: &Path, service: &Service) -> anyhow::Result<String> {
+    service.start()?;
+    wait_until_ready(data).await?;
+    Ok(format!("started the service {}", service.name()))
+}
+
+/// Waits until a host that somebody else starts answers.
+pub(crate) async fn wait_until_ready(data: &Path) -> anyhow::Result<Endpoint> {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    loop {
+        if let Some(endpoint) = find_running_host(data).await {
+            return Ok(endpoint);
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "the host is not ready after {} s; `{}` shows its log",
+                READY_TIMEOUT.as_secs(),
+                command_for("logs", data)
+            );
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+fn create_data_directory(data: &Path) -> anyhow::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(data)
-        .with_context(|| format!("the data directory {} cannot be created", data.display()))?;
-    wait_for_another_host(data).await?;
-    if let Some(Endpoint { pid, .. }) = find_running_host(data).await {
-        return Ok(format!("a host was just started: `kill {pid}` stops it"));
-    }
-    let path = data.join(LOG);
-    let log =
-        open_log(&path).with_context(|| format!("the log {} cannot be written", path.display()))?;
+        .with_context(|| format!("the data directory {} cannot be created", data.display()))
+}
+
+/// Starts a host that belongs to no terminal and waits until it answers.
+pub(crate) async fn start_in_background(
+    data: &Path,
+    options: &StartOptions,
+) -> anyhow::Result<String> {
+    create_data_directory(data)?;
+    let path = log_file::path_in(data);
+    let log = log_file::open(&path)
+        .with_context(|| format!("the log {} cannot be written", path.display()))?;
     let began = log.metadata().map_or(0, |metadata| metadata.len());
-    let mut child = spawn(data, model, log).context("no host runs, and none could be started")?;
+    let mut child = spawn(data, options, log).context("no host runs, and none could be started")?;
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {
-        if let Some(Endpoint { pid, .. }) = find_running_host(data).await {
+        if find_running_host(data).await.is_some() {
             return Ok(format!(
-                "started a host in the background: `kill {pid}` stops it, its log is {}",
+                "started a host in the background: `{}` stops it, its log is {}",
+                command_for("stop", data),
                 path.display()
             ));
         }
@@ -114,29 +176,18 @@ async fn find_running_host(data: &Path) -> Option<Endpoint> {
     Some(endpoint)
 }
 
-fn open_log(path: &PathBuf) -> std::io::Result<File> {
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)?;
-    if log.metadata()?.len() > LOG_BYTES_MAX {
-        log.set_len(0)?;
-    }
-    Ok(log)
-}
-
-fn spawn(data: &Path, model: Option<&Model>, log: File) -> anyhow::Result<Child> {
+fn spawn(data: &Path, options: &StartOptions, log: File) -> anyhow::Result<Child> {
     let program = std::env::current_exe()?;
     let mut command = Command::new(program);
+    // It may be started in another directory.
+    let data = std::path::absolute(data)?;
     command.args(["serve", "--background", "--data"]).arg(data);
-    if let Some(model) = model {
-        let named = format!("{}#{}", model.base_url, model.id);
-        command.args(["--model", &named]);
+    if let Some(port) = options.port {
+        command.args(["--earlier-port", &port.to_string()]);
     }
-    // Clients find the host by its data directory, so that any port will do where the usual one is taken.
-    if TcpListener::bind((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT)).is_err() {
-        command.args(["--listen", "127.0.0.1:0"]);
+    command.args(&options.arguments);
+    if let Some(directory) = options.directory.as_ref().filter(|path| path.is_dir()) {
+        command.current_dir(directory);
     }
     command
         .stdin(Stdio::null())
@@ -165,6 +216,8 @@ fn last_log_line(path: &Path, began: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOG: &str = "host.log";
 
     #[test]
     fn only_a_host_that_is_not_there_is_missing() {

@@ -1,0 +1,88 @@
+//! Writing a message: what Enter, Ctrl-S and the external editor do with the text.
+
+use client::chat::Sent;
+
+use super::{Flow, TerminalChat};
+use crate::chat::command::ChatCommand;
+
+impl TerminalChat {
+    /// Enter: sends a message, now or when the agent is done; sets a paused queue going if there is none.
+    pub(super) async fn enter_message(&mut self, text: &str) -> anyhow::Result<Flow> {
+        if text.trim().is_empty() {
+            if self.rewriting.is_some() {
+                self.stop_rewriting();
+            } else if !self.chat.is_working() {
+                self.chat.release_queue()?;
+            }
+            return Ok(Flow::Continue);
+        }
+        if self.rewriting.is_some() {
+            self.ask_to_rewrite(text);
+            return Ok(Flow::Continue);
+        }
+        self.remember(text);
+        match ChatCommand::parse(text) {
+            Some(command) => self.run_command(command).await,
+            None => {
+                self.send(text)?;
+                Ok(Flow::Continue)
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, text: &str) -> anyhow::Result<()> {
+        let attachments = self.accepted.take_attachments(text);
+        let sent = self.chat.send_with(text, &attachments)?;
+        if sent == Sent::Queued && self.asked.is_some() {
+            self.note("Queued. The question still waits for you");
+        }
+        Ok(())
+    }
+
+    /// Ctrl-S: what is typed reaches the agent at its next opportunity.
+    pub(super) fn steer_with_typed(&mut self) -> anyhow::Result<()> {
+        if self.field.is_some() || self.rewriting.is_some() {
+            self.note("Ctrl-S steers with a message; Enter sends this");
+            return Ok(());
+        }
+        for (label, attachment) in self.editor.attachments() {
+            self.accepted.accept_attachment(label, attachment);
+        }
+        let text = self.editor.take();
+        if text.trim().is_empty() {
+            self.note("Type what to tell the agent, then Ctrl-S");
+            return Ok(());
+        }
+        self.steer(&text)
+    }
+
+    pub(super) fn steer(&mut self, text: &str) -> anyhow::Result<()> {
+        self.remember(text);
+        if !self.chat.is_working() {
+            return self.send(text);
+        }
+        let attachments = self.accepted.take_attachments(text);
+        self.chat.steer(text, &attachments)?;
+        Ok(())
+    }
+
+    /// What Up and Ctrl-R bring back, here and in later runs.
+    fn remember(&mut self, text: &str) {
+        self.editor.remember(text);
+        if let Err(error) = self.history.append(text) {
+            self.note_error(&format!("what you sent is not in the history: {error}"));
+        }
+    }
+
+    /// Ctrl-X Ctrl-E: the text in the user's own editor.
+    pub(super) async fn edit_text(&mut self) {
+        let text = self.editor.whole_text();
+        match self.edit_plain(&text).await {
+            Ok(edited) => {
+                let edited = edited.trim_end_matches('\n');
+                self.editor.replace(edited.to_owned(), edited.len());
+            }
+            Err(error) => self.note_error(&format!("{error:#}")),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The prompt about what the agent waits for: the keys that choose and confirm, and the fields a choice may open.
+//!
+//! Promises: a key that is meant for one question never answers the next. What is typed is never lost to a prompt.
+
+use std::time::Instant;
+
+use super::overlay::KeyUse;
+use super::{Flow, TerminalChat};
+use crate::chat::dialog::{self, PromptOutcome};
+use crate::chat::keys::Key;
+use crate::chat::prompt::{PromptField, PromptKey};
+
+impl TerminalChat {
+    /// Whether the prompt gets the keys: with text in the input line all keys are for that.
+    pub(super) fn is_prompt_for_keys(&self) -> bool {
+        self.asked.is_some() && self.field.is_none() && self.editor.is_empty()
+    }
+
+    pub(super) async fn press_prompt(&mut self, key: &Key) -> anyhow::Result<KeyUse> {
+        let used = Ok(KeyUse::Used(Flow::Continue));
+        let Some(asked) = &self.asked else {
+            return Ok(KeyUse::Unused); // answered meanwhile
+        };
+        let items = dialog::items(&asked.input, &self.prompt);
+        let until = self.too_new_until.take();
+        if until.is_some_and(|until| Instant::now() < until) && self.prompt.hold_back(key, &items) {
+            self.note("This is another question: read it, then choose");
+            return used;
+        }
+        self.has_just_answered = false;
+        match self.prompt.press(key, &items) {
+            PromptKey::Chose => used,
+            PromptKey::NothingChosen => {
+                self.note("Nothing is chosen: a digit or ↑↓ chooses, Enter confirms");
+                used
+            }
+            PromptKey::Confirmed(index) => {
+                if let Some(item) = items.into_iter().nth(index) {
+                    self.confirm_item(item.action).await?;
+                }
+                used
+            }
+            PromptKey::Text(digit) => {
+                if let Some(digit) = digit {
+                    self.type_key(&Key::Char(digit)).await?;
+                }
+                Ok(KeyUse::Unused)
+            }
+        }
+    }
+
+    async fn confirm_item(
+        &mut self,
+        action: crate::chat::prompt::PromptAction,
+    ) -> anyhow::Result<()> {
+        let Some(asked) = &mut self.asked else {
+            return Ok(()); // answered meanwhile
+        };
+        let outcome = dialog::apply(&mut asked.input, &mut self.prompt, action);
+        self.take_outcome(outcome).await
+    }
+
+    /// A text was entered that a choice asked for.
+    pub(super) async fn enter_field(
+        &mut self,
+        field: PromptField,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        let Some(asked) = &mut self.asked else {
+            return Ok(()); // answered meanwhile; the field is closed with its question
+        };
+        let outcome = dialog::enter_field(&mut asked.input, &mut self.prompt, field, text);
+        match &outcome {
+            PromptOutcome::Wrong(_) => self.editor.set(text),
+            _ => {
+                self.field = None;
+                self.prompt.unfinished.clear();
+            }
+        }
+        self.take_outcome(outcome).await
+    }
+
+    async fn take_outcome(&mut self, outcome: PromptOutcome) -> anyhow::Result<()> {
+        let Some(asked) = &self.asked else {
+            return Ok(()); // answered meanwhile
+        };
+        match outcome {
+            PromptOutcome::Decided(decision) => {
+                self.chat.confirm(asked, &decision)?;
+                self.has_just_answered = true;
+            }
+            PromptOutcome::Responded(response) => {
+                self.chat.answer(asked, &response)?;
+                self.has_just_answered = true;
+            }
+            PromptOutcome::Stays => {}
+            PromptOutcome::Opens(field) => self.open_field(field),
+            PromptOutcome::Edits(input) => self.edit_input(&input).await,
+            PromptOutcome::Wrong(why) => self.note_error(&why),
+        }
+        Ok(())
+    }
+
+    fn open_field(&mut self, field: PromptField) {
+        self.prompt.clear_choice();
+        self.field = Some(field);
+        let text = match field {
+            PromptField::OwnWords if self.prompt.unfinished.is_empty() => {
+                self.prompt.own_words.clone()
+            }
+            _ => std::mem::take(&mut self.prompt.unfinished),
+        };
+        self.editor.set(&text);
+    }
+
+    /// Back from a field to the prompt; what was typed is there when it is opened again.
+    pub(super) fn leave_field(&mut self) {
+        self.prompt.unfinished = self.editor.take();
+        self.field = None;
+    }
+
+    /// Lets the user edit the input of the call; it is shown before it is approved.
+    async fn edit_input(&mut self, input: &str) {
+        self.prompt.clear_choice();
+        match self.edit_json(input).await {
+            Ok(edited) => {
+                if let Some(asked) = &mut self.asked {
+                    let outcome = dialog::enter_field(
+                        &mut asked.input,
+                        &mut self.prompt,
+                        PromptField::Input,
+                        &edited,
+                    );
+                    debug_assert_eq!(outcome, PromptOutcome::Stays, "an edit decides nothing");
+                }
+            }
+            Err(error) => self.note_error(&format!("{error:#}")),
+        }
+    }
+
+    /// Tab at a prompt: the text that is typed makes room for an answer, and comes back.
+    pub(super) fn put_text_aside(&mut self) {
+        if self.asked.is_none() || self.field.is_some() {
+            return; // nothing waits for an answer, or one is being typed
+        }
+        let aside = std::mem::take(&mut self.stash);
+        self.stash = self.editor.take();
+        self.editor.set(&aside);
+    }
+
+    /// The text that was put aside comes back, before what was typed since.
+    pub(super) fn bring_text_back(&mut self) {
+        let aside = std::mem::take(&mut self.stash);
+        if aside.is_empty() {
+            return; // nothing was put aside
+        }
+        match self.editor.is_empty() {
+            true => self.editor.set(&aside),
+            false => {
+                let both = format!("{aside}\n{}", self.editor.text());
+                let cursor = both.len();
+                self.editor.replace(both, cursor);
+            }
+        }
+    }
+}

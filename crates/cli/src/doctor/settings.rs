@@ -1,0 +1,95 @@
+//! The doctor's checks of what is configured: the settings file, the models, the service.
+
+use std::path::Path;
+use std::time::Duration;
+
+use host::model_server::{self, ModelServerError};
+use host::{Config, Model};
+
+use super::Finding;
+use crate::config::find_problem;
+use crate::serve::settings;
+use crate::service::Service;
+
+/// How long a model's server may take.
+const MODEL_WITHIN: Duration = Duration::from_secs(20);
+
+/// The settings file and the models in it; the settings, if they can be used.
+pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
+    const WHAT: &str = "settings";
+    let file = data.join(host::CONFIG_FILE);
+    let mut findings = Vec::new();
+    match file.exists().then(|| find_problem(data, &file)) {
+        None => findings.push(Finding::ok(
+            WHAT,
+            "no greenroom.toml: every setting has its default",
+        )),
+        Some(Ok(None)) => {
+            findings.push(Finding::ok(WHAT, format!("{} is right", file.display())));
+        }
+        Some(Ok(Some(problem))) => findings.push(Finding::fail(
+            WHAT,
+            format!("{problem}; correct it with `greenroom config edit`"),
+        )),
+        Some(Err(error)) => {
+            findings.push(Finding::fail(WHAT, format!("{error}; check who owns it")))
+        }
+    }
+    let config = settings(data.to_owned(), None).ok();
+    if let Some(config) = &config {
+        if config.models.is_empty() {
+            findings.push(Finding::warn(
+                MODEL,
+                "none is configured, so that only the scripted agent answers; `greenroom models add URL#MODEL` adds one",
+            ));
+        }
+        for model in &config.models {
+            findings.push(check_model(model).await);
+        }
+    }
+    (findings, config)
+}
+
+const MODEL: &str = "model";
+
+async fn check_model(model: &Model) -> Finding {
+    let answer = tokio::time::timeout(MODEL_WITHIN, model_server::check(model)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        Err(ModelServerError {
+            message: "its server does not answer".to_owned(),
+            advice: None,
+        })
+    });
+    let error = match answer {
+        Ok(()) => {
+            return Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url));
+        }
+        Err(error) => error,
+    };
+    let advice = error
+        .advice
+        .unwrap_or("Start its server, or correct it with `greenroom config edit`.");
+    Finding::fail(
+        MODEL,
+        format!(
+            "{} does not answer: {}. {advice} `greenroom models` tries again",
+            model.id, error.message
+        ),
+    )
+}
+
+/// The service, if it is installed.
+pub(super) fn check_service(data: &Path) -> Option<Finding> {
+    const WHAT: &str = "service";
+    let service = Service::installed_for(data)?;
+    let state = format!("{} is {}", service.name(), service.state());
+    Some(match service.is_current(data) {
+        true => Finding::ok(WHAT, state),
+        false => Finding::warn(
+            WHAT,
+            format!(
+                "{state}, and was not written by this executable; `greenroom service install` writes it anew"
+            ),
+        ),
+    })
+}

@@ -1,0 +1,189 @@
+//! Models and the host that runs: it reads its configuration again, or is given a model until it stops (G-71).
+//!
+//! Promises: no key is sent, only where the host finds it.
+
+use std::str::FromStr;
+
+use anyhow::{anyhow, bail};
+use client::{ClientError, Live};
+use host::Model;
+use serde_json::json;
+use wire::rpc::code;
+use wire::{ChannelUri, ext};
+
+use super::config_file::ConfigFile;
+use crate::target::HostOptions;
+use crate::terminal::escape_line;
+
+/// The agent that talks to models.
+pub(crate) const NATIVE: &str = "native";
+
+/// What became of a change at the host that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostTook {
+    NoHost,
+    Yes,
+    /// It read its configuration, and the change is not in it, or is hidden by its command line.
+    ReadsAnother,
+    /// It cannot be asked, or does not know how.
+    NeedsRestart,
+}
+
+impl HostTook {
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::NoHost => "",
+            Self::Yes => "The host that runs has taken it.\n",
+            Self::ReadsAnother => {
+                "The host that runs was started with another configuration or other models and has not taken it.\n"
+            }
+            Self::NeedsRestart => {
+                "The host that runs has not taken it: `greenroom restart` lets it read its configuration.\n"
+            }
+        }
+    }
+
+    pub(super) fn describe_removal(self) -> &'static str {
+        match self {
+            Self::Yes => {
+                "The host that runs has taken it. Sessions that used the model say so and go on with another when you choose one.\n"
+            }
+            other => other.describe(),
+        }
+    }
+
+    pub(super) fn is_host_running(self) -> bool {
+        self != Self::NoHost
+    }
+}
+
+/// Lets the host that runs read its configuration again; `is_taken` tells by the ids of its models whether it has the change.
+pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bool) -> HostTook {
+    let host = HostOptions::local(file.data());
+    let (live, _updates) = match host.live(&[ChannelUri::root()]).await {
+        Ok(connected) => connected,
+        Err(error) if crate::start_host::is_host_missing(&error) => return HostTook::NoHost,
+        Err(_) => return HostTook::NeedsRestart,
+    };
+    let reloaded = live.request(ext::models::RELOAD_MODELS, json!({})).await;
+    let took = match reloaded {
+        Ok(_) if is_taken(&model_ids(&live)) => HostTook::Yes,
+        Ok(_) => HostTook::ReadsAnother,
+        Err(_) => HostTook::NeedsRestart,
+    };
+    live.close().await;
+    took
+}
+
+/// The ids of the native agent's models, the default first; none if it is not offered.
+pub(crate) fn model_ids(live: &Live) -> Vec<String> {
+    let root = live.root();
+    let agents = root.iter().flat_map(|root| root.agents.iter());
+    let native = agents.filter(|agent| agent["provider"] == NATIVE);
+    let models = native.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
+    let ids = models.filter_map(|model| model["id"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+/// `--model`: one of the host's models by its id, or any by its address.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ModelChoice {
+    Id(String),
+    At(Box<Model>),
+}
+
+impl FromStr for ModelChoice {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if !text.contains("://") && !text.contains('#') && !text.is_empty() {
+            return Ok(Self::Id(text.to_owned()));
+        }
+        let model = Model::parse(text).map_err(|error| anyhow!(error.to_string()))?;
+        Ok(Self::At(Box::new(model)))
+    }
+}
+
+/// A model that the host has.
+pub(crate) struct ModelOnHost {
+    pub id: String,
+    /// What the user should know of it.
+    pub note: Option<String>,
+}
+
+/// Makes sure that the host has a model; one it does not have is added until it stops.
+pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Result<ModelOnHost> {
+    let known = model_ids(live);
+    let model = match choice {
+        ModelChoice::At(model) => model,
+        ModelChoice::Id(id) if known.contains(id) => {
+            return Ok(ModelOnHost {
+                id: id.clone(),
+                note: None,
+            });
+        }
+        ModelChoice::Id(id) if known.is_empty() => {
+            bail!(
+                "the host has no model `{id}`, nor any other; name one as URL#MODEL, or add it with `greenroom models add`"
+            )
+        }
+        ModelChoice::Id(id) => bail!("the host has no model `{id}`; it has: {}", known.join(", ")),
+    };
+    let params = json!({"model": serde_json::to_value(model)?});
+    let id = match live.request(ext::models::ADD_MODEL, params).await {
+        Ok(answer) => answer["model"].as_str().unwrap_or(&model.id).to_owned(),
+        // A host that asks for no token takes none, but may have it.
+        Err(error)
+            if error.code() == Some(code::PERMISSION_DENIED) && known.contains(&model.id) =>
+        {
+            model.id.clone()
+        }
+        Err(error) => return Err(explain(error)),
+    };
+    let note = (!known.contains(&id)).then(|| {
+        format!(
+            "{} is there until the host stops. To keep it: greenroom models add {}",
+            escape_line(&id),
+            quote(&format!("{}#{}", model.base_url, model.server_name()))
+        )
+    });
+    Ok(ModelOnHost { id, note })
+}
+
+fn explain(error: ClientError) -> anyhow::Error {
+    match error.code() {
+        Some(code::METHOD_NOT_FOUND) => anyhow!(
+            "the host that runs is older and takes no models: `greenroom restart`, or add it with `greenroom models add`"
+        ),
+        _ => anyhow::Error::new(error).context("the host does not take the model"),
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quote(word: &str) -> String {
+    match shlex::try_quote(word) {
+        Ok(quoted) => quoted.into_owned(),
+        Err(_) => escape_line(word), // it has a NUL, which no command line can have
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_named_by_id_or_by_address() {
+        let choice = |text: &str| text.parse::<ModelChoice>();
+        assert_eq!(
+            choice("qwen3:8b").unwrap(),
+            ModelChoice::Id("qwen3:8b".to_owned())
+        );
+        let ModelChoice::At(model) = choice("http://h/v1#m").unwrap() else {
+            panic!("an address");
+        };
+        assert_eq!(model.id, "m");
+        for bad in ["", "http://h/v1", "localhost#m", "#m"] {
+            assert!(choice(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Changes the models of an agent, one change after the other.
+//!
+//! Must not know: what a model is.
+
+use kernel::{Input, ModelChange, Ticket, WorkFailed};
+
+use super::{Effects, send};
+
+impl Effects {
+    pub(crate) fn change_models(&self, ticket: Ticket, change: ModelChange) {
+        let (roster, arrivals) = (self.roster.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let Some(roster) = roster else {
+                let changed = Err(WorkFailed(
+                    "this host's models cannot be changed".to_owned(),
+                ));
+                return send(&arrivals, Input::ModelsChanged { ticket, changed }).await;
+            };
+            // The kernel hears of changes in the order in which they were made.
+            let _order = roster.lock().await;
+            let changing = std::sync::Arc::clone(&roster);
+            let changed = tokio::task::spawn_blocking(move || changing.change(change)).await;
+            let changed = changed.unwrap_or_else(|error| {
+                tracing::error!(%error, "a change of the models failed");
+                Err(WorkFailed("the models cannot be changed now".to_owned()))
+            });
+            send(&arrivals, Input::ModelsChanged { ticket, changed }).await;
+        });
+    }
+}

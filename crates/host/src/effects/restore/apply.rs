@@ -1,0 +1,232 @@
+//! Restores files, as a tool call of the host's own in the turn of the command: everyone sees what was done, and it can be
+//! taken back like any other change.
+//!
+//! Promises: what each file holds is stored, and what will be done is recorded, before the first file is changed. What is
+//! reported is what was done.
+//! Must not know: which files, and why.
+
+use agent_api::{
+    AgentError, AgentEvent, EventSink, FileContent, RecordedEdit, ToolReady, ToolResult, ToolStart,
+};
+use serde_json::{Value, json};
+use wire::Digest;
+use wire::published::state::ToolCallConfirmationReason;
+use workspace::{Cancellation, FileError, WantedFile, is_binary};
+
+use super::plan::{Files, Plan, PlannedFile};
+use super::turns::{Command, FileTurn, restoration_meta};
+use super::{CALL, Stop, run_blocking, words};
+
+/// The name of the call. Models cannot call it.
+const TOOL: &str = "restore_files";
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Restored {
+    pub files: Vec<PlannedFile>,
+    /// Why others were not restored.
+    pub problems: Vec<String>,
+}
+
+/// A file that is about to be restored, with what is recorded of it.
+struct Prepared {
+    file: PlannedFile,
+    edit: RecordedEdit,
+    /// How clients are shown it: a `fileEdit` block.
+    block: Value,
+}
+
+/// Restores the files of a plan.
+pub(super) async fn restore(
+    command: Command,
+    target: &FileTurn,
+    plan: Plan,
+    files: &Files,
+    events: &dyn EventSink,
+) -> Result<Restored, Stop> {
+    let mut problems = plan.problems;
+    let (prepared, failed) = prepare(plan.files, files).await?;
+    problems.extend(failed);
+    start_call(command, target, &prepared, events).await?;
+    let mut done = Vec::new();
+    for prepared in prepared {
+        let file = prepared.file.clone();
+        match restore_one(file, files.clone()).await? {
+            Ok(()) => done.push(prepared),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    record(&done, events).await?;
+    let blocks = done.iter().map(|prepared| prepared.block.clone());
+    let blocks = blocks.collect();
+    let restored = Restored {
+        files: done.into_iter().map(|prepared| prepared.file).collect(),
+        problems,
+    };
+    complete_call(command, &restored, blocks, events).await?;
+    Ok(restored)
+}
+
+/// Stores what the files hold now. Returns those that are still what was shown, and why others are left alone.
+async fn prepare(
+    planned: Vec<PlannedFile>,
+    files: &Files,
+) -> Result<(Vec<Prepared>, Vec<String>), AgentError> {
+    let files = files.clone();
+    let prepared = run_blocking(move |_| {
+        let (mut prepared, mut problems) = (Vec::new(), Vec::new());
+        for file in planned {
+            match prepare_one(file, &files) {
+                Ok(file) => prepared.push(file),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (prepared, problems)
+    });
+    prepared.await
+}
+
+fn prepare_one(file: PlannedFile, files: &Files) -> Result<Prepared, String> {
+    let say = |error: FileError| error.to_string();
+    let path = files.workspace.path_of_uri(&file.uri).map_err(say)?;
+    let now = files.workspace.look_at(&path).map_err(say)?;
+    if now.as_ref().map(|now| now.digest) != file.seen {
+        let path = file.path;
+        return Err(say(FileError::ChangedSinceProposal { path }));
+    }
+    if let Some(now) = &now {
+        let stored = files.blobs.put_named(&now.digest, &now.bytes, files.now);
+        stored.map_err(|error| format!("{} is left alone: {error}", file.path))?;
+    }
+    let wanted = match file.wanted {
+        Some(wanted) => Some(files.read(&file.path, wanted.digest)?),
+        None => None,
+    };
+    let edit = RecordedEdit {
+        uri: file.uri.clone(),
+        before: now.as_ref().map(|now| FileContent {
+            digest: now.digest,
+            mode: Some(now.mode),
+        }),
+        after: file.wanted,
+        new_directories: match now {
+            Some(_) => 0,
+            None => files.workspace.missing_directories(&path),
+        },
+    };
+    let mut block = json!({
+        "type": "fileEdit",
+        "diff": {"added": file.stats.added, "removed": file.stats.removed},
+    });
+    if let Some(now) = &now {
+        block["before"] = side(&file, now.digest, &now.bytes);
+    }
+    if let (Some(content), Some(bytes)) = (file.wanted, &wanted) {
+        block["after"] = side(&file, content.digest, bytes);
+    }
+    Ok(Prepared { file, edit, block })
+}
+
+/// `FileEditSide`
+fn side(file: &PlannedFile, digest: Digest, bytes: &[u8]) -> Value {
+    let is_text = !is_binary(bytes) && std::str::from_utf8(bytes).is_ok();
+    let content_type = match is_text {
+        true => "text/plain; charset=utf-8",
+        false => "application/octet-stream",
+    };
+    json!({
+        "uri": file.uri,
+        "content": {
+            "uri": digest.uri_with_name(&file.path),
+            "sizeHint": bytes.len(),
+            "contentType": content_type,
+        },
+    })
+}
+
+async fn restore_one(file: PlannedFile, files: Files) -> Result<Result<(), String>, AgentError> {
+    run_blocking(move |cancellation| write_one(&file, &files, cancellation)).await
+}
+
+fn write_one(file: &PlannedFile, files: &Files, cancellation: &Cancellation) -> Result<(), String> {
+    let bytes = match file.wanted {
+        Some(content) => Some(files.read(&file.path, content.digest)?),
+        None => None,
+    };
+    let wanted = match &bytes {
+        Some(bytes) => WantedFile::Content {
+            bytes,
+            mode: file.wanted.and_then(|content| content.mode),
+        },
+        None => WantedFile::Absent {
+            directories: file.directories,
+        },
+    };
+    let path = files.workspace.path_of_uri(&file.uri);
+    let restored = path.and_then(|path| {
+        files
+            .workspace
+            .restore_file(&path, file.seen, wanted, cancellation)
+    });
+    restored.map_err(|error| error.to_string())
+}
+
+/// Shows the call, and records what it is about to do, on the disk.
+async fn start_call(
+    command: Command,
+    target: &FileTurn,
+    prepared: &[Prepared],
+    events: &dyn EventSink,
+) -> Result<(), Stop> {
+    let start = ToolStart {
+        name: TOOL.to_owned(),
+        display_name: "Restore files".to_owned(),
+        meta: Some(restoration_meta(command, &target.id)),
+        ..ToolStart::default()
+    };
+    let start = Box::new(start);
+    events
+        .send(AgentEvent::ToolStarted { call: CALL, start })
+        .await?;
+    let ready = ToolReady {
+        confirmed: Some(ToolCallConfirmationReason::UserAction),
+        ..ToolReady::confirmed(words::invocation(prepared.len()), "{}".to_owned())
+    };
+    let ready = Box::new(ready);
+    events
+        .send(AgentEvent::ToolReady { call: CALL, ready })
+        .await?;
+    record(prepared, events).await?;
+    // The answer comes when all that was sent before is on the disk.
+    events.settings().await?;
+    Ok(())
+}
+
+async fn record(prepared: &[Prepared], events: &dyn EventSink) -> Result<(), Stop> {
+    let edits = prepared.iter().map(|prepared| prepared.edit.clone());
+    let edits = edits.collect();
+    Ok(events
+        .send(AgentEvent::ToolEdits { call: CALL, edits })
+        .await?)
+}
+
+async fn complete_call(
+    command: Command,
+    restored: &Restored,
+    blocks: Vec<Value>,
+    events: &dyn EventSink,
+) -> Result<(), Stop> {
+    let summary = words::summary(command, restored);
+    let mut content = vec![json!({"type": "text", "text": words::results(restored)})];
+    content.extend(blocks);
+    let result = match restored.files.is_empty() {
+        true => ToolResult::failed(summary.clone(), &summary),
+        false => ToolResult::new(true, summary),
+    };
+    let completed = AgentEvent::ToolCompleted {
+        call: CALL,
+        result: result.with_content(content),
+        review: false,
+    };
+    Ok(events.send(completed).await?)
+}

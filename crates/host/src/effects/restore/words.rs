@@ -1,0 +1,332 @@
+//! What people read about files that are restored, and what the model is told of it afterwards.
+//!
+//! Promises: bounded; a path cannot pretend to be anything but a path.
+
+use workspace::DiffStats;
+
+use super::Decision;
+use super::apply::Restored;
+use super::plan::{Fate, Plan, PlannedFile};
+use super::turns::{Command, FileTurn};
+
+/// Files that are named one by one.
+const FILES_NAMED_MAX: usize = 40;
+
+pub(super) const NO_TURNS: &str = "There is nothing to take back yet.";
+pub(super) const NOT_REWOUND: &str = "Nothing was taken back.";
+pub(super) const REWIND_MESSAGE: &str = "The message you choose and all that came after it are taken back. Then you are asked about the files.";
+pub(super) const REWIND_QUESTION: &str = "Take back from which message on?";
+pub(super) const REWIND_KEEP: &str = "Take nothing back";
+
+/// A turn that may be gone back to.
+pub(super) fn rewind_label(turns: usize, name: &str) -> String {
+    let name = match name {
+        "" => "(no text)".to_owned(),
+        name => shown(name),
+    };
+    match turns {
+        1 => format!("{name} (1 turn)"),
+        turns => format!("{name} ({turns} turns)"),
+    }
+}
+
+/// What is said if there is nothing to do. A rewind asks only if there is.
+pub(super) fn nothing_to_do(command: Command) -> Option<&'static str> {
+    match command {
+        Command::Undo => Some(
+            "There is nothing to undo: no turn of this chat changed a file that is not undone.",
+        ),
+        Command::Redo => Some("There is nothing to redo."),
+        Command::Rewind => None,
+    }
+}
+
+/// What is said if none of the files can be restored.
+pub(super) fn impossible(plan: &Plan) -> String {
+    let restored = Restored {
+        files: Vec::new(),
+        problems: plan.problems.clone(),
+    };
+    let mut text = "No file can be restored.".to_owned();
+    add_lines(&mut text, result_lines(&restored));
+    text
+}
+
+/// What is said if the user wants nothing changed.
+pub(super) fn kept(command: Command) -> &'static str {
+    match command {
+        Command::Undo => "Nothing was undone: all files are as they were.",
+        Command::Redo => "Nothing was redone: all files are as they were.",
+        Command::Rewind => "The files were left as they are.",
+    }
+}
+
+pub(super) fn question(command: Command) -> &'static str {
+    match command {
+        Command::Undo => "Undo these changes?",
+        Command::Redo => "Redo these changes?",
+        Command::Rewind => "Restore these files, too?",
+    }
+}
+
+/// What would change, for the question.
+pub(super) fn list(command: Command, target: &FileTurn, plan: &Plan) -> String {
+    let name = name_of(target);
+    let mut text = match command {
+        Command::Undo => format!("Undo the file changes of {name}:"),
+        Command::Redo => "Redo the file changes that were undone last:".to_owned(),
+        Command::Rewind => format!("The files as they were before {name}:"),
+    };
+    let lines = plan.files.iter().map(|file| {
+        let (path, change) = (shown(&file.path), counts(file.stats));
+        let fate = match file.fate() {
+            Fate::Restored => "will be restored",
+            Fate::Removed => "will be removed",
+            Fate::Recreated => "will be re-created",
+        };
+        match file.is_foreign {
+            false => format!("{path} {fate} ({change})"),
+            true => format!("{path} was changed by someone else since ({change} to restore it)"),
+        }
+    });
+    let problems = plan
+        .problems
+        .iter()
+        .map(|why| format!("cannot be restored: {}", shown(why)));
+    add_lines(&mut text, lines.chain(problems).collect());
+    text
+}
+
+/// What can be answered.
+pub(super) fn options(plan: &Plan) -> Vec<(Decision, String)> {
+    let all = plan.files.len();
+    let foreign = plan.files.iter().filter(|file| file.is_foreign).count();
+    let own = all - foreign;
+    let mut options = Vec::new();
+    if own > 0 {
+        let label = match foreign {
+            0 => format!("Restore {}", files(own)),
+            _ => format!("Restore {}; keep what was changed since", files(own)),
+        };
+        options.push((Decision::Restore, label));
+    }
+    if foreign > 0 {
+        let label = format!("Restore {}; overwrite what was changed since", files(all));
+        options.push((Decision::RestoreAll, label));
+    }
+    options.push((Decision::Keep, "Leave all files as they are".to_owned()));
+    options
+}
+
+/// What the call is about to do.
+pub(super) fn invocation(count: usize) -> String {
+    format!("Restore {}", files(count))
+}
+
+/// What the call did.
+pub(super) fn summary(command: Command, restored: &Restored) -> String {
+    let count = files(restored.files.len());
+    match command {
+        Command::Undo => format!("Undid the changes of {count}"),
+        Command::Redo => format!("Redid the changes of {count}"),
+        Command::Rewind => format!("Restored {count}"),
+    }
+}
+
+/// What became of each file.
+pub(super) fn results(restored: &Restored) -> String {
+    let mut text = String::new();
+    add_lines(&mut text, result_lines(restored));
+    text.trim_start().to_owned()
+}
+
+/// What the user and, with the next message, the model are told.
+pub(super) fn report(command: Command, target: &FileTurn, restored: &Restored) -> String {
+    let name = name_of(target);
+    let mut text = match (command, restored.files.is_empty()) {
+        (_, true) => "No file was restored.".to_owned(),
+        (Command::Undo, false) => format!(
+            "The user undid the file changes of {name}: these files are as they were before it."
+        ),
+        (Command::Redo, false) => {
+            "The user redid file changes that had been undone: these files are as they were \
+             before the undo."
+                .to_owned()
+        }
+        (Command::Rewind, false) => {
+            format!(
+                "The user restored these files as they were before {name}, which was taken back."
+            )
+        }
+    };
+    add_lines(&mut text, result_lines(restored));
+    text
+}
+
+fn result_lines(restored: &Restored) -> Vec<String> {
+    let done = restored.files.iter().map(|file: &PlannedFile| {
+        let fate = match file.fate() {
+            Fate::Restored => "restored",
+            Fate::Removed => "removed",
+            Fate::Recreated => "re-created",
+        };
+        format!("{} {fate} ({})", shown(&file.path), counts(file.stats))
+    });
+    let problems = restored.problems.iter();
+    let problems = problems.map(|why| format!("not restored: {}", shown(why)));
+    done.chain(problems).collect()
+}
+
+/// As a list: such texts are Markdown, in which single newlines are none.
+fn add_lines(text: &mut String, lines: Vec<String>) {
+    let more = lines.len().saturating_sub(FILES_NAMED_MAX);
+    text.push('\n');
+    for line in lines.into_iter().take(FILES_NAMED_MAX) {
+        text.push_str("\n- ");
+        text.push_str(&line);
+    }
+    if more > 0 {
+        text.push_str(&format!("\n- and {more} more"));
+    }
+}
+
+fn files(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
+}
+
+fn counts(DiffStats { added, removed }: DiffStats) -> String {
+    format!("+{added} -{removed}")
+}
+
+/// A turn by the beginning of its message; of a command no model hears (G-74).
+fn name_of(turn: &FileTurn) -> String {
+    match (&turn.restores, turn.name.as_str()) {
+        (Some(_), _) => "the last restoration".to_owned(),
+        (None, "") => "a turn without a text".to_owned(),
+        (None, name) => format!("“{}”", shown(name)),
+    }
+}
+
+/// A text of others without what is obeyed instead of shown.
+fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_obeyed =
+            c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match is_obeyed {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_api::FileContent;
+    use expect_test::expect;
+    use wire::Digest;
+
+    use super::*;
+
+    fn file(path: &str, seen: bool, wanted: bool, is_foreign: bool) -> PlannedFile {
+        let digest = Digest::new([1; 32]);
+        PlannedFile {
+            uri: String::new(),
+            path: path.to_owned(),
+            wanted: wanted.then_some(FileContent { digest, mode: None }),
+            directories: 0,
+            seen: seen.then_some(digest),
+            is_foreign,
+            stats: DiffStats {
+                added: 3,
+                removed: 1,
+            },
+        }
+    }
+
+    fn target() -> FileTurn {
+        FileTurn {
+            id: "t".to_owned(),
+            name: "fix it".to_owned(),
+            edits: Vec::new(),
+            restores: None,
+        }
+    }
+
+    fn labels(plan: &Plan) -> Vec<String> {
+        options(plan).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn everything_that_would_change_is_named() {
+        let plan = Plan {
+            files: vec![
+                file("a.rs", true, true, false),
+                file("new\u{1b}[2J.rs", true, false, false),
+                file("b.rs", false, true, false),
+                file("mine.rs", true, true, true),
+            ],
+            problems: vec!["c is a symbolic link by now; it is left alone".to_owned()],
+        };
+        expect![[r#"
+            Undo the file changes of “fix it”:
+
+            - a.rs will be restored (+3 -1)
+            - new\u{1b}[2J.rs will be removed (+3 -1)
+            - b.rs will be re-created (+3 -1)
+            - mine.rs was changed by someone else since (+3 -1 to restore it)
+            - cannot be restored: c is a symbolic link by now; it is left alone"#]]
+        .assert_eq(&list(Command::Undo, &target(), &plan));
+        assert_eq!(
+            labels(&plan),
+            [
+                "Restore 3 files; keep what was changed since",
+                "Restore 4 files; overwrite what was changed since",
+                "Leave all files as they are",
+            ]
+        );
+        let own = plan.clone().without_foreign_changes();
+        assert_eq!(labels(&own)[0], "Restore 3 files");
+        let restored = Restored {
+            files: own.files,
+            problems: own.problems,
+        };
+        expect![[r#"
+            The user undid the file changes of “fix it”: these files are as they were before it.
+
+            - a.rs restored (+3 -1)
+            - new\u{1b}[2J.rs removed (+3 -1)
+            - b.rs re-created (+3 -1)
+            - not restored: c is a symbolic link by now; it is left alone"#]]
+        .assert_eq(&report(Command::Undo, &target(), &restored));
+    }
+
+    #[test]
+    fn what_only_others_changed_is_restored_by_an_answer_of_its_own() {
+        let plan = Plan {
+            files: vec![file("mine.rs", true, true, true)],
+            problems: Vec::new(),
+        };
+        let decisions: Vec<Decision> = options(&plan).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(decisions, [Decision::RestoreAll, Decision::Keep]);
+    }
+
+    #[test]
+    fn many_files_are_counted() {
+        let plan = Plan {
+            files: (0..100)
+                .map(|n| file(&n.to_string(), true, true, false))
+                .collect(),
+            problems: Vec::new(),
+        };
+        let text = list(Command::Rewind, &target(), &plan);
+        assert!(
+            text.ends_with("- 39 will be restored (+3 -1)\n- and 60 more"),
+            "{text}"
+        );
+    }
+}

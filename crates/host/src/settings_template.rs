@@ -1,0 +1,288 @@
+//! A settings file for people: every setting with what it does and its default, as a comment.
+//!
+//! Promises: as it is, the file changes nothing; with all comments taken away it is a file that loads. A setting that is missing
+//! here fails a test.
+//! Must not know: what the settings are used for.
+
+use std::fmt::Write as _;
+
+use crate::config::Config;
+use crate::limits::ServerLimits;
+
+/// A key, what it does, and what it may look like if its default is to have none.
+type Setting = (&'static str, &'static str, Option<&'static str>);
+
+const SETTINGS: &[Setting] = &[
+    (
+        "listen",
+        "Address and port to listen on. One that other machines reach is safe only behind a TLS proxy or an SSH tunnel.",
+        None,
+    ),
+    (
+        "workspaces",
+        "Directories that sessions may work in, the first being the default. None: where the host is started, and your home.",
+        None,
+    ),
+    (
+        "scripted",
+        "Whether the scripted agent is offered, which needs no model: to try greenroom out.",
+        None,
+    ),
+    (
+        "script",
+        "A script for the scripted agent, instead of the built-in one.",
+        Some("\"my-script.json\""),
+    ),
+    (
+        "tool_env",
+        "Variables of the host's environment that commands of agents get beside PATH, HOME and the like. Whole names.",
+        Some("[\"SSH_AUTH_SOCK\"]"),
+    ),
+    (
+        "restricted_sections",
+        "Sections of the system prompt that no client may read or rewrite.",
+        None,
+    ),
+    (
+        "allowed_hosts",
+        "Names beside IP addresses and localhost under which clients may call this host, such as that of a proxy.",
+        Some("[\"agents.example.com\"]"),
+    ),
+    (
+        "allowed_origins",
+        "Web pages beside the host's own that may connect from a browser.",
+        Some("[\"https://app.example.com\"]"),
+    ),
+    (
+        "journal",
+        "Where sessions are stored: \"sqlite\", or \"memory\" to lose them when the host stops.",
+        None,
+    ),
+    (
+        "capabilities",
+        "A JSON file that says what models accept, over what is built in.",
+        Some("\"capabilities.json\""),
+    ),
+    (
+        "default_model",
+        "The id of the model that messages go to unless they name another; the first one without it.",
+        Some("\"qwen3\""),
+    ),
+];
+
+/// The keys of a `[[models]]` table.
+const MODEL_SETTINGS: &[Setting] = &[
+    (
+        "id",
+        "What clients and the server call it.",
+        Some("\"qwen3\""),
+    ),
+    (
+        "base_url",
+        "Any server that speaks Chat Completions.",
+        Some("\"http://localhost:11434/v1\""),
+    ),
+    (
+        "api",
+        "How the server is asked: \"chat\" is Chat Completions.",
+        Some("\"chat\""),
+    ),
+    (
+        "name",
+        "What people see, if not the id.",
+        Some("\"Qwen 3\""),
+    ),
+    (
+        "model",
+        "What the server calls it, if not the id.",
+        Some("\"qwen3:latest\""),
+    ),
+    (
+        "key_env",
+        "The variable of the host's environment that holds the key. Keys are never in this file.",
+        Some("\"MY_API_KEY\""),
+    ),
+    (
+        "key_file",
+        "Or the file that holds it.",
+        Some("\"/path/to/key\""),
+    ),
+    (
+        "key_command",
+        "Or the command that prints it.",
+        Some("[\"pass\", \"show\", \"my-key\"]"),
+    ),
+    (
+        "key_header",
+        "The header that carries the key, if it is no bearer token.",
+        Some("\"x-api-key\""),
+    ),
+    (
+        "query",
+        "Query parameters of requests.",
+        Some("{ api-version = \"1\" }"),
+    ),
+    (
+        "headers",
+        "Further headers of requests.",
+        Some("{ X-Team = \"mine\" }"),
+    ),
+    (
+        "context_tokens",
+        "How much it can read at once.",
+        Some("32768"),
+    ),
+    (
+        "output_tokens",
+        "How much it may write in one answer.",
+        Some("8192"),
+    ),
+    ("vision", "Whether it can see images.", Some("false")),
+    ("tools", "Whether it can call tools.", Some("true")),
+    (
+        "settings",
+        "Settings that messages may give it, as JSON Schema.",
+        Some("{ temperature = { type = \"number\" } }"),
+    ),
+    (
+        "prices",
+        "Dollars per million tokens.",
+        Some("{ input = 0.5, output = 1.5 }"),
+    ),
+];
+
+const HEAD: &str = "\
+# Settings of the greenroom host. Every setting is here with its default, as a comment: take the `#` away to change one.
+# `greenroom config check` finds mistakes. A running host reads this file when it is restarted: `greenroom restart`.
+";
+
+const MODELS_HEAD: &str = "
+# Models, each with a [[models]] line of its own. `greenroom models add` writes one, `greenroom models` tries them.
+#
+#[[models]]
+";
+
+const LIMITS_HEAD: &str = "
+# Bounds and periods: sizes in bytes, times in milliseconds or seconds as the name says.
+[limits]
+";
+
+/// The file.
+pub fn settings_template() -> String {
+    let defaults = toml::Table::try_from(Config::default()).unwrap_or_default();
+    let mut text = HEAD.to_owned();
+    for (key, words, example) in SETTINGS {
+        let default = defaults.get(*key).map(ToString::to_string);
+        let value = example.map_or_else(|| default.unwrap_or_default(), str::to_owned);
+        write_setting(&mut text, &[words], key, &value);
+    }
+    text.push_str(MODELS_HEAD);
+    for (key, words, example) in MODEL_SETTINGS {
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "## {words}\n#{key} = {}", example.unwrap_or_default());
+    }
+    text.push_str(LIMITS_HEAD);
+    let limits = defaults.get("limits");
+    for (key, words) in ServerLimits::HELP.iter().chain(kernel::Limits::HELP) {
+        let default = limits.and_then(|limits| limits.get(key));
+        let value = default.map(ToString::to_string).unwrap_or_default();
+        write_setting(&mut text, words, key, &value);
+    }
+    text
+}
+
+/// What a setting does, then the setting itself, all of it as comments.
+fn write_setting(text: &mut String, words: &[&str], key: &str, value: &str) {
+    text.push('\n');
+    for line in words {
+        let _ = writeln!(text, "# {}", without_rules(line.trim()));
+    }
+    let _ = writeln!(text, "#{key} = {value}");
+}
+
+/// Numbers of rules are for who reads the source.
+fn without_rules(line: &str) -> String {
+    match line.rfind(" (") {
+        Some(at) if line.get(at + 2..).is_some_and(is_rule) => {
+            let end = line.get(at..).and_then(|rest| rest.find(')'));
+            let rest = end.and_then(|end| line.get(at + end + 1..));
+            format!(
+                "{}{}",
+                line.get(..at).unwrap_or_default(),
+                rest.unwrap_or_default()
+            )
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn is_rule(text: &str) -> bool {
+    ["G-", "H-", "C-"]
+        .iter()
+        .any(|prefix| text.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The keys that a table takes, as its own error names them.
+    fn keys_of(text: &str) -> Vec<String> {
+        let error = toml::from_str::<Config>(text).err().unwrap();
+        let (_, list) = error.message().split_once("expected").unwrap();
+        let names = list.split('`').skip(1).step_by(2);
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_setting_is_in_the_file() {
+        let template = settings_template();
+        let tables = ["limits", "models"];
+        let keys = keys_of("no_such_key = 1\n");
+        assert!(keys.len() > 5);
+        for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
+            assert!(
+                template.contains(&format!("\n#{key} = ")),
+                "{key} is missing"
+            );
+        }
+        for key in keys_of("[[models]]\nno_such_key = 1\n") {
+            assert!(
+                template.contains(&format!("\n#{key} = ")),
+                "{key} is missing"
+            );
+        }
+        for key in crate::limits::LimitsTable::keys() {
+            assert!(
+                template.contains(&format!("\n#{key} = ")),
+                "{key} is missing"
+            );
+        }
+        assert!(!template.contains("(G-") && !template.contains("(H-"));
+    }
+
+    #[test]
+    fn the_file_changes_nothing_as_it_is_and_loads_without_its_comments() {
+        let template = settings_template();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("greenroom.toml");
+        std::fs::write(&path, &template).unwrap();
+        let mut config = Config::default_for(PathBuf::new());
+        config.load_toml(&path).unwrap();
+        assert_eq!(config.to_toml(), Config::default().to_toml());
+
+        let uncommented: String = template
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(rest) if !rest.starts_with([' ', '#']) => format!("{rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let all: Config = toml::from_str(&uncommented).unwrap();
+        assert_eq!(all.limits, Config::default().limits);
+        assert_eq!(all.listen, Config::default().listen);
+        assert_eq!(all.models.len(), 1);
+    }
+}
