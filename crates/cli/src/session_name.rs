@@ -43,6 +43,11 @@ impl FromStr for SessionName {
 }
 
 impl SessionName {
+    /// The name that a channel has anyway.
+    pub(crate) fn of(channel: &ChannelUri) -> Self {
+        Self(channel.as_str().to_owned())
+    }
+
     /// The channel, if a whole URI was typed: that needs no list, and may name a chat.
     pub(crate) fn as_uri(&self) -> Option<Result<ChannelUri, NameError>> {
         let is_uri = self.0.contains(":/") && !self.0.contains(char::is_whitespace);

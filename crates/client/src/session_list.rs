@@ -105,22 +105,6 @@ impl SessionIndex {
 }
 
 impl SessionSummary {
-    /// The directory its agents work in, if it has one on some machine's disk.
-    pub fn directory(&self) -> Option<std::path::PathBuf> {
-        use std::os::unix::ffi::OsStringExt;
-        let directories = self.value()["workingDirectories"].as_array()?;
-        let path = wire::file_uri::path_of(directories.first()?.as_str()?)?;
-        Some(std::ffi::OsString::from_vec(path).into())
-    }
-
-    pub fn is_archived(&self) -> bool {
-        self.status() & status::IS_ARCHIVED != 0
-    }
-
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// The agent that works in it.
     pub fn agent(&self) -> &str {
         self.value()["provider"].as_str().unwrap_or("")
@@ -129,14 +113,6 @@ impl SessionSummary {
     /// Whether somebody is waited for in it.
     pub fn needs_somebody(&self) -> bool {
         self.status() & status::ACTIVITY_MASK == status::INPUT_NEEDED
-    }
-}
-
-impl crate::Live {
-    /// Ends a session for everyone.
-    pub async fn dispose_session(&self, session: &wire::ChannelUri) -> Result<(), crate::ClientError> {
-        let params = serde_json::json!({"channel": session.as_str()});
-        self.request("disposeSession", params).await.map(drop)
     }
 }
 

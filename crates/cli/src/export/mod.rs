@@ -12,6 +12,7 @@ use anyhow::Context;
 use client::endpoint;
 use host::journal::{Archive, ArchivedChat, ArchivedSession, JournalError};
 use serde_json::{Map, Value, json};
+use wire::ChannelUri;
 use wire::state::ActiveTurn;
 
 use crate::archive::find_session;
@@ -50,13 +51,17 @@ pub(crate) fn file_name(session: &ChannelUri) -> String {
     format!("greenroom-{id}")
 }
 
-/// Writes a session to a file that is not there yet.
+/// Writes a session to a file that is not there yet: JSON Lines if its name says so, else a document.
 pub(crate) fn write_file(data: &Path, session: &ChannelUri, file: &Path) -> anyhow::Result<()> {
-    let (archive, session) = find_session(data, session)?;
+    let (archive, session) = find_session(data, &SessionName::of(session))?;
     let created = std::fs::File::create_new(file);
     let created = created.with_context(|| format!("{} cannot be created", file.display()))?;
     let mut out = BufWriter::new(created);
-    write(&mut out, &archive, &session)?;
+    let ending = file.extension().and_then(std::ffi::OsStr::to_str);
+    match ending {
+        Some("jsonl" | "json" | "ndjson") => write(&mut out, &archive, &session)?,
+        _ => markdown::write(&mut out, &archive, &session)?,
+    }
     out.flush()?;
     Ok(())
 }
