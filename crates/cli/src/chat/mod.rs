@@ -31,7 +31,6 @@ use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
 use self::history::HistoryFile;
@@ -39,7 +38,7 @@ use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
 use crate::exit::Exit;
-use crate::models::local_servers;
+use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
 use crate::start_host;
@@ -133,7 +132,7 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     match open(&options).await {
         Ok((chat, hint)) => {
             if let Some(hint) = hint {
-                for line in hint.await? {
+                for line in hint.await {
                     eprintln!("{line}");
                 }
             }
@@ -147,9 +146,6 @@ fn report(error: &anyhow::Error) -> Exit {
     eprintln!("greenroom: {}", escape(&format!("{error:#}")));
     Exit::NoHost
 }
-
-/// Lines for somebody who has no model yet, when they are known.
-type Hint = JoinHandle<Vec<String>>;
 
 async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
@@ -167,8 +163,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
     let is_first_look = is_new && options.host.named_host().is_none();
-    let hint =
-        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let hint = (is_first_look && model_ids(&live).is_empty())
+        .then(local_servers::hint)
+        .flatten();
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -179,7 +176,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
         (Ok(chat), _) => chat,
         (Err(error @ ChatError::NoAgent), Some(hint)) => {
-            let lines = hint.await?.join("\n");
+            let lines = hint.await.join("\n");
             return Err(anyhow!(error).context(lines));
         }
         (Err(error), _) => return Err(error.into()),

@@ -25,7 +25,6 @@ use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
 
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
@@ -40,6 +39,7 @@ use super::prompt::{PromptField, PromptState};
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::models::local_servers::Hint;
 use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
@@ -98,7 +98,7 @@ pub(crate) struct TerminalChat {
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
     /// Lines for somebody who has no model yet.
-    hint: Option<JoinHandle<Vec<String>>>,
+    hint: Option<Hint>,
     exit: Exit,
 }
 
@@ -128,7 +128,7 @@ impl TerminalChat {
     pub(crate) fn open(
         chat: OpenChat,
         history: HistoryFile,
-        hint: Option<JoinHandle<Vec<String>>>,
+        hint: Option<Hint>,
     ) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -211,7 +211,7 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
-                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                lines = async { Some(self.hint.as_mut()?.await) }, if self.hint.is_some() => {
                     self.hint = None;
                     self.show_hint(lines.unwrap_or_default());
                     Flow::Continue
