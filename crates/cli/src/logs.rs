@@ -20,6 +20,8 @@ use crate::output::print;
 const LINES_DEFAULT: usize = 100;
 /// How often a followed log is looked at: a file can only be asked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a file is looked for that is just being made.
+const LOOKS_MAX: usize = 5;
 /// Read at once.
 const CHUNK_BYTES: usize = 64 * 1_024;
 
@@ -74,12 +76,29 @@ async fn show(path: &Path, options: &LogsOptions) -> anyhow::Result<()> {
         )
     };
     // Opened before the end is read: what is written meanwhile is shown by following.
-    let mut file = File::open(path).with_context(unreadable)?;
+    let mut file = open_newest(path).await.with_context(unreadable)?;
     let end = file.metadata()?.len();
     print(&read_end(path, &mut file, end, options.lines)?)?;
     match options.follow {
         true => follow(path, file, end).await,
         false => Ok(()),
+    }
+}
+
+/// The file that is written; in the moment in which the host makes the next one, that one.
+async fn open_newest(path: &Path) -> io::Result<File> {
+    let mut looked = 0;
+    loop {
+        match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if looked == LOOKS_MAX || !log_file::path_of_age(path, 1).exists() {
+                    return Err(error);
+                }
+            }
+            opened => return opened,
+        }
+        looked += 1;
+        tokio::time::sleep(LOOK_INTERVAL).await;
     }
 }
 

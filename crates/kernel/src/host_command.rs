@@ -188,6 +188,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
                 }
                 "/archive" => Ok(archive(step, uri)),
                 "/help" => help(step, uri),
+                "/retry-attachments" => Ok(forget_refusals(step, uri)),
                 name @ ("/undo" | "/redo") => Err(format!(
                     "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
                 )),
@@ -305,6 +306,15 @@ fn archive(step: &mut Step, uri: &ChannelUri) -> String {
     "This session is archived.".to_owned()
 }
 
+/// What a model refused is sent to it again (G-50).
+fn forget_refusals(step: &mut Step, uri: &ChannelUri) -> String {
+    if step.chat(uri).private().refusals.is_none() {
+        return "The model has refused no attachment in this chat.".to_owned();
+    }
+    step.chat_mut(uri).private_mut().refusals = None;
+    "From the next message on the model gets the attachments themselves again.".to_owned()
+}
+
 fn help(step: &mut Step, uri: &ChannelUri) -> Result<String, String> {
     let help = with_submission(step, uri, |submitted| submitted.help.take());
     help.ok_or_else(|| "the list of commands is lost: ask again".to_owned())
@@ -397,6 +407,7 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
             host_like_turn_ids: chat.private().host_like_turn_ids.clone(),
             checkpoint: None,
             compacted: chat.private().compacted.clone(),
+            refusals: chat.private().refusals.clone(),
         }),
         brief: None,
         depth: 0,

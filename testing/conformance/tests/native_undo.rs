@@ -9,7 +9,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use conformance::native::{NativeHarness, calls_of, ends, error_of, texts_in};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, texts_in};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
@@ -340,6 +340,12 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
     let turn = chat["turns"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(error_of(&turn)["resumable"], true);
     harness.ann.resumes(&turn).await;
+    harness
+        .ann
+        .until("it asks again", |chat| {
+            parts_of(&chat["activeTurn"], "inputRequest").len() == 2
+        })
+        .await;
     harness.ann.chooses("restore").await;
     harness
         .ann
@@ -377,9 +383,17 @@ async fn a_fork_can_undo_what_it_was_forked_with() {
     let turn = changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     let chat = harness.ann.chat.as_str().to_owned();
     let source = json!({"kind": "fork", "chat": chat, "turnId": turn["id"]});
-    harness.ann.opens_chat("ahp-chat:/fork", source).await;
-    // The chat it came from is gone: the content is still referred to.
+    harness
+        .ann
+        .opens_chat("ahp-chat:/fork", source.clone())
+        .await;
     commands(&mut harness, "/undo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "0\n");
+    commands(&mut harness, "/redo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "1\n");
+    // Turns that came with the fork can be cut off there, with their files.
+    harness.ann.opens_chat("ahp-chat:/other", source).await;
+    commands(&mut harness, "/rewind 1", "restore").await;
     assert_eq!(harness.read("a.txt"), "0\n");
 }
 

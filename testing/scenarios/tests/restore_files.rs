@@ -8,24 +8,26 @@
 )]
 
 use agent_api::{AgentEvent, FileContent, RecordedEdit, ToolReady, ToolResult, ToolStart};
+use host::blobs::Blobs as _;
 use kernel::RestoreTask;
 use serde_json::Value;
 use testkit::{Kill, Scenario, ScenarioClient};
-use wire::Digest;
 
-fn content(byte: u8) -> Option<FileContent> {
-    let digest = Digest::new([byte; 32]);
+/// What an agent's host stores before the agent names it.
+fn content(s: &mut Scenario, body: &str) -> Option<FileContent> {
+    let world = s.world();
+    let digest = world.blobs.put(body.as_bytes(), world.now).unwrap();
     Some(FileContent {
         digest,
         mode: Some(0o644),
     })
 }
 
-fn edits() -> AgentEvent {
+fn edits(s: &mut Scenario) -> AgentEvent {
     let edits = vec![RecordedEdit {
         uri: "file:///w/a".to_owned(),
-        before: content(1),
-        after: content(2),
+        before: content(s, "before"),
+        after: content(s, "after"),
         new_directories: 0,
     }];
     AgentEvent::ToolEdits { call: 1, edits }
@@ -39,11 +41,12 @@ fn edits_next(s: &mut Scenario, ends: bool) {
         ..ToolStart::default()
     });
     let ready = Box::new(ToolReady::confirmed("Edit a", "{}".to_owned()));
+    let edits = edits(s);
     let script = s
         .model()
         .emits(AgentEvent::ToolStarted { call: 1, start })
         .emits(AgentEvent::ToolReady { call: 1, ready })
-        .emits(edits());
+        .emits(edits);
     if ends {
         script.emits(AgentEvent::ToolCompleted {
             call: 1,
@@ -134,8 +137,8 @@ fn an_undo_that_was_cut_off_goes_on_when_it_is_resumed() {
         s.settles();
         if kill.is_none() {
             s.host_is_killed();
-            s.host_restarts();
         }
+        s.host_restarts();
         ann.reconnects();
         s.settles();
         let turn = ann.latest_turn();

@@ -92,7 +92,7 @@ fn choose() -> anyhow::Result<Choice> {
     }
     loop {
         let answer = read_answer(
-            "[e]dit again, [k]eep it all the same, or leave the old file and [q]uit? ",
+            "Edit again (e), keep it all the same (k), or leave the old file as it is (q)? ",
         )?;
         match answer.as_str() {
             "e" | "edit" => return Ok(Choice::EditAgain),

@@ -110,7 +110,7 @@ async fn install(options: InstallOptions) -> anyhow::Result<Exit> {
     if let Some(manager) = options.manager {
         service = service.with_manager(manager);
     }
-    let unit = service.describe(&program, &data)?;
+    let unit = service.describe(&program)?;
     if options.print {
         print(&unit)?;
         return Ok(Exit::Complete);

@@ -34,6 +34,8 @@ fn input(text: &str) -> TurnInput {
         usage: None,
         untitled: false,
         notes: None,
+        refusals: None,
+        outputs: Vec::new(),
     }
 }
 
@@ -95,6 +97,7 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
         AgentEvent::Notes(bytes) => format!("notes {}", text(bytes)),
+        AgentEvent::Refusals(bytes) => format!("refusals {}", text(bytes)),
         AgentEvent::ContentRef(content) => {
             let content_type = content.content_type.as_deref();
             format!("content {} {:?}", content_type.unwrap(), content.uri)
