@@ -116,7 +116,9 @@ fn insert_first_key(text: &str, id: &str) -> String {
 }
 
 fn parse(text: &str) -> anyhow::Result<DocumentMut> {
-    Ok(text.trim_start_matches('\u{feff}').parse()?)
+    let text = text.trim_start_matches('\u{feff}');
+    // One kind of line end inside; `edit` puts the other back.
+    Ok(text.replace("\r\n", "\n").parse()?)
 }
 
 fn edit(
@@ -126,9 +128,8 @@ fn edit(
     let mut document = parse(text)?;
     change(&mut document)?;
     let mut edited = document.to_string();
-    // The parser knows one kind of line end.
     if text.contains("\r\n") {
-        edited = edited.replace("\r\n", "\n").replace('\n', "\r\n");
+        edited = edited.replace('\n', "\r\n");
     }
     if text.starts_with('\u{feff}') {
         edited.insert(0, '\u{feff}');
