@@ -91,8 +91,8 @@ pub(crate) struct ChatOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Talk to this model: the id of one that the host has, or BASE_URL#MODEL of any server that speaks Chat Completions,
-    /// which the host then has until it stops
+    /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
+    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
     #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
     model: Option<ModelChoice>,
     /// Choose a session from a list first

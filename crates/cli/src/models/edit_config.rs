@@ -147,6 +147,8 @@ fn fields_of(model: &Model) -> Vec<(&'static str, Value)> {
     let mut put = |name, value: Option<Value>| fields.extend(value.map(|value| (name, value)));
     put("name", model.name.as_ref().map(Value::from));
     put("model", model.model.as_ref().map(Value::from));
+    let api = Some(model.api.name()).filter(|_| !model.api.is_default());
+    put("api", api.map(Value::from));
     put("base_url", Some(Value::from(&model.base_url)));
     put("key_env", model.key_env.as_ref().map(Value::from));
     let file = model.key_file.as_ref();

@@ -150,7 +150,7 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
         format!(
             "{} is there until the host stops. To keep it: greenroom models add {}",
             escape_line(&id),
-            quote(&format!("{}#{}", model.base_url, model.server_name()))
+            quote(&format!("{}#{}", model.address(), model.server_name()))
         )
     });
     Ok(ModelOnHost { id, note })
