@@ -43,9 +43,9 @@ impl FromStr for SessionName {
 }
 
 impl SessionName {
-    /// The name that is a whole URI.
-    pub(crate) fn of(uri: &ChannelUri) -> Self {
-        Self(uri.as_str().to_owned())
+    /// The name that a channel has anyway.
+    pub(crate) fn of(channel: &ChannelUri) -> Self {
+        Self(channel.as_str().to_owned())
     }
 
     /// The channel, if a whole URI was typed: that needs no list, and may name a chat.

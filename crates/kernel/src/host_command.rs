@@ -186,13 +186,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
                     with_submission(step, uri, |submitted| submitted.compact = Some(action.raw));
                     continue;
                 }
-                "/archive" => Ok(archive(step, uri)),
-                "/help" => help(step, uri),
-                "/retry-attachments" => Ok(forget_refusals(step, uri)),
-                name @ ("/undo" | "/redo") => Err(format!(
-                    "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
-                )),
-                name => Err(format!("this host does not know {name}")),
+                name => do_at_once(step, uri, name),
             },
         };
         match done {
@@ -226,6 +220,19 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
             stop_for_missing_model(step, uri, &missing);
             None
         }
+    }
+}
+
+/// Does what is done in this step; what is said of it, or why it cannot be done.
+fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String, String> {
+    match command {
+        "/archive" => Ok(archive(step, uri)),
+        "/help" => help(step, uri),
+        "/retry-attachments" => Ok(forget_refusals(step, uri)),
+        name @ ("/undo" | "/redo") => Err(format!(
+            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
+        )),
+        name => Err(format!("this host does not know {name}")),
     }
 }
 

@@ -27,6 +27,7 @@ mod settings;
 mod stop;
 mod turn;
 mod usage;
+mod vendors;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -10,7 +10,7 @@ use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::settings;
+use super::{settings, vendors};
 use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
 
 /// Context assumed of a model that says nothing about it.
@@ -129,14 +129,23 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// `BASE_URL#MODEL` or `WIRE+BASE_URL#MODEL`, as `--model` takes it.
+    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL` or `VENDOR#MODEL`, as `--model` takes it.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
-        let (api, base_url) = split_api(base_url)?;
-        let model = Self {
-            api,
-            ..Self::at(base_url, id)
+        let model = match vendors::find(base_url) {
+            Some(vendor) => Self {
+                api: vendor.api,
+                key_env: Some(vendor.key_env.to_owned()),
+                ..Self::at(vendor.base_url, id)
+            },
+            None => {
+                let (api, base_url) = split_api(base_url)?;
+                Self {
+                    api,
+                    ..Self::at(base_url, id)
+                }
+            }
         };
         model.check()?;
         Ok(model)
@@ -266,6 +275,14 @@ impl Model {
         self.base_url == other.base_url && self.server_name() == other.server_name()
     }
 
+    /// The address of its server as `--model` takes it, without the model's name.
+    pub fn address(&self) -> String {
+        match self.api.is_default() {
+            true => self.base_url.clone(),
+            false => format!("{}+{}", self.api.name(), self.base_url),
+        }
+    }
+
     /// What its server calls it.
     pub fn server_name(&self) -> &str {
         self.model.as_deref().unwrap_or(&self.id)
@@ -327,6 +344,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_vendor_stands_for_an_address_and_a_key() {
+        let model = Model::parse("anthropic#claude-x").unwrap();
+        assert_eq!(
+            (model.api, model.base_url.as_str()),
+            (Api::Anthropic, "https://api.anthropic.com/v1")
+        );
+        assert_eq!(model.key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
+        let others = [
+            ("openai", Api::Responses),
+            ("gemini", Api::Gemini),
+            ("openrouter", Api::Chat),
+        ];
+        for (vendor, api) in others {
+            assert_eq!(Model::parse(&format!("{vendor}#m")).unwrap().api, api);
+        }
+        assert!(Model::parse("nobody#m").is_err());
+    }
+
+    #[test]
     fn a_wire_format_stands_before_the_address() {
         for api in Api::ALL {
             let named = format!("{}+http://127.0.0.1:9000/v1#m", api.name());
@@ -335,6 +371,7 @@ mod tests {
                 (model.api, model.base_url.as_str()),
                 (api, "http://127.0.0.1:9000/v1")
             );
+            assert_eq!(Model::parse(&format!("{}#m", model.address())), Ok(model));
         }
         let error = Model::parse("telex+http://h/v1#m").unwrap_err().to_string();
         assert!(

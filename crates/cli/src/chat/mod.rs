@@ -43,7 +43,6 @@ use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
 use self::attention::Signal;
@@ -54,7 +53,7 @@ use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
-use crate::models::local_servers;
+use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
 use crate::session_name::SessionName;
@@ -92,8 +91,8 @@ pub(crate) struct ChatOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Talk to this model: the id of one that the host has, or BASE_URL#MODEL of any server that speaks Chat Completions,
-    /// which the host then has until it stops
+    /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
+    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
     #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
     model: Option<ModelChoice>,
     /// Choose a session from a list first
@@ -130,7 +129,7 @@ impl ChatOptions {
     /// `hint` is shown when it is known.
     fn terminal_options(
         &self,
-        hint: Option<JoinHandle<Vec<String>>>,
+        hint: Option<Hint>,
     ) -> anyhow::Result<TerminalOptions> {
         let variable = |name: &str| std::env::var_os(name);
         let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
@@ -182,7 +181,7 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     match open(&options).await {
         Ok((chat, hint)) => {
             if let Some(hint) = hint {
-                for line in hint.await? {
+                for line in hint.await {
                     eprintln!("{line}");
                 }
             }
@@ -223,9 +222,6 @@ pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
     format!("{error:#}{advice}")
 }
 
-/// Lines for somebody who has no model yet, when they are known.
-type Hint = JoinHandle<Vec<String>>;
-
 async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
     if let Some(note) = note_other_version(&options.host) {
@@ -242,8 +238,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
     let is_first_look = is_new && options.host.named_host().is_none();
-    let hint =
-        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let hint = (is_first_look && model_ids(&live).is_empty())
+        .then(local_servers::hint)
+        .flatten();
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -256,7 +253,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
         (Ok(chat), _) => chat,
         (Err(error @ ChatError::NoAgent), Some(hint)) => {
-            let lines = hint.await?.join("\n");
+            let lines = hint.await.join("\n");
             return Err(anyhow!(error).context(lines));
         }
         (Err(error), _) => return Err(error.into()),

@@ -51,16 +51,16 @@ pub(crate) fn file_name(session: &ChannelUri) -> String {
     format!("greenroom-{id}")
 }
 
-/// Writes a session to a file that is not there yet: as a document if its name says so, else as JSON Lines.
+/// Writes a session to a file that is not there yet: JSON Lines if its name says so, else a document.
 pub(crate) fn write_file(data: &Path, session: &ChannelUri, file: &Path) -> anyhow::Result<()> {
     let (archive, session) = find_session(data, &SessionName::of(session))?;
     let created = std::fs::File::create_new(file);
     let created = created.with_context(|| format!("{} cannot be created", file.display()))?;
     let mut out = BufWriter::new(created);
-    let ending = file.extension().and_then(|ending| ending.to_str());
+    let ending = file.extension().and_then(std::ffi::OsStr::to_str);
     match ending {
-        Some("md" | "markdown") => markdown::write(&mut out, &archive, &session)?,
-        _ => write(&mut out, &archive, &session)?,
+        Some("jsonl" | "json" | "ndjson") => write(&mut out, &archive, &session)?,
+        _ => markdown::write(&mut out, &archive, &session)?,
     }
     out.flush()?;
     Ok(())

@@ -35,7 +35,6 @@ use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
 
 use self::background::Answers;
 use self::interrupt::Rewriting;
@@ -55,6 +54,7 @@ use super::terminal_traits::TerminalTraits;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::models::local_servers::Hint;
 use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
@@ -69,12 +69,11 @@ enum Flow {
 }
 
 /// How the chat is shown, beside what is shown.
-#[derive(Debug)]
 pub(crate) struct TerminalOptions {
     /// What was sent in earlier runs.
     pub(crate) history: HistoryFile,
     /// Lines for somebody who has no model yet.
-    pub(crate) hint: Option<JoinHandle<Vec<String>>>,
+    pub(crate) hint: Option<Hint>,
     /// The list of sessions is opened first.
     pub(crate) begins_with_sessions: bool,
     pub(crate) signal: UserSignal,
@@ -140,7 +139,7 @@ pub(crate) struct TerminalChat {
     /// The data directory of the host, if it is on this machine.
     data: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
-    hint: Option<JoinHandle<Vec<String>>>,
+    hint: Option<Hint>,
     exit: Exit,
 }
 
@@ -269,7 +268,7 @@ impl TerminalChat {
                     self.draw()?;
                     continue;
                 }
-                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                lines = async { Some(self.hint.as_mut()?.await) }, if self.hint.is_some() => {
                     self.hint = None;
                     self.show_hint(lines.unwrap_or_default());
                     Flow::Continue

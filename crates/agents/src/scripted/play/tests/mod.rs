@@ -97,18 +97,13 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
         AgentEvent::Notes(bytes) => format!("notes {}", text(bytes)),
-        AgentEvent::Refusals(bytes) => format!("refusals {}", text(bytes)),
         AgentEvent::ContentRef(content) => {
             let content_type = content.content_type.as_deref();
             format!("content {} {:?}", content_type.unwrap(), content.uri)
         }
         AgentEvent::ToolStarted { call, start } => {
-            format!(
-                "start {} {} {:?}",
-                name(call),
-                start.name,
-                start.display_name
-            )
+            let title = &start.display_name;
+            format!("start {} {} {title:?}", name(call), start.name)
         }
         AgentEvent::ToolInput { call, text } => format!("input {} {text:?}", name(call)),
         AgentEvent::ToolReady { call, ready } => {
@@ -160,6 +155,7 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::Title(_)
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
+        | AgentEvent::Refusals(_)
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }
