@@ -38,8 +38,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
                 Subject::Prompt => (&["--data", &data], PROMPT, CTRL_D),
                 Subject::Version => (&["--version"], "greenroom", ""),
             };
-            let mut program =
-                PtyProcess::start(harness.greenroom(), arguments, harness.scratch())?;
+            let mut program = PtyProcess::start(harness.greenroom(), arguments, harness.scratch())?;
             times.push(program.wrote_after_ns(text)? as f64 / 1e6);
             program.leave(keys)?;
         }

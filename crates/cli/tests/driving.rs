@@ -84,7 +84,8 @@ fn sessions_are_found_by_typing_and_opened() {
         let mut ann = chat_sized(&host, size, &[]);
         ann.type_line("/sessions");
         let screen = ann.wait_until(|screen| {
-            below_prompt(screen).contains("Alpha parser") && below_prompt(screen).contains("Beta lexer")
+            below_prompt(screen).contains("Alpha parser")
+                && below_prompt(screen).contains("Beta lexer")
         });
         fits(&screen, size.0);
         assert!(screen.contains("sessions ›"), "{screen}");
@@ -247,7 +248,9 @@ fn files_are_proposed_and_go_along_with_the_message() {
         ann.press("/al");
         ann.sees("❯ @file:notes/alpha.md");
         ann.press(ENTER);
-        ann.wait_until(|screen| screen.contains("› see @file:notes/alpha.md") && !screen.contains("❯"));
+        ann.wait_until(|screen| {
+            screen.contains("› see @file:notes/alpha.md") && !screen.contains("❯")
+        });
         ann.press("now");
         ann.press(ENTER);
         ann.sees("I am the scripted agent");
@@ -291,7 +294,11 @@ fn an_unknown_command_is_an_error_and_no_message() {
 #[test]
 fn the_status_line_fits_every_width_and_shows_where_one_is() {
     let host = Host::start();
-    write(host.data.path(), ".git/HEAD", "ref: refs/heads/feature/driving\n");
+    write(
+        host.data.path(),
+        ".git/HEAD",
+        "ref: refs/heads/feature/driving\n",
+    );
     for size in SIZES {
         let mut ann = chat_sized(&host, size, &[]);
         let fits = |status: &str| assert!(status.chars().count() < usize::from(size.0), "{status}");
@@ -358,7 +365,10 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     let bell = |terminal: &Terminal| terminal.wrote(b"\x1b]9;greenroom: the agent is done\x07");
     let start = |arguments: &[&str]| {
         let mut command = host.greenroom();
-        command.arg("chat").args(arguments).env("GREENROOM_NOTIFY", "desktop");
+        command
+            .arg("chat")
+            .args(arguments)
+            .env("GREENROOM_NOTIFY", "desktop");
         let terminal = Terminal::start("ann", command);
         terminal.sees("›");
         terminal
@@ -380,7 +390,10 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     ann.press(CTRL_D);
     ann.press("\x03\x03");
     ann.ends();
-    assert!(ann.wrote(b"\x1b[?1004l") && ann.wrote(b"\x1b[23;2t"), "all is put back");
+    assert!(
+        ann.wrote(b"\x1b[?1004l") && ann.wrote(b"\x1b[23;2t"),
+        "all is put back"
+    );
     let mut quiet = start(&["--no-notify"]);
     quiet.press(FOCUS_LOST);
     quiet.type_line("hello");
@@ -406,19 +419,25 @@ fn earlier_turns_are_read_and_loaded() {
         ann.press(PAGE_UP);
         ann.press("\x7f");
         ann.wait_until(|screen| !screen.contains("› x"));
-        assert!(!ann.wrote(b"\x1b[?1049h"), "a line that is typed keeps its keys");
+        assert!(
+            !ann.wrote(b"\x1b[?1049h"),
+            "a line that is typed keeps its keys"
+        );
         ann.press(PAGE_UP);
         ann.sees("q returns");
         ann.press(HOME);
         // Twenty turns were shown; the others are loaded, and what is looked at stays where it is.
-        ann.wait_until(|screen| screen.contains("› remember 4.") && !screen.contains("earlier turns"));
+        ann.wait_until(|screen| {
+            screen.contains("› remember 4.") && !screen.contains("earlier turns")
+        });
         ann.press(HOME);
         let screen = ann.sees("› hello");
         fits(&screen, size.0);
         ann.press(PAGE_DOWN);
         ann.wait_until(|screen| !screen.contains("› hello") && screen.contains("remember"));
         ann.press("q");
-        let screen = ann.wait_until(|screen| screen.contains("remember 23.") && !screen.contains("q returns"));
+        let screen = ann
+            .wait_until(|screen| screen.contains("remember 23.") && !screen.contains("q returns"));
         assert!(ann.wrote(b"\x1b[?1049l"), "{screen}");
         ann.type_line("/earlier");
         ann.sees("q returns");
@@ -438,7 +457,8 @@ async fn host_with_models(server: &ModelServer) -> Host {
          [models.settings.reasoning_effort]\ntype = \"string\"\nenum = [\"low\", \"high\"]\ndefault = \"low\"\n"
     );
     write(data.path(), "models.toml", &config);
-    let started = tokio::task::spawn_blocking(move || Host::start_with(data, &["--config", "models.toml"]));
+    let started =
+        tokio::task::spawn_blocking(move || Host::start_with(data, &["--config", "models.toml"]));
     started.await.unwrap()
 }
 
@@ -447,7 +467,10 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
     let server = ModelServer::start().await;
     let host = host_with_models(&server).await;
     for size in SIZES {
-        server.answers([Answer::streams(["from small"]), Answer::streams(["from large"])]);
+        server.answers([
+            Answer::streams(["from small"]),
+            Answer::streams(["from large"]),
+        ]);
         let mut ann = chat_sized(&host, size, &[]);
         ann.wait_for_status(|status| status.contains("Small Model"));
         ann.type_line("hello");

@@ -68,7 +68,11 @@ async fn start(server: &ModelServer) -> (Host, TempDir) {
             .then_streams(["I will look at the code first."])
             .then_calls([Call::new("c1", "read", &json!({"path": "src/lib.rs"}))]),
         Answer::calls([Call::new("c2", "edit", &edit)]),
-        Answer::calls([Call::new("c3", "bash", &json!({"command": "grep -n 'Good morning' src/lib.rs"}))]),
+        Answer::calls([Call::new(
+            "c3",
+            "bash",
+            &json!({"command": "grep -n 'Good morning' src/lib.rs"}),
+        )]),
         Answer::streams([ANSWER]).with_usage(18_240, 612),
     ]);
     let model = format!("{}#echo", server.url());

@@ -453,3 +453,52 @@ fn a_journal_that_a_host_serves_is_not_compacted() {
         text(&refused.stderr)
     );
 }
+
+#[test]
+fn a_chat_is_continued_where_it_was_left() {
+    let host = Host::start();
+    let (here, there) = (
+        host.data.path().join("here"),
+        host.data.path().join("there"),
+    );
+    std::fs::create_dir(&here).unwrap();
+    std::fs::create_dir(&there).unwrap();
+    let chat = |directory: &Path, arguments: &[&str]| {
+        let mut command = host.greenroom();
+        command
+            .current_dir(directory)
+            .args(["chat", "--plain"])
+            .args(arguments);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello\n").unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let empty = chat(&here, &["--continue"]);
+    assert_eq!(empty.status.code(), Some(1));
+    assert!(
+        text(&empty.stderr).contains("`greenroom chat` starts one"),
+        "{}",
+        text(&empty.stderr)
+    );
+    assert_ok(&chat(&here, &[]));
+    assert_ok(&chat(&there, &[]));
+    assert_ok(&chat(&here, &["--continue"]));
+    let sessions = listed(host.data.path(), &[]);
+    assert_eq!(sessions.len(), 2);
+    let newest = sessions[0]["workingDirectories"][0].as_str().unwrap();
+    assert!(newest.ends_with("/here"), "{newest}");
+    // Put away, it is not the newest any more.
+    assert_ok(&host.run(&[
+        "sessions",
+        "archive",
+        sessions[0]["resource"].as_str().unwrap(),
+    ]));
+    let none = chat(&here, &["--continue"]);
+    assert_eq!(none.status.code(), Some(1));
+    let why = text(&none.stderr);
+    let other = sessions[1]["resource"].as_str().unwrap();
+    assert!(
+        why.contains(&format!("greenroom chat --session {other}")),
+        "{why}"
+    );
+}

@@ -71,12 +71,17 @@ impl SessionIndex {
         match notification.method.as_str() {
             "root/sessionAdded" => {
                 let summary = &params["summary"];
-                if let (Some(uri), Some(bits)) = (summary["resource"].as_str(), bits(&summary["status"])) {
+                if let (Some(uri), Some(bits)) =
+                    (summary["resource"].as_str(), bits(&summary["status"]))
+                {
                     self.set(uri, bits);
                 }
             }
             "root/sessionSummaryChanged" => {
-                if let (Some(uri), Some(bits)) = (params["session"].as_str(), bits(&params["changes"]["status"])) {
+                if let (Some(uri), Some(bits)) = (
+                    params["session"].as_str(),
+                    bits(&params["changes"]["status"]),
+                ) {
                     self.set(uri, bits);
                 }
             }
@@ -137,7 +142,10 @@ mod tests {
     fn those_that_wait_are_counted() {
         let mut index = SessionIndex::default();
         index.expect_list();
-        assert!(index.hear(&changed("s:/2", 1)), "heard before the list came");
+        assert!(
+            index.hear(&changed("s:/2", 1)),
+            "heard before the list came"
+        );
         assert!(index.take_list(&[
             listed("s:/1", status::INPUT_NEEDED),
             listed("s:/2", status::INPUT_NEEDED),

@@ -198,7 +198,7 @@ async fn a_file_that_somebody_changed_is_named_and_kept_unless_the_user_says_oth
     assert_eq!(options(&request), ["restore", "restore-all", "keep"]);
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("b.txt was changed by someone else since"),
+        message.contains("b.txt was changed after the agent's edit"),
         "{message}"
     );
     assert!(calls_of(&turn).is_empty());
@@ -410,7 +410,7 @@ async fn a_declined_or_cancelled_question_changes_nothing() {
     let turn = harness.ann.turn_over().await;
     assert_eq!(
         texts_in(&turn, "systemNotification"),
-        ["Nothing was undone: all files are as they were."]
+        ["Nothing was undone; no file was changed."]
     );
     harness.ann.sends_message("/undo").await;
     harness.ann.questioned().await;

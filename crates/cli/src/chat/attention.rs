@@ -34,7 +34,14 @@ impl Signal {
         }
         let names = terminal.iter().flatten().filter_map(|name| name.to_str());
         let knows = |name: &str| {
-            ["iTerm.app", "WezTerm", "ghostty", "xterm-ghostty", "xterm-kitty"].contains(&name)
+            [
+                "iTerm.app",
+                "WezTerm",
+                "ghostty",
+                "xterm-ghostty",
+                "xterm-kitty",
+            ]
+            .contains(&name)
         };
         match names.into_iter().any(knows) {
             true => Self::Desktop,
@@ -168,9 +175,16 @@ mod tests {
         let now = Instant::now();
         let mut attention = Attention::new(now);
         attention.focus_changed(false);
-        assert_eq!(attention.observe(IDLE, now), None, "nothing is known before");
+        assert_eq!(
+            attention.observe(IDLE, now),
+            None,
+            "nothing is known before"
+        );
         assert_eq!(attention.observe(WORKING, now), None);
-        assert_eq!(attention.observe(ASKING, now), Some("the agent asks you something"));
+        assert_eq!(
+            attention.observe(ASKING, now),
+            Some("the agent asks you something")
+        );
         assert_eq!(attention.observe(ASKING, now), None, "once");
         assert_eq!(attention.observe(WORKING, now), None);
         assert_eq!(attention.observe(IDLE, now), Some("the agent is done"));
@@ -178,7 +192,10 @@ mod tests {
             waiting_elsewhere: 1,
             ..IDLE
         };
-        assert_eq!(attention.observe(elsewhere, now), Some("another session needs you"));
+        assert_eq!(
+            attention.observe(elsewhere, now),
+            Some("another session needs you")
+        );
         attention.focus_changed(true);
         attention.observe(WORKING, now);
         assert_eq!(attention.observe(IDLE, now), None, "looked at");
@@ -189,7 +206,10 @@ mod tests {
         let start = Instant::now();
         let mut attention = Attention::new(start);
         attention.observe(WORKING, start);
-        assert_eq!(attention.observe(IDLE, start + Duration::from_secs(5)), None);
+        assert_eq!(
+            attention.observe(IDLE, start + Duration::from_secs(5)),
+            None
+        );
         attention.observe(WORKING, start);
         let later = start + Duration::from_secs(31);
         assert_eq!(attention.observe(IDLE, later), Some("the agent is done"));
@@ -201,10 +221,16 @@ mod tests {
     #[test]
     fn titles_and_messages_are_cleaned() {
         assert_eq!(window_title("", IDLE), "greenroom");
-        assert_eq!(window_title("Fix\u{7}\u{1b}]2;x", ASKING), "needs you: Fix\\x07\\x1b]2;x - greenroom");
+        assert_eq!(
+            window_title("Fix\u{7}\u{1b}]2;x", ASKING),
+            "needs you: Fix\\x07\\x1b]2;x - greenroom"
+        );
         assert!(window_title(&"x".repeat(500), WORKING).chars().count() <= TITLE_COLUMNS_MAX);
         assert_eq!(encode_title("t"), "\x1b]2;t\x07");
-        assert_eq!(Signal::Desktop.encode("a\u{7}b"), "\x1b]9;greenroom: a\\x07b\x07");
+        assert_eq!(
+            Signal::Desktop.encode("a\u{7}b"),
+            "\x1b]9;greenroom: a\\x07b\x07"
+        );
         assert_eq!(Signal::Bell.encode("x"), "\x07");
         assert_eq!(Signal::Off.encode("x"), "");
     }

@@ -104,9 +104,23 @@ const fn on_terminals(command: OwnCommand) -> OwnCommand {
 
 /// What can be typed.
 pub(crate) const COMMANDS: &[OwnCommand] = &[
-    command("/help", &["/?"], "", "show commands and keys", |_| ChatCommand::Help),
-    on_terminals(command("/status", &[], "", "show the session, its model, mode and cost", |_| ChatCommand::Status)),
-    command("/model", &[], "[NAME]", "choose the model of later messages", ChatCommand::Model),
+    command("/help", &["/?"], "", "show commands and keys", |_| {
+        ChatCommand::Help
+    }),
+    on_terminals(command(
+        "/status",
+        &[],
+        "",
+        "show the session, its model, mode and cost",
+        |_| ChatCommand::Status,
+    )),
+    command(
+        "/model",
+        &[],
+        "[NAME]",
+        "choose the model of later messages",
+        ChatCommand::Model,
+    ),
     command(
         "/approvals",
         &["/permissions"],
@@ -114,17 +128,71 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "choose what the agent may do without asking",
         ChatCommand::Approvals,
     ),
-    command("/sessions", &[], "", "find a session and go to it", |_| ChatCommand::Sessions),
-    command("/open", &[], "URI", "go to a session or chat", ChatCommand::Open),
-    command("/new", &["/clear"], "", "start a new session", |_| ChatCommand::New),
-    command("/rename", &[], "TITLE", "give this session another title", ChatCommand::Rename),
-    on_terminals(command("/export", &[], "[FILE]", "write this session to a file: .jsonl or .md", ChatCommand::Export)),
-    on_terminals(command("/archive", &[], "", "put this session away, or take it out again", |_| ChatCommand::Archive)),
-    on_terminals(command("/delete", &[], "", "delete this session; asks first", |_| ChatCommand::Delete)),
-    on_terminals(command("/earlier", &[], "", "read earlier turns; PageUp does too", |_| ChatCommand::Earlier)),
-    command("/fork", &["/branch"], "[NAME]", "continue in a new branch of this chat", ChatCommand::Fork),
-    command("/resume", &[], "", "resume a turn that failed", |_| ChatCommand::Resume),
-    command("/steer", &[], "TEXT", "tell the agent something while it works", ChatCommand::Steer),
+    command("/sessions", &[], "", "find a session and go to it", |_| {
+        ChatCommand::Sessions
+    }),
+    command(
+        "/open",
+        &[],
+        "URI",
+        "go to a session or chat",
+        ChatCommand::Open,
+    ),
+    command("/new", &["/clear"], "", "start a new session", |_| {
+        ChatCommand::New
+    }),
+    command(
+        "/rename",
+        &[],
+        "TITLE",
+        "give this session another title",
+        ChatCommand::Rename,
+    ),
+    on_terminals(command(
+        "/export",
+        &[],
+        "[FILE]",
+        "write this session to a file: .jsonl or .md",
+        ChatCommand::Export,
+    )),
+    on_terminals(command(
+        "/archive",
+        &[],
+        "",
+        "put this session away, or take it out again",
+        |_| ChatCommand::Archive,
+    )),
+    on_terminals(command(
+        "/delete",
+        &[],
+        "",
+        "delete this session; asks first",
+        |_| ChatCommand::Delete,
+    )),
+    on_terminals(command(
+        "/earlier",
+        &[],
+        "",
+        "read earlier turns; PageUp does too",
+        |_| ChatCommand::Earlier,
+    )),
+    command(
+        "/fork",
+        &["/branch"],
+        "[NAME]",
+        "continue in a new branch of this chat",
+        ChatCommand::Fork,
+    ),
+    command("/resume", &[], "", "resume a turn that failed", |_| {
+        ChatCommand::Resume
+    }),
+    command(
+        "/steer",
+        &[],
+        "TEXT",
+        "tell the agent something while it works",
+        ChatCommand::Steer,
+    ),
     command(
         "/quit",
         &["/exit"],
@@ -172,7 +240,11 @@ pub(crate) fn unknown_command(name: &str, others: &[String]) -> String {
         .collect();
     close.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     close.dedup_by_key(|(_, name)| *name);
-    let close: Vec<&str> = close.iter().take(PROPOSED_MAX).map(|(_, name)| *name).collect();
+    let close: Vec<&str> = close
+        .iter()
+        .take(PROPOSED_MAX)
+        .map(|(_, name)| *name)
+        .collect();
     let proposal = match close.as_slice() {
         [] => "/help lists all".to_owned(),
         close => format!("did you mean {}?", close.join(", ")),
@@ -269,11 +341,22 @@ mod tests {
             ("/open", ChatCommand::Sessions),
             ("/model", ChatCommand::Model(String::new())),
             ("/rename  a b ", ChatCommand::Rename(text("a b"))),
-            ("/steer left\na bit", ChatCommand::Steer(text("left\na bit"))),
+            (
+                "/steer left\na bit",
+                ChatCommand::Steer(text("left\na bit")),
+            ),
         ] {
             assert_eq!(Entered::parse(line), Entered::Command(command), "{line:?}");
         }
-        for line in ["quit", "", " /quit", "\\/quit", "/etc/passwd is there", "/", "//"] {
+        for line in [
+            "quit",
+            "",
+            " /quit",
+            "\\/quit",
+            "/etc/passwd is there",
+            "/",
+            "//",
+        ] {
             assert_eq!(Entered::parse(line), Entered::Message, "{line:?}");
         }
         for (line, name) in [("/review the code", "/review"), ("/quitt", "/quitt")] {

@@ -226,7 +226,8 @@ mod tests {
     use super::*;
 
     fn menu(count: usize) -> Menu<usize> {
-        let items = (0..count).map(|n| MenuItem::new(n, format!("item {n}"), format!("detail {}", n % 3)));
+        let items =
+            (0..count).map(|n| MenuItem::new(n, format!("item {n}"), format!("detail {}", n % 3)));
         Menu::new(items.collect())
     }
 
@@ -273,13 +274,21 @@ mod tests {
         let mut menu = menu(20);
         menu.key(&Key::Down);
         type_in(&mut menu, "ITEM 1");
-        assert_eq!(menu.len(), 11 + 2, "1 and 10 to 19, and those with `detail 1`");
+        assert_eq!(
+            menu.len(),
+            11 + 2,
+            "1 and 10 to 19, and those with `detail 1`"
+        );
         type_in(&mut menu, "9");
         assert_eq!(menu.selected().map(|item| item.value), Some(19));
         assert_eq!(menu.key(&Key::Enter), MenuOutcome::Chosen);
         type_in(&mut menu, "zz");
         assert_eq!(texts(&menu, 40, 4), ["  no matches"]);
-        assert_eq!(menu.key(&Key::Enter), MenuOutcome::Taken, "nothing to choose");
+        assert_eq!(
+            menu.key(&Key::Enter),
+            MenuOutcome::Taken,
+            "nothing to choose"
+        );
         menu.key(&Key::Ctrl('u'));
         assert_eq!(menu.len(), 20);
         assert_eq!(menu.key(&Key::Escape), MenuOutcome::Closed);
@@ -289,7 +298,11 @@ mod tests {
     #[test]
     fn rows_fit_the_width_and_keep_their_columns() {
         let items = vec![
-            MenuItem::new(1, "漢字 a rather long title of a session", "needs an answer · 2 minutes ago"),
+            MenuItem::new(
+                1,
+                "漢字 a rather long title of a session",
+                "needs an answer · 2 minutes ago",
+            ),
             MenuItem::new(2, "short\u{1b}[2J", "idle"),
         ];
         let menu = Menu::new(items);
@@ -303,7 +316,10 @@ mod tests {
         assert_eq!(column(&lines[0], "needs"), column(&lines[1], "idle"));
         assert!(lines[1].contains("short\\x1b[2J"), "{lines:?}");
         let narrow = texts(&menu, 39, 8);
-        assert!(narrow[0].contains("… ") && narrow[0].contains("needs"), "{narrow:?}");
+        assert!(
+            narrow[0].contains("… ") && narrow[0].contains("needs"),
+            "{narrow:?}"
+        );
     }
 
     #[test]

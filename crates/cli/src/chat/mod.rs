@@ -11,6 +11,7 @@ pub(crate) mod dialog;
 mod directory;
 mod editor;
 mod external_editor;
+mod external_pager;
 mod history;
 mod image;
 mod keys;
@@ -24,8 +25,11 @@ mod plain;
 mod popup;
 pub(crate) mod prompt;
 mod questions;
+mod reasoning;
+mod render;
 mod session_menu;
 mod status;
+mod terminal_traits;
 pub(crate) mod tool;
 mod transcript;
 mod tty;
@@ -39,7 +43,6 @@ use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
 use self::attention::Signal;
@@ -50,7 +53,7 @@ use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
-use crate::models::local_servers;
+use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
 use crate::session_name::SessionName;
@@ -88,8 +91,8 @@ pub(crate) struct ChatOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Talk to this model: the id of one that the host has, or BASE_URL#MODEL of any server that speaks Chat Completions,
-    /// which the host then has until it stops
+    /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
+    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
     #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
     model: Option<ModelChoice>,
     /// Choose a session from a list first
@@ -124,10 +127,7 @@ impl ChatOptions {
     }
 
     /// `hint` is shown when it is known.
-    fn terminal_options(
-        &self,
-        hint: Option<JoinHandle<Vec<String>>>,
-    ) -> anyhow::Result<TerminalOptions> {
+    fn terminal_options(&self, hint: Option<Hint>) -> anyhow::Result<TerminalOptions> {
         let variable = |name: &str| std::env::var_os(name);
         let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
         let signal = Signal::choose(
@@ -178,7 +178,7 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     match open(&options).await {
         Ok((chat, hint)) => {
             if let Some(hint) = hint {
-                for line in hint.await? {
+                for line in hint.await {
                     eprintln!("{line}");
                 }
             }
@@ -219,9 +219,6 @@ pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
     format!("{error:#}{advice}")
 }
 
-/// Lines for somebody who has no model yet, when they are known.
-type Hint = JoinHandle<Vec<String>>;
-
 async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
     if let Some(note) = note_other_version(&options.host) {
@@ -238,8 +235,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
     let is_first_look = is_new && options.host.named_host().is_none();
-    let hint =
-        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let hint = (is_first_look && model_ids(&live).is_empty())
+        .then(local_servers::hint)
+        .flatten();
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -252,7 +250,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
         (Ok(chat), _) => chat,
         (Err(error @ ChatError::NoAgent), Some(hint)) => {
-            let lines = hint.await?.join("\n");
+            let lines = hint.await.join("\n");
             return Err(anyhow!(error).context(lines));
         }
         (Err(error), _) => return Err(error.into()),

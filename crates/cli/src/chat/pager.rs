@@ -11,7 +11,8 @@ use wire::state::{ChatState, Turn, TurnList};
 
 use super::keys::Key;
 use super::line::{Line, Style};
-use super::transcript::Transcript;
+use super::render::Page;
+use super::transcript::{Transcript, View};
 
 /// A page that is turned leaves so many lines of the last one.
 const OVERLAP: usize = 2;
@@ -19,7 +20,8 @@ const OVERLAP: usize = 2;
 /// Where one is in the transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Pager {
-    width: usize,
+    /// What the turns were drawn for.
+    page: Option<Page>,
     /// Rows for the transcript.
     rows: usize,
     /// The completed turns, in order.
@@ -64,17 +66,18 @@ pub(crate) enum PagerOutcome {
 
 impl Pager {
     /// Takes the chat as it is now, for a screen of this size. The last row is for the pager itself.
-    pub(crate) fn update(&mut self, chat: &ChatState, width: usize, rows: usize) {
-        let anchor = (self.width != width).then(|| self.anchor()).flatten();
-        if self.width != width {
+    pub(crate) fn update(&mut self, chat: &ChatState, view: &View<'_>) {
+        let is_other_page = self.page != Some(view.page);
+        let anchor = is_other_page.then(|| self.anchor()).flatten();
+        if is_other_page {
             self.turns.clear();
             self.tail = Tail::default();
         }
-        self.width = width;
-        self.rows = rows.saturating_sub(1).max(1);
+        self.page = Some(view.page);
+        self.rows = view.page.rows.saturating_sub(1).max(1);
         self.has_older = chat.turns_next_cursor.is_some();
-        let added_above = self.take_turns(chat);
-        self.take_tail(chat);
+        let added_above = self.take_turns(chat, view);
+        self.take_tail(chat, view);
         match (anchor, self.position) {
             (Some(turn_id), Position::Top(_)) => {
                 self.position = Position::Top(self.line_of(&turn_id).unwrap_or(0));
@@ -123,7 +126,8 @@ impl Pager {
         let total = self.total();
         let mut shown: Vec<Line> = self.lines_from(top).take(self.rows).cloned().collect();
         shown.resize(self.rows, Line::default());
-        shown.push(self.status(top, total, notice).clip(self.width));
+        let width = self.page.map_or(0, |page| page.width);
+        shown.push(self.status(top, total, notice).clip(width));
         shown
     }
 
@@ -206,7 +210,7 @@ impl Pager {
     }
 
     /// Draws the turns that are new; how many lines came above those that were here.
-    fn take_turns(&mut self, chat: &ChatState) -> usize {
+    fn take_turns(&mut self, chat: &ChatState, view: &View<'_>) -> usize {
         let turns = chat.turns.as_slice();
         let is_same = self.turns.len() == turns.len()
             && self
@@ -230,7 +234,7 @@ impl Pager {
                 },
                 _ => DrawnTurn {
                     turn: Arc::clone(turn),
-                    lines: Arc::new(draw_turn(turn, self.width)),
+                    lines: Arc::new(draw_turn(turn, view)),
                 },
             };
             self.turns.push(drawn);
@@ -239,7 +243,7 @@ impl Pager {
         above.map(|turn| turn.lines.len()).sum()
     }
 
-    fn take_tail(&mut self, chat: &ChatState) {
+    fn take_tail(&mut self, chat: &ChatState, view: &View<'_>) {
         let Some(active) = &chat.active_turn else {
             self.tail = Tail::default();
             return; // what ran is among the completed turns now
@@ -256,17 +260,25 @@ impl Pager {
             turns_next_cursor: None,
             ..chat.clone()
         };
-        let settled = self.tail.transcript.settle(&alone, self.width);
-        self.tail.settled.extend(settled);
-        self.tail.moving = self.tail.transcript.moving(&alone, self.width);
+        let settled = self.tail.transcript.settle(&alone, view);
+        self.tail.settled.extend(rows_of(settled, view));
+        self.tail.moving = rows_of(self.tail.transcript.moving(&alone, view), view);
     }
 }
 
 /// A completed turn as the chat prints it.
-fn draw_turn(turn: &Arc<Turn>, width: usize) -> Vec<Line> {
+fn draw_turn(turn: &Arc<Turn>, view: &View<'_>) -> Vec<Line> {
     let mut alone = ChatState::new("ahp-chat:/one", "", 1, String::new());
     alone.turns = Arc::new(TurnList::new(vec![Arc::clone(turn)]));
-    Transcript::below().settle(&alone, width)
+    rows_of(Transcript::below().settle(&alone, view), view)
+}
+
+/// Lines as rows of the screen: a long line of code is one line, and takes several.
+fn rows_of(lines: Vec<Line>, view: &View<'_>) -> Vec<Line> {
+    let rows = lines
+        .into_iter()
+        .map(|line| line.break_into(view.page.width));
+    rows.flatten().collect()
 }
 
 #[cfg(test)]
@@ -274,6 +286,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::chat::line::Colors;
+    use crate::chat::render::Links;
+    use crate::chat::tool::Contents;
 
     fn turn(n: usize) -> Arc<Turn> {
         let turn = json!({
@@ -291,6 +306,22 @@ mod tests {
         chat
     }
 
+    fn update(pager: &mut Pager, chat: &ChatState, width: usize, rows: usize) {
+        let page = Page {
+            width,
+            rows,
+            colors: Colors::Off,
+            links: Links::WrittenOut,
+        };
+        let contents = Contents::default();
+        let view = View {
+            page,
+            contents: &contents,
+            now: std::time::Instant::now(),
+        };
+        pager.update(chat, &view);
+    }
+
     fn shown(pager: &Pager) -> Vec<String> {
         let lines = pager.lines(None);
         let lines = lines.iter().map(Line::text);
@@ -300,7 +331,7 @@ mod tests {
     #[test]
     fn it_opens_at_the_end_and_loads_upwards() {
         let mut pager = Pager::default();
-        pager.update(&chat(10..20), 40, 9);
+        update(&mut pager, &chat(10..20), 40, 9);
         let screen = shown(&pager);
         assert_eq!(screen[screen.len() - 2], "answer 19");
         assert!(screen.last().unwrap().contains("of 40"), "{screen:?}");
@@ -309,7 +340,7 @@ mod tests {
         assert!(pager.wants_older());
         let before = shown(&pager);
         assert_eq!(before[0], "› question 10");
-        pager.update(&chat(0..20), 40, 9);
+        update(&mut pager, &chat(0..20), 40, 9);
         let after = shown(&pager);
         assert_eq!(after[..3], before[..3], "what is looked at stays");
         assert!(!pager.wants_older());
@@ -322,7 +353,7 @@ mod tests {
     #[test]
     fn keys_go_through_it_and_leave_it() {
         let mut pager = Pager::default();
-        pager.update(&chat(0..20), 40, 9);
+        update(&mut pager, &chat(0..20), 40, 9);
         let end = shown(&pager);
         assert_eq!(pager.key(&Key::Up), PagerOutcome::Stay);
         assert_ne!(shown(&pager), end);
@@ -340,29 +371,29 @@ mod tests {
     #[test]
     fn another_width_stays_at_the_turn_and_a_running_turn_is_shown() {
         let mut pager = Pager::default();
-        pager.update(&chat(0..20), 40, 9);
+        update(&mut pager, &chat(0..20), 40, 9);
         pager.key(&Key::Home);
         for _ in 0..8 {
             pager.key(&Key::Down);
         }
         let anchor = pager.anchor();
-        pager.update(&chat(0..20), 12, 9);
+        update(&mut pager, &chat(0..20), 12, 9);
         assert_eq!(pager.anchor(), anchor);
         let mut running = chat(0..1);
         let message = json!({"text": "now", "origin": {"kind": "user"}});
         running.active_turn = Some(wire::state::ActiveTurn::new("a", "", message));
         let mut pager = Pager::default();
-        pager.update(&running, 40, 9);
+        update(&mut pager, &running, 40, 9);
         assert!(shown(&pager).contains(&"› now".to_owned()));
         running.active_turn = None;
-        pager.update(&running, 40, 9);
+        update(&mut pager, &running, 40, 9);
         assert!(!shown(&pager).contains(&"› now".to_owned()));
     }
 
     #[test]
     fn trouble_is_said_and_tried_again_from_the_beginning() {
         let mut pager = Pager::default();
-        pager.update(&chat(10..12), 70, 30);
+        update(&mut pager, &chat(10..12), 70, 30);
         assert!(pager.wants_older(), "all of it is on the screen");
         pager.set_trouble("no connection".to_owned());
         assert!(!pager.wants_older());

@@ -65,7 +65,11 @@ impl Query {
 
     /// Whether it is certain that something of ours is being typed: a `#` or an `@` inside of a word may be anything.
     fn is_certain(&self) -> bool {
-        self.is_command() || self.word().trim_start_matches(['(', '[', '{', '"', '\'']).starts_with('@')
+        self.is_command()
+            || self
+                .word()
+                .trim_start_matches(['(', '[', '{', '"', '\''])
+                .starts_with('@')
     }
 }
 
@@ -93,7 +97,11 @@ impl Popup {
     }
 
     /// The host's answer to what was asked; what it is to be asked next, if anything.
-    pub(crate) fn answered(&mut self, query: &Query, completions: Vec<Completion>) -> Option<Query> {
+    pub(crate) fn answered(
+        &mut self,
+        query: &Query,
+        completions: Vec<Completion>,
+    ) -> Option<Query> {
         self.asked = None;
         if self.current.as_ref() != Some(query) {
             return self.next_question(); // stale
@@ -165,7 +173,10 @@ impl Popup {
         if before.word_start() != now.word_start() || tail(before) != tail(now) {
             return items;
         }
-        let typed = now.word().trim_start_matches(['@', '#', '/']).to_lowercase();
+        let typed = now
+            .word()
+            .trim_start_matches(['@', '#', '/'])
+            .to_lowercase();
         items.extend(menu.items().filter_map(|item| {
             let Proposal::Host(completion) = &item.value else {
                 return None;
@@ -335,12 +346,24 @@ mod tests {
     fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
         let mut popup = Popup::default();
         assert_eq!(popup.typed("/re", 3), Some(query("/re")));
-        assert_eq!(labels(&popup), ["/rename", "/resume"], "those with it inside come last");
+        assert_eq!(
+            labels(&popup),
+            ["/rename", "/resume"],
+            "those with it inside come last"
+        );
         let host = vec![completion("/review ", 0..3), completion("/rename ", 0..3)];
         assert_eq!(popup.answered(&query("/re"), host), None);
-        assert_eq!(labels(&popup), ["/rename", "/resume", "/review"], "ours win");
+        assert_eq!(
+            labels(&popup),
+            ["/rename", "/resume", "/review"],
+            "ours win"
+        );
         assert_eq!(popup.typed("/rev", 4), Some(query("/rev")));
-        assert_eq!(labels(&popup), ["/review"], "narrowed before the host answers");
+        assert_eq!(
+            labels(&popup),
+            ["/review"],
+            "narrowed before the host answers"
+        );
         let taken = popup.taken_by_enter().unwrap();
         assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
     }
@@ -414,6 +437,9 @@ mod tests {
         let bad = vec![completion("\u{1b}[2J", 0..3)];
         popup.typed("@al", 3);
         popup.answered(&query("@al"), bad);
-        assert!(!popup.is_open(), "what would control the terminal is not proposed");
+        assert!(
+            !popup.is_open(),
+            "what would control the terminal is not proposed"
+        );
     }
 }

@@ -40,11 +40,7 @@ pub(crate) fn items(
         .filter_map(|session| {
             let directory = session.directory();
             let is_here = directory.is_some() && directory.as_deref() == from.directory;
-            let rank = (
-                session.is_archived(),
-                !session.needs_somebody(),
-                !is_here,
-            );
+            let rank = (session.is_archived(), !session.needs_somebody(), !is_here);
             Some((rank, item(session, is_here, from)?))
         })
         .collect();

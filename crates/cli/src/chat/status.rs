@@ -109,7 +109,12 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
         let time = format_elapsed(running);
         let frame = running.as_millis() / FRAME.as_millis();
         let frame = FRAMES[usize::try_from(frame).unwrap_or(0) % FRAMES.len()];
-        add(0, Style::Plain, format!("{frame} {time}"), format!("{frame} {time}"));
+        add(
+            0,
+            Style::Plain,
+            format!("{frame} {time}"),
+            format!("{frame} {time}"),
+        );
     }
     if facts.waiting_elsewhere > 0 {
         let (count, verb) = match facts.waiting_elsewhere {
@@ -145,7 +150,12 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
             true => Style::Warn,
             false => Style::Dim,
         };
-        add(5, style, format!("context {percent}%"), format!("{percent}%"));
+        add(
+            5,
+            style,
+            format!("context {percent}%"),
+            format!("{percent}%"),
+        );
     }
     if let Some(cost) = &facts.cost {
         add(8, Style::Dim, cost.clone(), cost.clone());
@@ -238,7 +248,10 @@ mod tests {
             title: "Full access".to_owned(),
             gives_much: true,
         });
-        assert_eq!(line(&facts, 52).text(), "1 needs you · qwen3:8b gone: /model · Full access");
+        assert_eq!(
+            line(&facts, 52).text(),
+            "1 needs you · qwen3:8b gone: /model · Full access"
+        );
         assert_eq!(line(&StatusFacts::default(), 40).text(), "");
     }
 

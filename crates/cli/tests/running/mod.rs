@@ -125,6 +125,8 @@ pub fn greenroom(data: &Path) -> Command {
     }
     command
         .env("XDG_DATA_HOME", data)
+        // What listens on this machine is nobody's business here.
+        .env("GREENROOM_MODEL_PORTS", "")
         .current_dir(data)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

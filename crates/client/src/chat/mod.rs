@@ -59,8 +59,8 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
-pub use self::asked::AskedInput;
 pub use self::approvals::PermissionMode;
+pub use self::asked::AskedInput;
 pub use self::branch::Branch;
 pub use self::commands::CommandCheck;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
@@ -69,12 +69,12 @@ pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
-pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::model::{CurrentModel, ModelSelection, ModelSetting, OfferedModel};
+pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
-pub use self::usage::{ChatUsage, Cost, UsageReader};
 pub use self::questions::{InputResponse, Progress, QuestionForm};
+pub use self::usage::{ChatUsage, Cost, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 
 /// The moment the system's clock shows.

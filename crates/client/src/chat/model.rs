@@ -295,7 +295,10 @@ mod tests {
         let turn = wire::state::Turn::from_value(&turn).unwrap();
         chat.turns = std::sync::Arc::new(wire::state::TurnList::new(vec![turn.into()]));
         let model = known.of(&chat).unwrap();
-        assert_eq!((model.id.as_str(), &model.settings["effort"]), ("m", &json!("high")));
+        assert_eq!(
+            (model.id.as_str(), &model.settings["effort"]),
+            ("m", &json!("high"))
+        );
         assert_eq!(known.of(&chat), Some(model), "read once");
     }
 }

@@ -214,9 +214,13 @@ impl OpenChat {
     /// Where the agent of this chat works, if that is a directory.
     pub fn directory(&self) -> Option<PathBuf> {
         let chat = self.ahead();
-        let own = chat.as_ref().and_then(|chat| chat.working_directories.as_ref());
+        let own = chat
+            .as_ref()
+            .and_then(|chat| chat.working_directories.as_ref());
         let session = self.session_state();
-        let of_session = session.as_ref().and_then(|session| session.working_directories.as_ref());
+        let of_session = session
+            .as_ref()
+            .and_then(|session| session.working_directories.as_ref());
         let first = own.or(of_session)?.first()?;
         wire::file_uri::path_of(first).map(|path| OsString::from_vec(path).into())
     }

@@ -42,7 +42,10 @@ impl UsageReader {
             let usage = usage.unwrap_or_else(|| turn.value()["usage"].take());
             self.turns.insert(turn.id.clone(), usage);
         }
-        let active = chat.active_turn.as_ref().and_then(|turn| turn.usage.as_ref());
+        let active = chat
+            .active_turn
+            .as_ref()
+            .and_then(|turn| turn.usage.as_ref());
         let completed = turns.iter().filter_map(|turn| self.turns.get(&turn.id));
         let mut used = ChatUsage::default();
         for usage in completed.chain(active) {
@@ -86,8 +89,16 @@ impl ChatUsage {
 
     /// How much of a window is used; none if either is not known.
     pub fn context_percent(&self, context_tokens: Option<u64>) -> Option<u64> {
-        let size = self.context_size.or(context_tokens).filter(|size| *size > 0)?;
-        Some(self.context_used?.saturating_mul(100).div_ceil(size).min(999))
+        let size = self
+            .context_size
+            .or(context_tokens)
+            .filter(|size| *size > 0)?;
+        Some(
+            self.context_used?
+                .saturating_mul(100)
+                .div_ceil(size)
+                .min(999),
+        )
     }
 }
 
@@ -111,8 +122,14 @@ mod tests {
         let cost = |amount: f64| json!({"amount": amount, "currency": "USD"});
         let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
         chat.turns = Arc::new(TurnList::new(vec![
-            turn("a", json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25)}})),
-            turn("b", json!({"inputTokens": 40, "outputTokens": 1, "_meta": {"cost": cost(0.5)}})),
+            turn(
+                "a",
+                json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25)}}),
+            ),
+            turn(
+                "b",
+                json!({"inputTokens": 40, "outputTokens": 1, "_meta": {"cost": cost(0.5)}}),
+            ),
             turn("c", Value::Null),
         ]));
         let mut reader = UsageReader::default();

@@ -8,6 +8,7 @@ mod actions;
 mod archive;
 mod messages;
 mod migrations;
+mod outputs;
 mod read;
 mod references;
 mod renders;

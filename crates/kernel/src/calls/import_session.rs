@@ -181,8 +181,9 @@ fn read_turns(kernel: &Kernel, lines: &str) -> Result<TurnsByChat, RpcError> {
         }
         let imported: ImportedTurn =
             serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
-        check_readable(&imported.turn).map_err(|error| bad(error.to_string()))?;
-        let turn = Turn::from_value(&imported.turn).map_err(|error| bad(error.to_string()))?;
+        let turn = Value::Object(imported.turn);
+        check_readable(&turn).map_err(|error| bad(error.to_string()))?;
+        let turn = Turn::from_value(&turn).map_err(|error| bad(error.to_string()))?;
         if !ids.insert((imported.chat.clone(), turn.id.clone())) {
             return Err(bad("a turn id that its chat has already".to_owned()));
         }

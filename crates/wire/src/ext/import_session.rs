@@ -3,7 +3,8 @@
 //! The session and its turns travel as JSON texts, not as JSON: a session may hold more values than a message may.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use crate::Object;
 
 pub const METHOD: &str = "x-importSession";
 
@@ -20,5 +21,5 @@ pub struct ImportSessionParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImportedTurn {
     pub chat: String,
-    pub turn: Value,
+    pub turn: Object,
 }

@@ -3,9 +3,7 @@
 use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower};
 
 use super::{PlainChat, PlainFlow};
-use crate::chat::command::{
-    COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command,
-};
+use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::open_options;

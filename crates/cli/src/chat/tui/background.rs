@@ -2,9 +2,9 @@
 //!
 //! Promises: keys and events never wait for an answer; what is no longer wanted when it comes is dropped.
 
+use client::ClientError;
 use client::SessionSummary;
 use client::chat::{ChatError, CommandCheck, Completion};
-use client::ClientError;
 use tokio::sync::mpsc;
 
 use super::{Flow, TerminalChat};

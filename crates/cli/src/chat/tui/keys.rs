@@ -66,6 +66,8 @@ impl TerminalChat {
                 self.close_pager()?;
                 self.clear_screen()?;
             }
+            Key::Ctrl('o') => self.open_whole().await?,
+            Key::Ctrl('t') => self.toggle_reasoning(),
             Key::Ctrl('s') => self.steer_with_typed()?,
             Key::Ctrl('x') => self.is_after_ctrl_x = true,
             Key::Ctrl('r') => self.open_search(),

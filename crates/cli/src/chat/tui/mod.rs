@@ -20,6 +20,7 @@ mod picker;
 mod popup;
 mod prompt_keys;
 mod queue;
+mod reading;
 mod rewrite;
 mod search;
 mod session_picker;
@@ -34,11 +35,11 @@ use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
 
 use self::background::Answers;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
+use self::reading::Reading;
 use self::status_line::Status;
 use super::attention::Signal as UserSignal;
 use super::dialog::PromptNumber;
@@ -49,10 +50,11 @@ use super::line::{Colors, Line};
 use super::paint::Painter;
 use super::popup::Popup;
 use super::prompt::{PromptField, PromptState};
-use super::status;
+use super::terminal_traits::TerminalTraits;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::models::local_servers::Hint;
 use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
@@ -67,12 +69,11 @@ enum Flow {
 }
 
 /// How the chat is shown, beside what is shown.
-#[derive(Debug)]
 pub(crate) struct TerminalOptions {
     /// What was sent in earlier runs.
     pub(crate) history: HistoryFile,
     /// Lines for somebody who has no model yet.
-    pub(crate) hint: Option<JoinHandle<Vec<String>>>,
+    pub(crate) hint: Option<Hint>,
     /// The list of sessions is opened first.
     pub(crate) begins_with_sessions: bool,
     pub(crate) signal: UserSignal,
@@ -87,6 +88,7 @@ pub(crate) struct TerminalChat {
     decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
+    reading: Reading,
     /// What was sent in earlier runs.
     history: HistoryFile,
     /// What the agent waits for, with what was answered so far, and where it stands among all that wait.
@@ -137,7 +139,7 @@ pub(crate) struct TerminalChat {
     /// The data directory of the host, if it is on this machine.
     data: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
-    hint: Option<JoinHandle<Vec<String>>>,
+    hint: Option<Hint>,
     exit: Exit,
 }
 
@@ -167,7 +169,8 @@ impl TerminalChat {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
-        let painter = Painter::new(colors, tty.size());
+        let traits = TerminalTraits::read(|name| std::env::var(name).ok());
+        let painter = Painter::new(colors, tty.size()).with_traits(traits);
         let mut terminal = Self {
             chat,
             tty,
@@ -175,6 +178,7 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
+            reading: Reading::new(),
             history: options.history,
             asked: None,
             asked_number: PromptNumber::default(),
@@ -239,7 +243,7 @@ impl TerminalChat {
         self.ask_for_sessions();
         loop {
             let may_be_escape = self.decoder.is_waiting();
-            let is_working = self.chat.is_working();
+            let frame = self.reading.next_frame(self.chat.is_working());
             let flow = tokio::select! {
                 event = self.chat.next() => {
                     self.take_events(event?)?;
@@ -259,17 +263,18 @@ impl TerminalChat {
                     }
                 }
                 answer = self.answers.next() => self.take_answer(answer).await?,
-                // What moves while something runs; nothing is drawn where nothing does.
-                () = tokio::time::sleep(status::FRAME), if is_working => Flow::Continue,
-                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                () = self.reading.read_more() => Flow::Continue,
+                () = reading::wait_for(frame) => {
+                    self.draw()?;
+                    continue;
+                }
+                lines = async { Some(self.hint.as_mut()?.await) }, if self.hint.is_some() => {
                     self.hint = None;
                     self.show_hint(lines.unwrap_or_default());
                     Flow::Continue
                 }
-                _ = signals.resized.recv() => {
-                    self.painter.resize(self.tty.size());
-                    Flow::Continue
-                }
+                // The size is read whenever something is drawn.
+                _ = signals.resized.recv() => Flow::Continue,
                 _ = signals.continued.recv() => {
                     self.continue_after_stop()?;
                     Flow::Continue
@@ -281,10 +286,12 @@ impl TerminalChat {
             };
             self.refresh_asked();
             if flow == Flow::Leave {
-                return Ok(());
+                return self.draw();
             }
             self.tell_terminal()?;
-            self.draw()?;
+            if self.reading.is_frame_due() {
+                self.draw()?;
+            }
         }
     }
 

@@ -22,7 +22,11 @@ pub(super) struct SettingPicker {
 
 impl SettingPicker {
     pub(super) fn heading(&self) -> String {
-        format!("{} of {}", escape_line(&self.setting.title), escape_line(&self.name))
+        format!(
+            "{} of {}",
+            escape_line(&self.setting.title),
+            escape_line(&self.name)
+        )
     }
 }
 
@@ -33,7 +37,9 @@ impl TerminalChat {
         if models.is_empty() {
             return self.note_error(match self.chat.has_agent() {
                 true => "this agent has no models to choose from",
-                false => "the agent of this session is not on this host; /new starts another session",
+                false => {
+                    "the agent of this session is not on this host; /new starts another session"
+                }
             });
         }
         let current = match self.chat.current_model() {
@@ -49,7 +55,12 @@ impl TerminalChat {
                 )),
             };
         }
-        let mut menu = Menu::new(models.iter().map(|model| model_item(model, &current)).collect());
+        let mut menu = Menu::new(
+            models
+                .iter()
+                .map(|model| model_item(model, &current))
+                .collect(),
+        );
         menu.select(|model| Some(&model.id) == current.as_ref());
         self.open_picker(Picker::Models(menu));
     }
@@ -212,7 +223,11 @@ impl TerminalChat {
         if !mode.gives_much() || mode.is_current {
             return self.set_mode(mode);
         }
-        let text = format!("{}: {}", escape_line(&mode.title), escape_line(&mode.description));
+        let text = format!(
+            "{}: {}",
+            escape_line(&mode.title),
+            escape_line(&mode.description)
+        );
         let yes = format!("Yes, {}", escape_line(&mode.title).to_lowercase());
         let question = Question::new(text, &yes, "No", Asked::SetMode(mode.clone()));
         self.open_picker(Picker::Question(question));

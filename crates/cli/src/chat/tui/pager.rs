@@ -23,13 +23,19 @@ impl TerminalChat {
         self.popup.close();
         let mut pager = OpenPager::default();
         if let Some(chat) = self.chat.confirmed() {
-            pager.pager.update(&chat, self.painter.width(), self.painter.rows());
+            pager
+                .pager
+                .update(&chat, &self.reading.view(self.painter.page()));
             pager.pager.key(&Key::PageUp);
         }
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 
-    pub(super) fn press_pager(&mut self, mut pager: Box<OpenPager>, key: &Key) -> anyhow::Result<KeyUse> {
+    pub(super) fn press_pager(
+        &mut self,
+        mut pager: Box<OpenPager>,
+        key: &Key,
+    ) -> anyhow::Result<KeyUse> {
         match pager.pager.key(key) {
             PagerOutcome::Stay => self.overlay = Some(Overlay::Pager(pager)),
             PagerOutcome::Close => self.tty.leave_alternate_screen()?,
@@ -48,12 +54,16 @@ impl TerminalChat {
 
     /// Draws the pager; `false` if it is not open.
     pub(super) fn draw_pager(&mut self) -> anyhow::Result<bool> {
-        let notice = self.asked.is_some().then_some("the agent asks you something");
+        let notice = self
+            .asked
+            .is_some()
+            .then_some("the agent asks you something");
         let Some(Overlay::Pager(open)) = &mut self.overlay else {
             return Ok(false);
         };
         if let Some(chat) = self.chat.confirmed() {
-            open.pager.update(&chat, self.painter.width(), self.painter.rows());
+            open.pager
+                .update(&chat, &self.reading.view(self.painter.page()));
         }
         if open.pager.wants_older() && !open.is_loading {
             open.is_loading = true;

@@ -101,7 +101,10 @@ impl TerminalChat {
             }
             MenuOutcome::Chosen if is_yes => self.do_asked(question.action).await?,
             MenuOutcome::Chosen | MenuOutcome::Closed => {
-                if let Asked::DeleteSession { is_listed: true, .. } = question.action {
+                if let Asked::DeleteSession {
+                    is_listed: true, ..
+                } = question.action
+                {
                     self.open_sessions();
                 }
             }

@@ -14,7 +14,9 @@ impl TerminalChat {
         let used = Ok(KeyUse::Used(Flow::Continue));
         if !self.popup.is_open() {
             if *key == Key::Tab && self.may_complete() {
-                let question = self.popup.want_first(self.editor.text(), self.editor.cursor());
+                let question = self
+                    .popup
+                    .want_first(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
                 if let Some(wanted) = self.popup.take_wanted() {
                     self.take_proposal(&wanted);

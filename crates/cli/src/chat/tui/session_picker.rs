@@ -6,9 +6,9 @@ use client::chat::ChatSelector;
 use client::{ClientError, SessionSummary};
 use wire::ChannelUri;
 
+use super::TerminalChat;
 use super::overlay::{Overlay, OverlayLines};
 use super::picker::{Asked, Picker, Question};
-use super::TerminalChat;
 use crate::chat::editor::{Editor, EditorOutcome};
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};

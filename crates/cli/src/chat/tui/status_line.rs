@@ -87,7 +87,9 @@ impl TerminalChat {
             CurrentModel::Offered(model) => model.context_tokens,
             CurrentModel::Gone { .. } | CurrentModel::None => None,
         };
-        let usage = chat.map(|chat| self.status.usage.read(chat)).unwrap_or_default();
+        let usage = chat
+            .map(|chat| self.status.usage.read(chat))
+            .unwrap_or_default();
         let cost = usage.cost.as_ref();
         let directory = self.chat.directory();
         let workplace = &mut self.status.workplace;
@@ -105,7 +107,9 @@ impl TerminalChat {
             directory: shortened.map(|path| escape_line(&path)),
             branch: branch.map(|branch| escape_line(&branch)),
             context_percent: usage.context_percent(window),
-            cost: cost.map(|cost| format_cost(cost.amount, &escape_line(&cost.currency), cost.is_partial)),
+            cost: cost.map(|cost| {
+                format_cost(cost.amount, &escape_line(&cost.currency), cost.is_partial)
+            }),
         }
     }
 
@@ -140,10 +144,22 @@ impl TerminalChat {
             ("Approvals", facts.mode.map(|mode| mode.title)),
             ("Directory", facts.directory),
             ("Branch", facts.branch),
-            ("Context", facts.context_percent.map(|percent| format!("{percent}% used"))),
+            (
+                "Context",
+                facts
+                    .context_percent
+                    .map(|percent| format!("{percent}% used")),
+            ),
             ("Cost", facts.cost),
-            ("Elsewhere", (facts.waiting_elsewhere > 0).then(|| format!("{} waiting for you", facts.waiting_elsewhere))),
-            ("Host", Some(format!("{software} · protocol {}", host.protocol_version))),
+            (
+                "Elsewhere",
+                (facts.waiting_elsewhere > 0)
+                    .then(|| format!("{} waiting for you", facts.waiting_elsewhere)),
+            ),
+            (
+                "Host",
+                Some(format!("{software} · protocol {}", host.protocol_version)),
+            ),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| !value.is_empty())?;
@@ -161,7 +177,10 @@ impl TerminalChat {
         };
         let mut told = String::new();
         let session = self.chat.session_state();
-        let title = window_title(session.as_ref().map_or("", |session| &session.title), situation);
+        let title = window_title(
+            session.as_ref().map_or("", |session| &session.title),
+            situation,
+        );
         if title != self.status.title {
             told.push_str(&encode_title(&title));
             self.status.title = title;
@@ -181,6 +200,7 @@ impl TerminalChat {
 fn running_for(chat: Option<&ChatState>) -> Option<Duration> {
     let turn = chat?.active_turn.as_ref()?;
     // A start that cannot be read is taken for now: the turn runs all the same.
-    let elapsed = Timestamp::parse_rfc3339(&turn.started_at).map_or(0, |start| now().ms_since(start));
+    let elapsed =
+        Timestamp::parse_rfc3339(&turn.started_at).map_or(0, |start| now().ms_since(start));
     Some(Duration::from_millis(u64::try_from(elapsed).unwrap_or(0)))
 }
