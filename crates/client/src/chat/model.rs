@@ -107,7 +107,7 @@ impl OpenChat {
     /// The model that the next message is for.
     pub fn current_model(&self) -> CurrentModel {
         let models = self.models();
-        let chosen = self.next_model().map(|model| model.id);
+        let chosen = self.wanted_model().map(|model| model.id);
         match chosen {
             Some(id) => match models.into_iter().find(|model| model.id == id) {
                 Some(model) => CurrentModel::Offered(model),
@@ -146,10 +146,24 @@ impl OpenChat {
         ))
     }
 
-    /// The model that a message names: the one that was chosen here, else that of the last message.
+    /// The model that a message names. One that the chat used and that is gone is not named: the host says so then, and
+    /// asks nobody else in its place.
     pub(super) fn next_model(&self) -> Option<ModelSelection> {
-        if let Some(model) = &self.model {
-            return Some(model.clone());
+        if self.model.is_some() {
+            return self.model.clone();
+        }
+        let wanted = self.wanted_model()?;
+        let models = self.models();
+        models
+            .iter()
+            .any(|model| model.id == wanted.id)
+            .then_some(wanted)
+    }
+
+    /// The model that was chosen here, else that of the last message.
+    fn wanted_model(&self) -> Option<ModelSelection> {
+        if self.model.is_some() {
+            return self.model.clone();
         }
         let chat = self.confirmed()?;
         self.last_model.of(&chat)

@@ -90,7 +90,9 @@ pub(super) async fn open(
             (named, chat)
         }
     };
-    live.subscribe(&session).await?;
+    if live.session(&session).is_none() {
+        live.subscribe(&session).await?;
+    }
     Ok(Opened {
         session,
         chat,
