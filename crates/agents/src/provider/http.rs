@@ -106,13 +106,11 @@ pub(super) async fn is_served(
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(CONTENT_TYPE, json);
     *request.body_mut() = Some("{}".into());
-    let response = execute_soon(endpoint, request)
-        .await
-        .map_err(|failure| {
-            let failure = failure.redact(&credentials.secrets);
-            let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
-            error
-        })?;
+    let response = execute_soon(endpoint, request).await.map_err(|failure| {
+        let failure = failure.redact(&credentials.secrets);
+        let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
+        error
+    })?;
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.starts_with("text/html"));
