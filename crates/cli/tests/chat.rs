@@ -172,7 +172,7 @@ fn messages_wait_in_the_queue_while_the_agent_works() {
     ann.sees("⊘ cancelled");
     ann.press("\x15"); // any other key: the next Ctrl-C is a first one again
     ann.sees("paused: first\npaused: hello");
-    ann.sees("Queue paused: Enter sends the next message, Up edits it");
+    ann.sees("Queue paused: Enter on an empty line sends the next, Up edits");
     ann.press(ENTER);
     let screen = ann.sees("Say `help` for more.");
     let first = screen.find("› first").expect("the first message");
@@ -256,8 +256,9 @@ fn chats_are_forked_and_sessions_changed() {
     ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
     ann.type_line("/sessions");
     // The new one is not listed before its first message.
-    ann.sees("number ›");
-    ann.type_line("1");
+    ann.sees("sessions ›");
+    ann.sees("❯ ");
+    ann.press(ENTER);
     ann.wait_until(|screen| {
         screen.matches(&format!("· {first}")).count() > 0 && screen.ends_with('›')
     });

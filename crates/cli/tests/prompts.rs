@@ -175,6 +175,8 @@ fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char)
     );
     ann.decide(digit);
     ann.prints("told");
+    // Its messages are turns now; the next test's session is the newest only after them.
+    ann.wait_until(|screen| !screen.contains("Esc interrupts") && !screen.contains("queued:"));
 }
 
 #[test]
@@ -232,9 +234,9 @@ fn denying_can_say_why_and_a_look_back_loses_nothing() {
         ann.type_line("tool");
         ann.sees("3 Deny and say why");
         ann.press("half a message");
-        ann.sees("Tab puts it aside");
+        ann.sees("Tab puts it");
         ann.press(TAB);
-        ann.sees("Your message is put aside");
+        ann.sees("Your message is put");
         ann.decide('3');
         ann.sees("why ›");
         ann.press("1 look");
@@ -339,6 +341,19 @@ async fn several_prompts_are_gone_through_one_after_another() {
         [made("one"), made("two"), made("three")],
         [true, false, true]
     );
+}
+
+#[test]
+fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("tool");
+    ann.sees("1 Approve");
+    ann.press("1\rand more\r");
+    ann.sees("queued: 1\\nand more");
+    let state = host.state(&newest_chat(&host));
+    assert_eq!(queued_texts(&state), ["1\nand more"]);
+    ann.sees(HINT);
 }
 
 #[test]

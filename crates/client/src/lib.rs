@@ -5,6 +5,7 @@
 
 pub mod chat;
 pub mod connection;
+pub mod content;
 pub mod endpoint;
 pub mod envelope;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod mirror;
 mod proof;
 mod pump;
 pub mod replica;
+pub mod session_list;
 pub mod sessions;
 pub mod status;
 pub mod transform;
@@ -21,6 +23,7 @@ pub use connection::{
     Connection, Destination, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
     Target,
 };
+pub use content::ReadContent;
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
@@ -30,5 +33,6 @@ pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,
 };
-pub use sessions::SessionSummary;
+pub use session_list::SessionIndex;
+pub use sessions::{LatestSession, SessionSummary};
 pub use status::{HostStatus, ask_status};

@@ -186,12 +186,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
                     with_submission(step, uri, |submitted| submitted.compact = Some(action.raw));
                     continue;
                 }
-                "/archive" => Ok(archive(step, uri)),
-                "/help" => help(step, uri),
-                name @ ("/undo" | "/redo") => Err(format!(
-                    "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
-                )),
-                name => Err(format!("this host does not know {name}")),
+                name => do_at_once(step, uri, name),
             },
         };
         match done {
@@ -225,6 +220,19 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
             stop_for_missing_model(step, uri, &missing);
             None
         }
+    }
+}
+
+/// Does what is done in this step; what is said of it, or why it cannot be done.
+fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String, String> {
+    match command {
+        "/archive" => Ok(archive(step, uri)),
+        "/help" => help(step, uri),
+        "/retry-attachments" => Ok(forget_refusals(step, uri)),
+        name @ ("/undo" | "/redo") => Err(format!(
+            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
+        )),
+        name => Err(format!("this host does not know {name}")),
     }
 }
 
@@ -303,6 +311,15 @@ fn archive(step: &mut Step, uri: &ChannelUri) -> String {
     let fields = json!({"isArchived": true});
     step.act_as_host(&session, ActionKind::SessionIsArchivedChanged, fields);
     "This session is archived.".to_owned()
+}
+
+/// What a model refused is sent to it again (G-50).
+fn forget_refusals(step: &mut Step, uri: &ChannelUri) -> String {
+    if step.chat(uri).private().refusals.is_none() {
+        return "The model has refused no attachment in this chat.".to_owned();
+    }
+    step.chat_mut(uri).private_mut().refusals = None;
+    "From the next message on the model gets the attachments themselves again.".to_owned()
 }
 
 fn help(step: &mut Step, uri: &ChannelUri) -> Result<String, String> {
@@ -397,6 +414,7 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
             host_like_turn_ids: chat.private().host_like_turn_ids.clone(),
             checkpoint: None,
             compacted: chat.private().compacted.clone(),
+            refusals: chat.private().refusals.clone(),
         }),
         brief: None,
         depth: 0,

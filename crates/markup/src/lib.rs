@@ -5,9 +5,11 @@
 //! Must not know: I/O, clocks, the protocol, HTML, terminals.
 
 pub mod diff;
+mod fence;
 pub mod highlight;
 pub mod markdown;
 pub mod stable;
+pub mod stream;
 mod tail;
 pub mod visible;
 

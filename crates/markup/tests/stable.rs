@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 use markup::markdown::{self, MarkdownBlock};
-use markup::stable::{MarkdownStream, find_stable, parse_open};
+use markup::stable::{find_stable, parse_open};
+use markup::stream::{MarkdownStream, Position, StablePiece};
 use proptest::prelude::*;
 
 /// Pieces that change the meaning of what stands around them.
@@ -92,12 +93,57 @@ fn cut(text: &str, at: &[prop::sample::Index]) -> Vec<String> {
 
 fn render_in_pieces(pieces: &[String]) -> Vec<MarkdownBlock> {
     let mut stream = MarkdownStream::default();
-    let mut blocks = Vec::new();
+    let mut stable = Vec::new();
     for piece in pieces {
-        blocks.extend(stream.push(piece));
+        stable.extend(stream.push(piece));
     }
-    blocks.extend(stream.finish());
+    stable.extend(stream.finish());
+    without_room(join(stable))
+}
+
+/// The blocks that pieces are of.
+fn join(pieces: Vec<StablePiece>) -> Vec<MarkdownBlock> {
+    let mut blocks = Vec::new();
+    let mut code: Option<(Option<String>, Vec<String>)> = None;
+    for piece in pieces {
+        match piece {
+            StablePiece::Block(block) => blocks.push(block),
+            StablePiece::Items {
+                list,
+                position: Position::First,
+            } => blocks.push(MarkdownBlock::List(list)),
+            StablePiece::Items { list, .. } => match blocks.last_mut() {
+                Some(MarkdownBlock::List(before)) => {
+                    let next = before.start.map(|start| start + before.items.len() as u64);
+                    assert_eq!(list.start, next, "numbered as in the whole");
+                    before.items.extend(list.items);
+                }
+                other => panic!("items continue {other:?}"),
+            },
+            StablePiece::CodeStart { language } => code = Some((language, Vec::new())),
+            StablePiece::CodeLine(line) => code.as_mut().unwrap().1.push(line),
+            StablePiece::CodeEnd => {
+                let (language, lines) = code.take().unwrap();
+                let text = lines.join("\n");
+                blocks.push(MarkdownBlock::Code { language, text });
+            }
+        }
+    }
     blocks
+}
+
+/// Whether a list is tight is known only at its end.
+fn without_room(mut blocks: Vec<MarkdownBlock>) -> Vec<MarkdownBlock> {
+    for block in &mut blocks {
+        if let MarkdownBlock::List(list) = block {
+            list.is_tight = true;
+        }
+    }
+    blocks
+}
+
+fn render_whole(text: &str) -> Vec<MarkdownBlock> {
+    without_room(markdown::parse(text).unwrap())
 }
 
 /// A definition is at work somewhere in a text if a link to nowhere would be one with it.
@@ -111,14 +157,14 @@ proptest! {
     #[test]
     fn block_by_block_is_the_same_as_the_whole(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         prop_assume!(!may_define(&text));
-        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), markdown::parse(&text).unwrap(), "{:?}", text);
+        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), render_whole(&text), "{:?}", text);
     }
 
     #[test]
     fn definitions_that_come_first_hold_for_all(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12), title in text()) {
         prop_assume!(!may_define(&text) && !may_define(&title));
         let text = format!("[a]: https://e.x\n{title}\n\n[a]\n\n{text}\n\nsee [a] and [word][A]\n");
-        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), markdown::parse(&text).unwrap(), "{:?}", text);
+        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), render_whole(&text), "{:?}", text);
     }
 
     #[test]
@@ -245,24 +291,62 @@ proptest! {
 }
 
 #[test]
-fn a_long_block_is_not_looked_at_with_every_line() {
+fn a_list_is_given_out_item_by_item_and_code_line_by_line() {
     let mut stream = MarkdownStream::default();
-    let mut blocks = stream.push("```\n");
+    assert_eq!(stream.push("3. a\n"), []);
+    let first = stream.push("3. b\n\n");
+    assert!(
+        matches!(&first[..], [StablePiece::Items { list, position: Position::First }]
+            if list.start == Some(3) && list.items.len() == 1 && list.is_tight),
+        "{first:?}"
+    );
+    assert!(stream.is_in_list());
+    let MarkdownBlock::List(open) = &stream.parse_open(1_000)[0] else {
+        panic!("a list")
+    };
+    assert_eq!(open.start, Some(4));
+    let second = stream.push("3. c\n");
+    assert!(
+        matches!(&second[..], [StablePiece::Items { list, position: Position::Continued }]
+            if list.start == Some(4) && !list.is_tight),
+        "{second:?}"
+    );
+    let third = stream.push("\nend\n\n```rs\n");
+    assert!(
+        matches!(&third[..], [
+            StablePiece::Items { list, position: Position::Continued },
+            StablePiece::Block(MarkdownBlock::Paragraph(_)),
+            StablePiece::CodeStart { language: Some(language) },
+        ] if list.start == Some(5) && language == "rs"),
+        "{third:?}"
+    );
+    assert_eq!(stream.push("  a"), []);
+    assert!(stream.is_in_code() && stream.open_text() == "  a");
+    let line = |text: &str| StablePiece::CodeLine(text.to_owned());
+    assert_eq!(stream.push("b\n\nc"), [line("  ab"), line("")]);
+    assert_eq!(stream.push("\n```"), [line("c")]);
+    assert_eq!(stream.finish(), [StablePiece::CodeEnd]);
+}
+
+#[test]
+fn each_line_of_a_long_block_of_code_is_given_out_once() {
+    let mut stream = MarkdownStream::default();
+    stream.push("```\n");
     for _ in 0..20_000 {
-        blocks.extend(stream.push("a line of code in a long block\n"));
+        assert_eq!(stream.push("a line of code in a long block\n").len(), 1);
+        assert_eq!(stream.open_text(), "");
     }
-    blocks.extend(stream.push("```\n"));
-    blocks.extend(stream.finish());
-    assert_eq!(blocks.len(), 1);
+    assert_eq!(stream.push("```\n"), [StablePiece::CodeEnd]);
 }
 
 #[test]
 fn a_block_above_the_bound_is_cut_and_nothing_is_lost() {
     let mut stream = MarkdownStream::default();
     let text = "word ".repeat(markdown::BYTES_MAX / 2);
-    let mut blocks = stream.push(&text);
+    let mut pieces = stream.push(&text);
     assert!(stream.open_text().len() <= markdown::BYTES_MAX);
-    blocks.extend(stream.finish());
+    pieces.extend(stream.finish());
+    let blocks = join(pieces);
     let words: usize = blocks
         .iter()
         .map(|block| plain(std::slice::from_ref(block)).matches("word").count())

@@ -1,5 +1,9 @@
 //! A model's answer to one request, and the calls it asks for.
 
+use std::sync::Arc;
+
+use serde_json::Value;
+
 use crate::provider::{StopReason, ToolUse, Usage};
 
 /// What a model answered to one request.
@@ -9,6 +13,8 @@ pub(super) struct ModelAnswer {
     pub calls: Vec<RequestedCall>,
     pub usage: Usage,
     pub stop: Option<StopReason>,
+    /// The same as its server wants it back.
+    pub items: Option<Arc<Vec<Value>>>,
 }
 
 /// A call that the model asked for, and the number it was announced under.
@@ -33,3 +39,7 @@ impl Numbers {
 
 /// Under this name a call says in which round of its turn it was made: calls of one round saw nothing of each other.
 pub(super) const ROUND: &str = "greenroom.round";
+
+/// Under this name a call says that the model's server carried it out itself: it is a part of the answer, and has no
+/// result of ours.
+pub(super) const SERVER_TOOL: &str = "greenroom.serverTool";

@@ -1,10 +1,14 @@
 //! Draws on a terminal: settled lines scroll away above a live area at the bottom that is drawn again and again.
 //!
-//! Promises: settled lines are written once and stay in the terminal's own history. What is drawn again is never taller
-//! than the screen, and one drawing is one write.
+//! Promises: settled lines are written once and stay in the terminal's own history; one that is wider than the screen is broken by the
+//! terminal, so that it is one line to whoever copies it. What is drawn again is never taller than the screen, and one drawing is one
+//! write. When the screen has another size, all of what was drawn is erased and nothing else, whether the terminal breaks lines that
+//! do not fit any more or cuts them.
 //! Must not know: what the lines say, where the bytes go.
 
 use super::line::{Colors, Line};
+use super::render::{Links, Page};
+use super::terminal_traits::{Reflow, TerminalTraits};
 
 /// Begins and ends a drawing that shows at once, with the cursor hidden meanwhile.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
@@ -38,17 +42,40 @@ impl LiveArea {
 #[derive(Debug)]
 pub(crate) struct Painter {
     colors: Colors,
+    traits: TerminalTraits,
     /// Columns and rows of the screen.
     size: (usize, usize),
     drawn: Option<LiveArea>,
+    /// The screen has another size than when that was drawn.
+    is_resized: bool,
 }
 
 impl Painter {
+    /// One for a terminal of which nothing is known.
     pub(crate) fn new(colors: Colors, size: (usize, usize)) -> Self {
         Self {
             colors,
+            traits: TerminalTraits {
+                reflow: Reflow::Breaks,
+                links: Links::WrittenOut,
+            },
             size,
             drawn: None,
+            is_resized: false,
+        }
+    }
+
+    pub(crate) fn with_traits(self, traits: TerminalTraits) -> Self {
+        Self { traits, ..self }
+    }
+
+    /// What lines are made for.
+    pub(crate) fn page(&self) -> Page {
+        Page {
+            width: self.width(),
+            rows: self.rows(),
+            colors: self.colors,
+            links: self.traits.links,
         }
     }
 
@@ -61,8 +88,9 @@ impl Painter {
         self.size.1
     }
 
-    /// The screen has another size. Lines that no longer fit were broken by the terminal.
+    /// The screen has another size, perhaps.
     pub(crate) fn resize(&mut self, size: (usize, usize)) {
+        self.is_resized |= self.size != size;
         self.size = size;
     }
 
@@ -70,7 +98,7 @@ impl Painter {
     pub(crate) fn draw(&mut self, settled: &[Line], area: LiveArea) -> String {
         let width = self.width();
         let area = area.clip(width, self.rows().saturating_sub(1));
-        if settled.is_empty() && self.drawn.as_ref() == Some(&area) {
+        if settled.is_empty() && !self.is_resized && self.drawn.as_ref() == Some(&area) {
             return String::new();
         }
         let mut out = BEGIN.to_owned();
@@ -90,7 +118,22 @@ impl Painter {
         }
         out.push_str(END);
         self.drawn = Some(area);
+        self.is_resized = false;
         out
+    }
+
+    /// What to write to fill the screen with these lines, from its top.
+    pub(crate) fn full_screen(&self, lines: &[Line]) -> String {
+        let lines = lines.iter().take(self.rows());
+        let rows: Vec<String> = lines
+            .map(|line| {
+                format!(
+                    "{}\x1b[K",
+                    line.clone().clip(self.width()).encode(self.colors)
+                )
+            })
+            .collect();
+        format!("\x1b[?2026h\x1b[H{}\x1b[J\x1b[?2026l", rows.join("\r\n"))
     }
 
     /// What to write to leave nothing of the bottom.
@@ -110,11 +153,16 @@ impl Painter {
         let Some(drawn) = &self.drawn else {
             return String::new();
         };
-        // Lines that were wider than the screen is now take several rows of it.
         let columns = self.size.0.max(1);
-        let rows_of = |line: &Line| line.width().div_ceil(columns).max(1);
-        let above: usize = drawn.lines[..drawn.cursor.0].iter().map(rows_of).sum();
-        let above = above + drawn.cursor.1 / columns;
+        let above = match self.traits.reflow {
+            // Lines that were wider than the screen is now take several rows of it.
+            Reflow::Breaks => {
+                let lines = drawn.lines.iter().take(drawn.cursor.0);
+                let above: usize = lines.map(|line| line.rows(columns)).sum();
+                above + drawn.cursor.1 / columns
+            }
+            Reflow::Cuts => drawn.cursor.0,
+        };
         let mut out = String::new();
         up(&mut out, above);
         out.push_str("\r\x1b[J");

@@ -6,8 +6,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// What a tab becomes: where it leads to depends on the terminal.
-const TAB: &str = "    ";
+use super::line::TAB;
 
 /// Where the first line of a text ends and the next one begins; none if all of it fits on one line.
 fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {

@@ -68,7 +68,9 @@ impl PlainChat {
                 text,
             } => self.output.text(kind, position, &text)?,
             TurnEvent::TextEnded => self.output.end_line()?,
-            TurnEvent::Part(part) => self.note_lines(&part_lines(&part, WIDTH, Detail::Brief))?,
+            TurnEvent::Part(part) => {
+                self.note_lines(&part_lines(&part, WIDTH, Detail::Unfolded))?
+            }
             TurnEvent::Ended { outcome, .. } => {
                 self.exit = match outcome {
                     Outcome::Complete => Exit::Complete,
@@ -97,7 +99,7 @@ impl PlainChat {
             .open_parts(chat)
             .into_iter()
             .filter(|part| !matches!(part["kind"].as_str(), Some("markdown" | "reasoning")))
-            .flat_map(|part| part_lines(part, WIDTH, Detail::Whole))
+            .flat_map(|part| part_lines(part, WIDTH, Detail::Unfolded))
             .collect();
         self.note_lines(&lines)
     }

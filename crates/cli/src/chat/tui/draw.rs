@@ -8,28 +8,41 @@ use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::live_area::{LiveContent, layout};
 use crate::chat::tool::Detail;
-use crate::chat::transcript::WholeCall;
+use crate::chat::transcript::{View, WholeCall};
 use crate::terminal::escape_line;
+
+/// Rows of a prompt that are shown however low the screen is.
+const ITEM_ROWS_MIN: usize = 4;
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        // As it is now, not as it was when somebody last said that it had changed.
+        self.painter.resize(self.tty.size());
+        self.reading.begin_frame();
+        if self.draw_pager()? {
+            return Ok(());
+        }
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
         let (confirmed, ahead) = self.chat.confirmed_and_ahead();
+        let view = self.reading.view(self.painter.page());
         if let Some(chat) = &confirmed {
-            settled.extend(self.transcript.settle(chat, width));
-            moving = self.transcript.moving(chat, width);
+            settled.extend(self.transcript.settle(chat, &view));
+            moving = self.transcript.moving(chat, &view);
         }
         let asked = match (&self.asked, &ahead) {
             (Some(asked), Some(chat)) if !self.is_subject_printed => {
-                self.whole_subject(asked, chat, width)
+                self.whole_subject(asked, chat, &view)
             }
             _ => WholeCall::default(),
         };
         let running = active_turn(ahead.as_deref());
         let dialog = self.dialog_lines(width);
-        let overlay = self.overlay_lines(width);
+        let mut overlay = self.overlay_lines(width);
+        overlay
+            .below
+            .push(self.status_line(ahead.as_deref(), width));
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -39,7 +52,7 @@ impl TerminalChat {
             above: overlay.above,
             note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
             prompt: overlay.prompt.unwrap_or(self.line_prompt()),
-            editor: &self.editor,
+            editor: self.overlay_editor().unwrap_or(&self.editor),
             below: overlay.below,
         };
         let area = layout(content, width, self.painter.rows());
@@ -49,17 +62,20 @@ impl TerminalChat {
             settled.extend(asked.lines);
             self.is_subject_printed = true;
         }
+        if let Some(chat) = &confirmed {
+            self.read_wanted(chat);
+        }
         write(&self.painter.draw(&settled, area))
     }
 
     /// What is decided on, whole, if that is more than is drawn of it.
-    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, width: usize) -> WholeCall {
+    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, view: &View<'_>) -> WholeCall {
         match &asked.input {
             PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
                 let call_id = confirmation.call_id();
-                self.transcript.whole_call(chat, call_id, width)
+                self.transcript.whole_call(chat, call_id, view)
             }
-            PendingInput::Confirmation(_) => WholeCall::of_part(asked.part(), width),
+            PendingInput::Confirmation(_) => WholeCall::of_part(asked.part(), view),
             PendingInput::Questions(_) => WholeCall::default(),
         }
     }
@@ -72,7 +88,9 @@ impl TerminalChat {
         let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
         if self.field.is_none() {
             let items = dialog::items(&asked.input, &self.prompt);
-            lines.extend(self.prompt.lines(&items, width));
+            // What is asked stands above, and the input line below.
+            let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
+            lines.extend(self.prompt.lines(&items, width, rows_max));
         }
         lines
     }
@@ -119,9 +137,6 @@ impl TerminalChat {
             return dim(&format!(
                 "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
             ));
-        }
-        if !chat.queued_messages.is_empty() && self.editor.is_empty() {
-            return warn("Queue paused: Enter sends the next message, Up edits it");
         }
         None
     }

@@ -1,9 +1,13 @@
-//! Handing the terminal to another program for a while: to the shell that started this one, or to the user's editor.
+//! Handing the terminal to another program for a while: to the shell that started this one, or to the user's editor or pager.
 //!
 //! Promises: nothing is read or drawn meanwhile; the host's events are taken all the same.
 
+use std::process::ExitStatus;
+
 use anyhow::Context;
 use rustix::process::{Signal as ProcessSignal, kill_current_process_group};
+
+use tokio::process::Child;
 
 use super::{TerminalChat, write};
 use crate::chat::external_editor::EditedFile;
@@ -57,19 +61,28 @@ impl TerminalChat {
     }
 
     async fn edit(&mut self, file: EditedFile) -> anyhow::Result<String> {
+        let ended = self.hand_over(|| file.open_editor()).await?;
+        anyhow::ensure!(ended.success(), "the editor failed; nothing was changed");
+        file.read()
+    }
+
+    /// Lets another program have the terminal until it ends.
+    pub(super) async fn hand_over(
+        &mut self,
+        start: impl FnOnce() -> anyhow::Result<Child>,
+    ) -> anyhow::Result<ExitStatus> {
         self.release_terminal()?;
-        let ended = match file.open_editor() {
-            Ok(mut editor) => loop {
+        let ended = match start() {
+            Ok(mut program) => loop {
                 // The host is listened to meanwhile, or it would take this client for gone.
                 tokio::select! {
-                    ended = editor.wait() => break ended.map_err(anyhow::Error::from),
+                    ended = program.wait() => break ended.map_err(anyhow::Error::from),
                     event = self.chat.next() => self.take_events(event?)?,
                 }
             },
             Err(error) => Err(error),
         };
         self.take_terminal_back()?;
-        anyhow::ensure!(ended?.success(), "the editor failed; nothing was changed");
-        file.read()
+        ended
     }
 }

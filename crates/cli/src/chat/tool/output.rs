@@ -1,0 +1,153 @@
+//! What came out of a call: the end of what it printed, the files it changed, why it failed.
+//!
+//! Promises: of long output the end is shown, which is what people look for, and how much stands above it.
+
+use serde_json::Value;
+use wire::Object;
+
+use super::contents::Contents;
+use super::edit::{edit_lines, edit_text};
+use super::{Detail, body, fold_start, reference_text, text_of, text_width, title};
+use crate::chat::line::{Line, Style, TAB};
+use crate::format::format_bytes;
+use crate::terminal::{escape, escape_line, json_line};
+
+/// Lines of output shown of a call that is over.
+const RESULT_LINES_MAX: usize = 10;
+/// Lines shown of the output of a call that still runs.
+const RUNNING_LINES_MAX: usize = 4;
+
+/// The result of a call that is over, or is to be reviewed.
+pub(super) fn result_lines(
+    call: &Object,
+    width: usize,
+    detail: Detail,
+    contents: &Contents,
+) -> Vec<Line> {
+    let has_failed = call.get("success") == Some(&Value::Bool(false));
+    let style = if has_failed { Style::Bad } else { Style::Dim };
+    let title = title(call, "completed");
+    let mut output = Vec::new();
+    let mut edits = Vec::new();
+    let blocks = call.get("content").and_then(Value::as_array);
+    for block in blocks.into_iter().flatten() {
+        if block["type"] == "fileEdit" {
+            edits.extend(edit_lines(block, width, detail, contents));
+            continue;
+        }
+        let text = block_text(block);
+        let text = text.trim_end();
+        // Some tools repeat for the model what people read in the title.
+        if !text.is_empty() && !(text.lines().count() == 1 && text.starts_with(&title)) {
+            output.extend(output_lines(text, style, width));
+        }
+    }
+    let mut lines = fold_start(output, detail.lines_max(RESULT_LINES_MAX));
+    lines.extend(edits);
+    if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
+        let message = error["message"].as_str().or(error.as_str());
+        let message = message.map_or_else(|| json_line(error), escape);
+        if message != title {
+            lines.extend(body(&message, Style::Bad, width));
+        }
+    }
+    lines
+}
+
+/// The last lines of what comes out of a call that still runs.
+pub(super) fn running_lines(call: &Object, width: usize) -> Vec<Line> {
+    let content = call.get("content").and_then(Value::as_array);
+    let last = content.and_then(|blocks| blocks.last());
+    last.map_or_else(Vec::new, |block| {
+        last_lines(&block_text_end(block, width), width)
+    })
+}
+
+/// The last lines of an input that is being written.
+pub(super) fn streaming_lines(call: &Object, width: usize) -> Vec<Line> {
+    let so_far = call.get("partialInput").and_then(Value::as_str);
+    let so_far = last_bytes(
+        so_far.unwrap_or(""),
+        width.saturating_mul(4 * RUNNING_LINES_MAX),
+    );
+    last_lines(&escape(so_far), width)
+}
+
+fn last_lines(text: &str, width: usize) -> Vec<Line> {
+    let lines = output_lines(text.trim_end(), Style::Dim, width);
+    let from = lines.len().saturating_sub(RUNNING_LINES_MAX);
+    lines.into_iter().skip(from).collect()
+}
+
+/// Lines as they were printed, broken where the page ends.
+fn output_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
+    let lines = text.split('\n').flat_map(|line| {
+        let line = Line::new(style, line.replace('\t', TAB));
+        line.break_into(text_width(width))
+    });
+    super::indent_lines(lines.collect())
+}
+
+/// No more than can be shown is worth looking at.
+fn block_text_end(block: &Value, width: usize) -> String {
+    match (block["type"].as_str(), block["text"].as_str()) {
+        (Some("text"), Some(text)) => escape(last_bytes(
+            text,
+            width.saturating_mul(4 * RUNNING_LINES_MAX),
+        )),
+        _ => block_text(block),
+    }
+}
+
+fn last_bytes(text: &str, bytes: usize) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    text.get(from..).unwrap_or("")
+}
+
+fn block_text(block: &Value) -> String {
+    let text = |field: &str| escape_line(block[field].as_str().unwrap_or(""));
+    match block["type"].as_str() {
+        Some("text") => escape(block["text"].as_str().unwrap_or("")),
+        Some("fileEdit") => edit_text(block),
+        Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
+        Some("terminal") => {
+            let result = &block["result"];
+            let code = result["exitCode"].as_i64();
+            let ended = code.map_or(String::new(), |code| format!(" (exit code {code})"));
+            let preview = escape(result["preview"].as_str().unwrap_or(""));
+            format!("{}{ended}\n{preview}", text("title"))
+                .trim_end()
+                .to_owned()
+        }
+        Some("resource") => reference_text(block),
+        Some("embeddedResource") => {
+            let bytes = block["data"]
+                .as_str()
+                .map_or(0, |data| data.len() as u64 / 4 * 3);
+            format!("[{}, {}]", text("contentType"), format_bytes(bytes))
+        }
+        other => format!("[{}]", escape_line(other.unwrap_or("something unknown"))),
+    }
+}
+
+/// Where the whole output of a call is stored, if that is elsewhere.
+pub(crate) fn whole_output(call: &Object) -> Option<String> {
+    let blocks = call.get("content")?.as_array()?;
+    let mut stored = blocks.iter().filter(|block| {
+        let content_type = block["contentType"].as_str().unwrap_or("");
+        block["type"] == "resource" && content_type.starts_with("text/")
+    });
+    Some(stored.next_back()?["uri"].as_str()?.to_owned())
+}
+
+/// Why a call was not carried out.
+pub(super) fn cancelled_lines(call: &Object, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (label, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
+        let text = text_of(call.get(field));
+        if !text.is_empty() {
+            lines.extend(body(&format!("{label}: {text}"), Style::Dim, width));
+        }
+    }
+    lines
+}

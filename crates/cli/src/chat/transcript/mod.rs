@@ -1,0 +1,453 @@
+//! A chat as lines: what is settled and printed once, and what still moves.
+//!
+//! Promises: a settled line never changes; every line is returned once. What still moves is a function of
+//! the state, how far it was printed, and the page; what it costs depends on the page, not on the length of the chat.
+//! Must not know: terminals.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use client::chat::{TextKind, TextPosition, TurnEvent, TurnFollower};
+use wire::Object;
+use wire::state::{ChatState, Outcome};
+
+use super::line::{Line, Style};
+use super::part::{mark, message_lines, part_lines_with};
+use super::reasoning::Reasoning;
+use super::render::{MarkdownText, Page};
+use super::tool::{Contents, Detail, tool_lines_with, whole_output};
+use super::wrap::wrap;
+use crate::terminal::escape;
+
+/// Turns of the history that are shown when a chat is opened.
+pub(crate) const HISTORY_MAX: usize = 20;
+/// Lines shown of a text that waits behind an unfinished part.
+const WAITING_LINES_MAX: usize = 6;
+/// How much of the screen the open end of an answer takes: if the screen is made smaller, what was drawn of it must still fit,
+/// or it could not be erased.
+const OPEN_SHARE: usize = 3;
+const OPEN_ROWS_MIN: usize = 4;
+
+/// What a chat is shown with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) page: Page,
+    /// What calls refer to.
+    pub(crate) contents: &'a Contents,
+    pub(crate) now: Instant,
+}
+
+/// What was printed of a chat.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    follower: TurnFollower,
+    text: Option<IncomingText>,
+    /// What is finished, and waits for contents that it refers to, or behind something that does.
+    held: VecDeque<TurnEvent>,
+    /// What was printed last, to know where a blank line belongs.
+    last: Option<Block>,
+    reasoning: ReasoningView,
+    /// The call that was finished last.
+    last_call: Option<Object>,
+}
+
+/// How reasoning is shown.
+#[derive(Debug, Default)]
+struct ReasoningView {
+    is_open: bool,
+    /// The reasoning that was folded last.
+    folded: Option<String>,
+}
+
+/// The text part that is coming in.
+#[derive(Debug)]
+enum IncomingText {
+    Markdown {
+        text: Box<MarkdownText>,
+        has_begun: bool,
+    },
+    Reasoning(Reasoning),
+}
+
+/// All that there is to see of a call.
+#[derive(Debug, Default)]
+pub(crate) struct WholeCall {
+    pub(crate) lines: Vec<Line>,
+    /// Whether less of it is drawn in the live area.
+    pub(crate) is_cut: bool,
+}
+
+impl WholeCall {
+    /// A call of another chat, whole, if that is more than is shown in brief.
+    pub(crate) fn of_part(part: &Object, view: &View<'_>) -> Self {
+        let lines = |detail| part_lines_with(part, view.page.width, detail, view.contents);
+        let whole = lines(Detail::Whole);
+        Self {
+            is_cut: whole != lines(Detail::Brief),
+            lines: whole,
+        }
+    }
+}
+
+/// A call with nothing folded.
+#[derive(Debug, Default)]
+pub(crate) struct UnfoldedCall {
+    pub(crate) lines: Vec<Line>,
+    /// Where the whole of what it printed is stored, if that is more than is in the lines.
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Message,
+    Text,
+    /// Tool calls, questions, notices: they stand together.
+    Part,
+    Ending,
+}
+
+impl Transcript {
+    /// One that begins below other lines.
+    pub(crate) fn below() -> Self {
+        Self {
+            last: Some(Block::Ending),
+            ..Self::default()
+        }
+    }
+
+    /// One that goes on from here: what the chat holds is taken for printed.
+    pub(crate) fn after(chat: &ChatState) -> Self {
+        let mut transcript = Self::below();
+        transcript.follower.skip(chat);
+        transcript
+    }
+
+    /// The lines that have settled since the last look.
+    pub(crate) fn settle(&mut self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        self.held.extend(self.follower.follow(chat, HISTORY_MAX));
+        while let Some(event) = self.held.pop_front() {
+            if is_waiting(&event, view.contents) {
+                self.held.push_front(event);
+                break;
+            }
+            self.take(event, view, &mut lines);
+        }
+        lines
+    }
+
+    /// Contents that are needed to show what is finished or asked, and that nobody has asked for.
+    pub(crate) fn wanted(
+        &self,
+        chat: &ChatState,
+        asked: Option<&Object>,
+        contents: &Contents,
+    ) -> Vec<String> {
+        let held = self.held.iter().filter_map(|event| match event {
+            TurnEvent::Part(part) => Some(part),
+            _ => None,
+        });
+        let open = self.follower.open_parts(chat);
+        let parts = held.chain(open).chain(asked);
+        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        let mut wanted: Vec<String> = calls.flat_map(|call| contents.unknown_of(call)).collect();
+        wanted.dedup();
+        wanted
+    }
+
+    /// The lines that still move, after everything that settled.
+    pub(crate) fn moving(&self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut last = self.last;
+        for event in &self.held {
+            if let TurnEvent::Part(part) = event {
+                let part = part_lines_with(part, view.page.width, Detail::Brief, view.contents);
+                gap(&mut last, Block::Part, &mut lines);
+                lines.extend(part);
+            }
+        }
+        if !self.held.is_empty() {
+            return lines; // what is behind is about to be printed
+        }
+        let mut open = self.follower.open_parts(chat).into_iter();
+        if let Some(text) = &self.text {
+            let (block, text_lines) = text.moving(view);
+            if !text_lines.is_empty() {
+                if !text.has_begun() {
+                    gap(&mut last, block, &mut lines);
+                }
+                lines.extend(text_lines);
+            }
+            open.next();
+        }
+        for part in open {
+            let (block, part) = match text_of(part) {
+                Some((kind, text)) => (Block::Text, waiting_text(kind, text, view.page.width)),
+                None => {
+                    let width = view.page.width;
+                    let lines = part_lines_with(part, width, Detail::Brief, view.contents);
+                    (Block::Part, lines)
+                }
+            };
+            if !part.is_empty() {
+                gap(&mut last, block, &mut lines);
+                lines.extend(part);
+            }
+        }
+        lines
+    }
+
+    /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
+    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &View<'_>) -> WholeCall {
+        let parts = self.follower.open_parts(chat).into_iter();
+        let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
+        let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
+            // It was decided meanwhile.
+            return WholeCall::default();
+        };
+        if !view.contents.is_complete(call) {
+            // Printed when its diff is there: once.
+            return WholeCall::default();
+        }
+        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.contents);
+        let whole = lines(Detail::Whole);
+        WholeCall {
+            is_cut: whole != lines(Detail::Brief),
+            lines: whole,
+        }
+    }
+
+    /// The whole of what is asked, or of the call that was finished last.
+    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &View<'_>) -> UnfoldedCall {
+        let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
+        let call = asked.or(self.last_call.as_ref());
+        call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
+            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.contents),
+            output: whole_output(call),
+        })
+    }
+
+    /// Shows reasoning from now on, or folds it; what was folded last is returned to be printed.
+    pub(crate) fn toggle_reasoning(&mut self, page: Page) -> Vec<Line> {
+        self.reasoning.is_open = !self.reasoning.is_open;
+        if !self.reasoning.is_open {
+            return Vec::new(); // nothing is taken back
+        }
+        let folded = self.reasoning.folded.take();
+        folded.map_or_else(Vec::new, |text| {
+            let lines = wrap(escape(&text).trim(), page.width).into_iter();
+            lines.map(|line| Line::new(Style::Dim, line)).collect()
+        })
+    }
+
+    pub(crate) fn is_reasoning_shown(&self) -> bool {
+        self.reasoning.is_open
+    }
+
+    fn take(&mut self, event: TurnEvent, view: &View<'_>, lines: &mut Vec<Line>) {
+        let width = view.page.width;
+        match event {
+            TurnEvent::Omitted { turns } => {
+                let text = match turns {
+                    0 => "earlier turns are not shown".to_owned(),
+                    1 => "1 earlier turn is not shown".to_owned(),
+                    more => format!("{more} earlier turns are not shown"),
+                };
+                self.block(Block::Part, mark("· ", Style::Dim, &text, width), lines);
+            }
+            TurnEvent::Started { message, .. } => {
+                let message = message_lines(&message, Style::Bold, width);
+                self.block(Block::Message, message, lines);
+            }
+            TurnEvent::Resumed => {
+                let resumed = mark("· ", Style::Dim, "resumed", width);
+                self.block(Block::Ending, resumed, lines);
+            }
+            TurnEvent::Text {
+                kind,
+                position,
+                text,
+            } => {
+                if position == TextPosition::Start {
+                    self.text = Some(IncomingText::new(kind, view.now));
+                }
+                self.add_text(&text, view, lines);
+            }
+            TurnEvent::TextEnded => self.end_text(view, lines),
+            TurnEvent::Part(part) => {
+                let shown = part_lines_with(&part, width, Detail::Brief, view.contents);
+                self.block(Block::Part, shown, lines);
+                if let Some(call) = part.get("toolCall").and_then(|call| call.as_object()) {
+                    self.last_call = Some(call.clone());
+                }
+            }
+            TurnEvent::Ended {
+                outcome: Outcome::Cancelled,
+                ..
+            } => {
+                let cancelled = mark("⊘ ", Style::Warn, "cancelled", width);
+                self.block(Block::Ending, cancelled, lines);
+            }
+            // An error is shown by its part.
+            TurnEvent::Ended {
+                outcome: Outcome::Complete | Outcome::Error { .. },
+                ..
+            } => {}
+            TurnEvent::Rewound => {
+                let text = "Rewound: messages above no longer count";
+                self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
+            }
+        }
+    }
+
+    fn add_text(&mut self, more: &str, view: &View<'_>, lines: &mut Vec<Line>) {
+        debug_assert!(self.text.is_some(), "a text starts before it continues");
+        match &mut self.text {
+            Some(IncomingText::Markdown { text, has_begun }) => {
+                let more = text.push(more, view.page);
+                begin_text(has_begun, &mut self.last, &more, lines);
+                lines.extend(more);
+            }
+            Some(IncomingText::Reasoning(reasoning)) => {
+                reasoning.push(more);
+                if self.reasoning.is_open {
+                    let was_begun = reasoning.has_begun();
+                    let more = reasoning.settle(view.page.width);
+                    if !was_begun && !more.is_empty() {
+                        gap(&mut self.last, Block::Text, lines);
+                    }
+                    lines.extend(more);
+                }
+            }
+            None => {} // without a start there is nothing to continue
+        }
+    }
+
+    fn end_text(&mut self, view: &View<'_>, lines: &mut Vec<Line>) {
+        match self.text.take() {
+            Some(IncomingText::Markdown {
+                text,
+                mut has_begun,
+            }) => {
+                let rest = text.finish(view.page);
+                begin_text(&mut has_begun, &mut self.last, &rest, lines);
+                lines.extend(rest);
+            }
+            Some(IncomingText::Reasoning(mut reasoning)) if self.reasoning.is_open => {
+                let was_begun = reasoning.has_begun();
+                let rest = reasoning.finish(view.page.width);
+                if !was_begun && !rest.is_empty() {
+                    gap(&mut self.last, Block::Text, lines);
+                }
+                lines.extend(rest);
+            }
+            Some(IncomingText::Reasoning(reasoning)) => {
+                let summary = reasoning.summary(view.now);
+                self.block(Block::Part, summary.into_iter().collect(), lines);
+                self.reasoning.folded = Some(reasoning.into_text());
+            }
+            None => {} // a text that was never begun
+        }
+    }
+
+    fn block(&mut self, block: Block, block_lines: Vec<Line>, lines: &mut Vec<Line>) {
+        if !block_lines.is_empty() {
+            gap(&mut self.last, block, lines);
+            lines.extend(block_lines);
+        }
+    }
+}
+
+impl IncomingText {
+    fn new(kind: TextKind, now: Instant) -> Self {
+        match kind {
+            TextKind::Markdown => Self::Markdown {
+                text: Box::default(),
+                has_begun: false,
+            },
+            TextKind::Reasoning => Self::Reasoning(Reasoning::new(now)),
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        match self {
+            Self::Markdown { has_begun, .. } => *has_begun,
+            Self::Reasoning(reasoning) => reasoning.has_begun(),
+        }
+    }
+
+    /// What is not settled of it.
+    fn moving(&self, view: &View<'_>) -> (Block, Vec<Line>) {
+        match self {
+            Self::Markdown { text, .. } => {
+                let rows_max = (view.page.rows / OPEN_SHARE).max(OPEN_ROWS_MIN);
+                (Block::Text, text.open_lines(view.page, rows_max))
+            }
+            Self::Reasoning(reasoning) => {
+                let line = reasoning.open_line(view.page.width, view.now);
+                (Block::Part, line.into_iter().collect())
+            }
+        }
+    }
+}
+
+/// Whether an event cannot be shown yet.
+fn is_waiting(event: &TurnEvent, contents: &Contents) -> bool {
+    match event {
+        TurnEvent::Part(part) => {
+            let call = part.get("toolCall").and_then(|call| call.as_object());
+            call.is_some_and(|call| !contents.is_complete(call))
+        }
+        _ => false,
+    }
+}
+
+/// A blank line before the first line of a text.
+fn begin_text(
+    has_begun: &mut bool,
+    last: &mut Option<Block>,
+    more: &[Line],
+    lines: &mut Vec<Line>,
+) {
+    if !*has_begun && !more.is_empty() {
+        *has_begun = true;
+        gap(last, Block::Text, lines);
+    }
+}
+
+/// A blank line between what does not belong together.
+fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
+    let together = matches!((*last, next), (None, _) | (Some(Block::Part), Block::Part));
+    if !together {
+        lines.push(Line::default());
+    }
+    *last = Some(next);
+}
+
+fn text_of(part: &Object) -> Option<(TextKind, &str)> {
+    let kind = match part["kind"].as_str() {
+        Some("markdown") => TextKind::Markdown,
+        Some("reasoning") => TextKind::Reasoning,
+        _ => return None,
+    };
+    Some((kind, part.get("content")?.as_str()?))
+}
+
+/// The end of a text that cannot be printed yet.
+fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
+    // No more of it than can be shown is worth looking at.
+    let bytes = width.saturating_mul(4 * WAITING_LINES_MAX);
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    let end = text.get(from..).unwrap_or("");
+    let lines = wrap(escape(end).trim(), width);
+    let above = lines.len().saturating_sub(WAITING_LINES_MAX);
+    let style = match kind {
+        TextKind::Markdown => Style::Plain,
+        TextKind::Reasoning => Style::Dim,
+    };
+    let lines = lines.into_iter().skip(above);
+    lines.map(|line| Line::new(style, line)).collect()
+}

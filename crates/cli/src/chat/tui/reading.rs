@@ -1,0 +1,178 @@
+//! Reading along: contents that calls refer to, how often the screen is drawn, and the keys that unfold.
+//!
+//! Promises: the screen is drawn at most sixty times a second, however fast an answer comes in. A content is asked for once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use client::ReadContent;
+use tokio::sync::mpsc;
+use wire::state::ChatState;
+
+use super::TerminalChat;
+use crate::chat::external_pager;
+use crate::chat::line::{Colors, Line};
+use crate::chat::render::Page;
+use crate::chat::status;
+use crate::chat::tool::{Content, Contents};
+use crate::chat::transcript::View;
+
+/// The shortest time between two drawings.
+const FRAME: Duration = Duration::from_millis(16);
+/// How long a content may take; after that a call is shown without it.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Contents that may be read at once.
+const READS_MAX: usize = 64;
+
+/// What is needed to show a chat beside the chat itself.
+pub(super) struct Reading {
+    contents: Contents,
+    sender: mpsc::Sender<(String, Content)>,
+    arrived: mpsc::Receiver<(String, Content)>,
+    drawn_at: Option<Instant>,
+    is_due: bool,
+}
+
+impl Reading {
+    pub(super) fn new() -> Self {
+        let (sender, arrived) = mpsc::channel(READS_MAX);
+        Self {
+            contents: Contents::default(),
+            sender,
+            arrived,
+            drawn_at: None,
+            is_due: false,
+        }
+    }
+
+    /// The screen is drawn now.
+    pub(super) fn begin_frame(&mut self) {
+        self.drawn_at = Some(Instant::now());
+        self.is_due = false;
+    }
+
+    pub(super) fn view(&self, page: Page) -> View<'_> {
+        View {
+            page,
+            contents: &self.contents,
+            now: Instant::now(),
+        }
+    }
+
+    /// Waits for contents that were asked for.
+    pub(super) async fn read_more(&mut self) {
+        // There is a sender here as well: it does not end.
+        if let Some((uri, content)) = self.arrived.recv().await {
+            self.contents.set(&uri, content);
+        }
+    }
+
+    /// Whether there may be a drawing now; if not, one is due when the time has come.
+    pub(super) fn is_frame_due(&mut self) -> bool {
+        let drawn_at = self.drawn_at;
+        self.is_due = drawn_at.is_some_and(|drawn_at| drawn_at.elapsed() < FRAME);
+        !self.is_due
+    }
+
+    /// When to draw if nothing happens.
+    pub(super) fn next_frame(&self, is_working: bool) -> Option<Instant> {
+        let drawn_at = self.drawn_at?;
+        match (self.is_due, is_working) {
+            (true, _) => Some(drawn_at + FRAME),
+            (false, true) => Some(drawn_at + status::FRAME),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Waits for a moment; forever if there is none.
+pub(super) async fn wait_for(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl TerminalChat {
+    /// Asks the host for what is needed to show what is there.
+    pub(super) fn read_wanted(&mut self, chat: &ChatState) {
+        let asked = self.asked.as_ref().map(|asked| asked.part());
+        for uri in self.transcript.wanted(chat, asked, &self.reading.contents) {
+            self.reading.contents.set(&uri, Content::Coming);
+            let sender = self.reading.sender.clone();
+            let (live, channel) = (self.chat.live().clone(), self.chat.session().clone());
+            tokio::spawn(async move {
+                let read = live.read_content(&channel, &uri);
+                let content = match tokio::time::timeout(CONTENT_TIMEOUT, read).await {
+                    Ok(Ok(ReadContent::Text(text))) => Content::Here(Arc::from(text.into_bytes())),
+                    // Not a text, as far as it can be shown here.
+                    Ok(Ok(ReadContent::Base64(_))) => Content::Here(Arc::from(&b"\0"[..])),
+                    Ok(Err(_)) | Err(_) => Content::Missing,
+                };
+                // Nobody is left to tell if the chat was closed.
+                let _ = sender.send((uri, content)).await;
+            });
+        }
+    }
+
+    /// Ctrl-T: reasoning whole, or folded.
+    pub(super) fn toggle_reasoning(&mut self) {
+        let folded = self.transcript.toggle_reasoning(self.painter.page());
+        if !folded.is_empty() {
+            self.print(folded);
+        }
+        self.note(match self.transcript.is_reasoning_shown() {
+            true => "Reasoning is shown from now on; Ctrl-T folds it",
+            false => "Reasoning is folded from now on; Ctrl-T shows it",
+        });
+    }
+
+    /// Ctrl-O: the whole of what is asked, or of the last result.
+    pub(super) async fn open_whole(&mut self) -> anyhow::Result<()> {
+        let asked = self.asked.as_ref().map(|asked| asked.part());
+        let view = self.reading.view(self.painter.page());
+        let whole = self.transcript.unfolded(asked, &view);
+        let mut lines = whole.lines;
+        if lines.is_empty() {
+            self.note("There is nothing to open yet");
+            return Ok(());
+        }
+        if let Some(uri) = whole.output {
+            let read = self.chat.live().read_content(self.chat.session(), &uri);
+            match tokio::time::timeout(CONTENT_TIMEOUT, read).await {
+                Ok(Ok(ReadContent::Text(text))) => {
+                    lines.push(Line::default());
+                    lines.extend(external_pager::text_lines(&text));
+                }
+                Ok(Ok(ReadContent::Base64(_))) => {}
+                Ok(Err(_)) | Err(_) => self.note_error("the whole output cannot be read"),
+            }
+        }
+        match self.page(&lines).await {
+            Ok(true) => {}
+            // Without a pager it is printed.
+            Ok(false) => self.print(lines),
+            Err(error) => self.note_error(&format!("{error:#}")),
+        }
+        Ok(())
+    }
+
+    /// Shows lines in the user's pager; `false` if there is none.
+    async fn page(&mut self, lines: &[Line]) -> anyhow::Result<bool> {
+        let Some(command) = external_pager::find_pager() else {
+            return Ok(false);
+        };
+        let colors = self.painter.page().colors;
+        let text: String = lines
+            .iter()
+            .map(|line| line.encode(colors) + "\n")
+            .collect();
+        debug_assert!(
+            colors == Colors::Off || !text.is_empty(),
+            "there is something to show"
+        );
+        self.hand_over(|| external_pager::open_pager(&command, text))
+            .await
+            .map(|status| status.success())
+    }
+}
