@@ -36,7 +36,7 @@ impl OpenChat {
         text: &str,
         attachments: &[Attachment],
     ) -> Result<Sent, ClientError> {
-        let message = message(text, self.next_model().as_ref(), attachments);
+        let message = message(text, self.named_model().as_ref(), attachments);
         let sent = if self.is_working() {
             self.queue_message(&message)?;
             Sent::Queued
@@ -58,7 +58,7 @@ impl OpenChat {
         text: &str,
         attachments: &[Attachment],
     ) -> Result<String, ClientError> {
-        let message = message(text, self.next_model().as_ref(), attachments);
+        let message = message(text, self.named_model().as_ref(), attachments);
         self.dispatch_turn(&message)
     }
 
@@ -80,7 +80,7 @@ impl OpenChat {
             "type": "chat/pendingMessageSet",
             "kind": "steering",
             "id": id,
-            "message": message(text, self.next_model().as_ref(), attachments),
+            "message": message(text, self.named_model().as_ref(), attachments),
         }))?;
         self.queued.push(id);
         self.clear_draft()

@@ -146,8 +146,17 @@ impl OpenChat {
         ))
     }
 
-    /// The model that a message names: the one that was chosen here, else that of the last message.
-    pub(super) fn next_model(&self) -> Option<ModelSelection> {
+    /// The model that a message names. One that the chat used before and that is gone is not named: the host then says so in
+    /// the chat, for everybody to see, and sends the message to nobody.
+    pub(super) fn named_model(&self) -> Option<ModelSelection> {
+        let next = self.next_model()?;
+        let is_chosen = self.model.is_some();
+        let is_offered = || self.models().iter().any(|model| model.id == next.id);
+        (is_chosen || is_offered()).then_some(next)
+    }
+
+    /// The model that the next message is for: the one that was chosen here, else that of the last message.
+    fn next_model(&self) -> Option<ModelSelection> {
         if let Some(model) = &self.model {
             return Some(model.clone());
         }
