@@ -228,10 +228,7 @@ fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String
         "/archive" => Ok(archive(step, uri)),
         "/help" => help(step, uri),
         "/retry-attachments" => Ok(forget_refusals(step, uri)),
-        name @ ("/undo" | "/redo") => Err(format!(
-            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
-        )),
-        name => Err(format!("this host does not know {name}")),
+        name => Err(describe_unknown(name)),
     }
 }
 
