@@ -47,6 +47,8 @@ pub(crate) struct HostSetup {
     pub script: &'static str,
     /// Where on this machine the model of the native agent answers; without it there is only the scripted agent.
     pub model_port: Option<u16>,
+    /// Clients need the token of its data directory.
+    pub has_token: bool,
 }
 
 impl HostSetup {
@@ -56,6 +58,7 @@ impl HostSetup {
         coalesce_ms: None,
         script: "script.json",
         model_port: None,
+        has_token: false,
     };
 }
 
@@ -109,6 +112,16 @@ impl Harness {
             cleanup,
             sessions: BTreeMap::new(),
         })
+    }
+
+    /// The program that is measured.
+    pub(crate) fn greenroom(&self) -> &Path {
+        &self.greenroom
+    }
+
+    /// Where everything is that a measurement makes; it is gone afterwards.
+    pub(crate) fn scratch(&self) -> &Path {
+        &self.scratch
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -197,7 +210,6 @@ impl Harness {
             "serve".to_owned(),
             "--listen".to_owned(),
             "127.0.0.1:0".to_owned(),
-            "--no-token".to_owned(),
             "--ready-json".to_owned(),
             "--data".to_owned(),
             text(data),
@@ -208,6 +220,9 @@ impl Harness {
             "--workspace".to_owned(),
             text(&self.scratch),
         ];
+        if !setup.has_token {
+            arguments.push("--no-token".to_owned());
+        }
         if let Some(port) = setup.model_port {
             arguments.extend(["--model".to_owned(), format!("{}#{MODEL}", model_url(port))]);
         }

@@ -19,6 +19,7 @@ mod model_server;
 mod opening_client;
 mod process;
 mod protocol;
+mod pty;
 mod relay;
 mod report;
 mod requesting_clients;

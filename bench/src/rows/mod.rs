@@ -4,6 +4,7 @@ mod attach;
 mod completions;
 mod compose;
 mod fanout;
+mod first_prompt;
 mod journal;
 mod large_actions;
 mod latency;
@@ -101,6 +102,11 @@ pub(crate) const ROWS: &[Row] = &[
         name: "start",
         what: "start to ready",
         run: start::run,
+    },
+    Row {
+        name: "first-prompt",
+        what: "`greenroom` to its prompt, with a host that runs already",
+        run: first_prompt::run,
     },
     Row {
         name: "memory",

@@ -40,6 +40,9 @@ pub enum AgentEvent {
     /// Text, opaque, at most `checkpoint_bytes_max`: stored with the session and handed to each of its turns. Replaces
     /// the notes of before.
     Notes(Bytes),
+    /// What the model's server refused in this chat: text, opaque, at most `checkpoint_bytes_max`, handed to each turn of
+    /// the chat (G-50). Replaces what was said before; empty clears it.
+    Refusals(Bytes),
     /// Content that clients fetch by reference; its body is stored already ([`crate::HostServices::store_body`]).
     ContentRef(ContentRef),
     /// A tool call begins.
@@ -230,6 +233,7 @@ impl AgentEvent {
             | Self::Activity(_)
             | Self::Checkpoint(_)
             | Self::Notes(_)
+            | Self::Refusals(_)
             | Self::ContentRef(_)
             | Self::ToolStarted { .. }
             | Self::ToolInput { .. }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::Value;
 use wire::published::state::ContentRef;
 
@@ -23,6 +24,19 @@ pub trait HostServices: Send + Sync {
     /// Stores what a model gets of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
     /// and the turn goes on if it cannot be stored.
     async fn record_lowering(&self, lowering: Lowering);
+
+    /// Stores what a model's server wants back of an answer in later requests (G-61): it comes with the turn's
+    /// [history](crate::PastTurn). Clients never see it. What cannot be stored is not sent back.
+    async fn record_output(&self, output: ModelOutput);
+}
+
+/// An answer of a model as its server wants it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelOutput {
+    /// Which request of the turn it answered.
+    pub round: u64,
+    /// Opaque.
+    pub json: Bytes,
 }
 
 /// What a model gets of the user's messages of a turn.

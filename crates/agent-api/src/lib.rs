@@ -22,7 +22,7 @@ pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
 };
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
-pub use host::{HostServices, Lowering, StoreError};
+pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::host::ModelOutput;
 use crate::message::{SharedSources, UserMessage};
 
 /// What a turn is about.
@@ -43,6 +44,10 @@ pub struct TurnInput {
     pub untitled: bool,
     /// The agent's last [notes](crate::AgentEvent::Notes) about the session.
     pub notes: Option<Bytes>,
+    /// What the agent last said of [refusals](crate::AgentEvent::Refusals) in this chat.
+    pub refusals: Option<Bytes>,
+    /// What was recorded of the model's answers in a resumed turn.
+    pub outputs: Vec<ModelOutput>,
 }
 
 /// A turn of before, and its users' messages: the one that began it, then those that steered it.
@@ -51,4 +56,6 @@ pub struct PastTurn {
     /// The whole `Turn`.
     pub turn: Value,
     pub messages: Vec<Arc<UserMessage>>,
+    /// What its agent [recorded](crate::HostServices::record_output) of its model's answers.
+    pub outputs: Vec<ModelOutput>,
 }

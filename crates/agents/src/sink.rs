@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, ClientToolOffer, EventSink, HostServices, Lowering, Section,
-    StoreError, TurnOver, UserMessage,
+    AgentEvent, AgentReply, Awaited, ClientToolOffer, EventSink, HostServices, Lowering,
+    ModelOutput, Section, StoreError, TurnOver, UserMessage,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -132,6 +132,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
     async fn record_lowering(&self, lowering: Lowering) {
         self.receiver.record_lowering(lowering).await;
     }
+
+    async fn record_output(&self, output: ModelOutput) {
+        self.receiver.record_output(output).await;
+    }
 }
 
 impl PendingReplies {
@@ -190,6 +194,8 @@ pub(crate) mod testing {
         }
 
         async fn record_lowering(&self, _: Lowering) {}
+
+        async fn record_output(&self, _: ModelOutput) {}
     }
 
     #[async_trait]

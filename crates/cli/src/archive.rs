@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use client::SessionSummary;
 use host::journal::{Archive, ArchivedSession};
-use wire::ChannelUri;
 
+use crate::session_name::SessionName;
 use crate::terminal::escape_line;
 
-/// The session that a URI names, with the chats that were asked for.
+/// The session that is named, with the chats that were asked for.
 pub(crate) fn find_session(
     data: &Path,
-    uri: &ChannelUri,
+    name: &SessionName,
 ) -> anyhow::Result<(Archive, ArchivedSession)> {
     if !data.join("journal.sqlite").exists() {
         return Err(anyhow!(
@@ -21,7 +22,14 @@ pub(crate) fn find_session(
     }
     let archive = Archive::open(data)
         .with_context(|| format!("the journal in {} cannot be used", data.display()))?;
-    let session = archive.session(uri)?.ok_or_else(|| {
+    let uri = match name.as_uri() {
+        Some(uri) => uri?,
+        None => {
+            let listed = archive.sessions()?.into_iter().map(SessionSummary::new);
+            name.choose(&listed.collect::<Vec<_>>())?
+        }
+    };
+    let session = archive.session(&uri)?.ok_or_else(|| {
         anyhow!(
             "{} holds no session or chat {}; `greenroom sessions` lists those of a running host",
             data.display(),

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use client::chat::ChatError;
 use client::{ClientError, EndpointError};
 
+use crate::session_name::NameError;
+
 /// How a verb ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -15,6 +17,10 @@ pub(crate) enum Exit {
     Cancelled,
     /// No host, or it refused.
     NoHost,
+    /// The turn is complete, but something was denied because nobody could be asked (G-66).
+    Denied,
+    /// The turn was cancelled because it took too long.
+    TimedOut,
     /// The answer to whether a host runs is no; the code that init scripts use for it.
     NotRunning,
 }
@@ -26,7 +32,21 @@ impl Exit {
         let host = error.downcast_ref::<ClientError>().is_some()
             || error.downcast_ref::<EndpointError>().is_some()
             || chat.is_some_and(|error| error.client_error().is_some());
+        if error.downcast_ref::<NameError>().is_some() {
+            return Self::Usage;
+        }
         if host { Self::NoHost } else { Self::Failed }
+    }
+
+    /// The exit code where a chat could not be opened: the host is there and has no such session, or it is the host.
+    pub(crate) fn of_opening(error: &anyhow::Error) -> Self {
+        if error.downcast_ref::<NameError>().is_some() {
+            return Self::Usage;
+        }
+        match error.downcast_ref::<ChatError>() {
+            Some(ChatError::NoSessionIn { .. } | ChatError::NoSessionYet) => Self::Failed,
+            _ => Self::NoHost,
+        }
     }
 
     fn code(self) -> u8 {
@@ -36,6 +56,8 @@ impl Exit {
             Self::Usage => 2,
             Self::Cancelled | Self::NotRunning => 3,
             Self::NoHost => 4,
+            Self::Denied => 5,
+            Self::TimedOut => 6,
         }
     }
 }

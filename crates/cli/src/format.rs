@@ -9,7 +9,7 @@ pub(crate) fn format_status(bits: u32) -> String {
         status::IDLE => "idle",
         status::ERROR => "failed",
         status::IN_PROGRESS => "working",
-        status::INPUT_NEEDED => "needs an answer",
+        status::INPUT_NEEDED => "needs you",
         _ => "unknown",
     };
     let archived = if bits & status::IS_ARCHIVED != 0 {
@@ -82,7 +82,7 @@ mod tests {
             (1 | 32, "idle"),
             (2, "failed"),
             (8, "working"),
-            (24, "needs an answer"),
+            (24, "needs you"),
             (1 | 32 | 64, "idle, archived"),
             (0, "unknown"),
         ] {

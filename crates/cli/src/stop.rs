@@ -101,10 +101,10 @@ pub(crate) async fn stop_host(
         escape(&address)
     );
     // A host that does not answer is stopped all the same.
-    if let Ok(report) = host.ask(data).await {
-        if let Some(words) = describe_turns(&report.working()) {
-            eprintln!("{}", escape(&words));
-        }
+    let report = host.ask(data).await.ok();
+    let turns = report.and_then(|report| describe_turns(&report.working()));
+    if let Some(turns) = turns {
+        eprintln!("{}", escape(&turns));
     }
     let is_service = host.record.as_ref().map(|record| record.mode) == Some(RunMode::Service);
     match Service::installed_for(data).filter(|_| is_service) {

@@ -12,6 +12,7 @@ use wire::ChannelUri;
 use crate::exit::Exit;
 use crate::format::{format_count, format_status};
 use crate::output::{print, print_json};
+use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::escape_line;
 
@@ -29,9 +30,9 @@ With --json the first line is {\"type\":\"state\"}, then come {\"type\":\"action
 {\"type\":\"connection\"}; a later \"state\" replaces what came before. Ctrl-C stops. Exit codes: 0 stopped or the channel \
 is gone, 4 no host or no such channel.")]
 pub(crate) struct WatchOptions {
-    /// The channel; `greenroom sessions` lists sessions, a session's state names its chats
-    #[arg(value_parser = ChannelUri::parse)]
-    uri: ChannelUri,
+    /// The channel: its URI, or a part of a session's id or its title; `greenroom sessions` lists sessions, a session's state names its chats
+    #[arg(value_name = "CHANNEL")]
+    name: SessionName,
     /// Print JSON Lines
     #[arg(long)]
     json: bool,
@@ -41,10 +42,11 @@ pub(crate) struct WatchOptions {
 
 pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<Exit> {
     let (live, updates) = options.host.live(&[]).await?;
-    live.subscribe(&options.uri).await?;
+    let channel = options.name.find(&live).await?;
+    live.subscribe(&channel).await?;
     let mut watch = WatchPrinter {
         live,
-        channel: options.uri,
+        channel,
         format: if options.json {
             WatchFormat::Json
         } else {

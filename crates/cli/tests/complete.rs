@@ -1,4 +1,4 @@
-//! Tab in `greenroom chat`: what the host proposes for what is typed, and what becomes of it.
+//! Proposals in `greenroom chat`: what the host proposes for what is typed, and what becomes of it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use running::{Host, text};
-use terminal::{ENTER, ESCAPE, TAB, Terminal};
+use terminal::{DOWN, ENTER, ESCAPE, TAB, Terminal};
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -58,10 +58,11 @@ fn accepted_completions_are_sent_with_the_message() {
     let mut ann = chat(&host);
     ann.press("/rev");
     ann.press(TAB);
-    ann.sees("/review  FILE  Reviews a file");
+    ann.wait_until(|screen| screen.ends_with("› /review"));
     ann.press("@alph");
+    ann.sees("❯ @file:notes/alpha.md");
     ann.press(TAB);
-    ann.sees("› /review @file:notes/alpha.md");
+    ann.wait_until(|screen| screen.ends_with("› /review @file:notes/alpha.md"));
     ann.press("now");
     ann.press(ENTER);
     ann.sees("I am the scripted agent");
@@ -93,15 +94,13 @@ fn proposals_are_gone_through_and_given_up() {
     let host = host();
     let mut ann = chat(&host);
     ann.press("see @");
-    ann.press(TAB);
     // What no client has sent, such as a selection, is not offered.
-    let screen = ann.sees("\n1 of ");
-    assert!(screen.contains("› see @file:"), "{screen}");
+    let screen = ann.sees("❯ @file:");
     assert!(!screen.contains("@selection"), "{screen}");
-    ann.press(TAB);
-    ann.sees("\n2 of ");
+    ann.press(DOWN);
+    ann.wait_until(|screen| screen.contains("❯") && !screen.contains("see @\n❯"));
     ann.press(ESCAPE);
-    ann.wait_until(|screen| screen.trim_end().ends_with("› see @"));
+    ann.wait_until(|screen| screen.ends_with("› see @"));
     ann.press("zzyzx");
     ann.press(TAB);
     ann.sees("No matches");
@@ -115,9 +114,9 @@ fn help_shows_what_the_host_does_too() {
     let host = host();
     let mut ann = chat(&host);
     ann.type_line("/help");
-    let screen = ann.sees("Any other line that begins with /");
+    ann.sees("A message that begins with / is typed with \\ before it");
     for words in ["/quit", "/compact", "/rewind", "/review", "Reviews a file"] {
-        assert!(screen.contains(words), "{words}: {screen}");
+        ann.prints(words);
     }
     let plain = host.run_with(&["chat", "--plain"], "/help\n");
     let stderr = text(&plain.stderr);

@@ -101,7 +101,8 @@ async fn verb(host: &Host, arguments: &[&str]) -> Output {
 async fn send(host: &Host, arguments: &[&str]) -> Value {
     let sent = verb(host, &[&["send", "--json"], arguments].concat()).await;
     let output = text(&sent.stdout);
-    serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{}", text(&sent.stderr)))
+    let result = output.lines().last().unwrap_or_default();
+    serde_json::from_str(result).unwrap_or_else(|_| panic!("{output}{}", text(&sent.stderr)))
 }
 
 #[tokio::test]
@@ -244,7 +245,7 @@ async fn a_file_that_is_wrong_read_only_or_no_file_is_not_touched() {
         ("models = 3\n", "could not use it"),
         (
             "[[models]]\nid = \"a\"\nbase_url = \"http://h/v1\"\nkey = \"sk\"\n",
-            "unknown field",
+            "no setting `models.key`",
         ),
         ("default_model = \"gone\"\n", "no model `gone`"),
     ] {
@@ -300,13 +301,34 @@ async fn many_at_once_are_all_added() {
     }
 }
 
+/// A listener that answers whatever comes with the same bytes; its address.
+async fn answers_everything(answer: &'static [u8]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut bytes = [0; 1_024];
+            let _ = tokio::io::AsyncReadExt::read(&mut socket, &mut bytes).await;
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut socket, answer).await;
+            open.push(socket);
+        }
+    });
+    address
+}
+
 #[tokio::test]
 async fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
     let data = tempfile::tempdir().unwrap();
     let server = server_with(&["m"]).await;
     let at = |url: &str| format!("{url}#m");
     let no_v1 = server.url().replace("/v1", "");
-    let tls = server.url().replace("http:", "https:");
+    // A web server that is called in the wrong language, and one that never says anything.
+    let tls = format!(
+        "https://{}/v1",
+        answers_everything(b"HTTP/1.1 400 Bad Request\r\n\r\n").await
+    );
+    let silent = format!("http://{}/v1", answers_everything(b"").await);
     for (address, words) in [
         (
             at("http://127.0.0.1:9/v1"),
@@ -314,6 +336,10 @@ async fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
         ),
         (at(&no_v1), ["(404)", "ends in /v1"]),
         (at(&tls), ["no encrypted connection", "http://"]),
+        (
+            at(&silent),
+            ["did not begin to answer", "check the address"],
+        ),
         (
             at("http://no-such-host.invalid/v1"),
             ["cannot be reached", "its name"],
@@ -691,7 +717,7 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_only_when_somebody_ch
         said.contains("no agent `native` now") && said.contains("scripted"),
         "{said}"
     );
-    assert!(said.contains("greenroom models add"), "{said}");
+    assert!(said.contains("Add one and resume the turn"), "{said}");
 }
 
 #[tokio::test]

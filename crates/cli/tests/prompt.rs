@@ -16,7 +16,7 @@ use std::process::{Child, Command};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use running::{Host, greenroom, text};
+use running::{Host, greenroom, result, text};
 
 const GUARD: &str = "---\nsections: [tone, safety, nonsense]\nmode: append\n---\nSay please.\n";
 const HIDE: &str = "---\nsections:\n  - environment_context\nmode: replace\n---\nSomewhere.\n";
@@ -85,7 +85,8 @@ fn send_prompt(host: &Host, more: &[&str]) -> Value {
     arguments.extend(more);
     arguments.push("prompt");
     let sent = host.run(&arguments);
-    serde_json::from_slice(&sent.stdout).unwrap_or_else(|_| panic!("{}", text(&sent.stderr)))
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    result(&sent.stdout)
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub enum ClientError {
     Refused { url: String, status: u16 },
     #[error(transparent)]
     Rpc(#[from] RpcError),
+    #[error("the host refused it: {0}")]
+    ActionRefused(String),
     #[error("the host did not answer `{method}` within {seconds} s")]
     TimedOut { method: String, seconds: u64 },
     #[error("the connection is closed: {0}")]

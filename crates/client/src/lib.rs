@@ -14,6 +14,7 @@ pub mod mirror;
 mod proof;
 mod pump;
 pub mod replica;
+pub mod session_list;
 pub mod sessions;
 pub mod status;
 pub mod transform;
@@ -32,5 +33,6 @@ pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,
 };
-pub use sessions::SessionSummary;
+pub use session_list::SessionIndex;
+pub use sessions::{LatestSession, SessionSummary};
 pub use status::{HostStatus, ask_status};

@@ -2,11 +2,29 @@
 //!
 //! Promises: a summary preserves unknown fields.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 use wire::ChannelUri;
+use wire::state::status;
 use wire::uri::UriError;
 
-use crate::{ClientError, Live};
+use crate::{ClientError, ConnectionEvent, Live, Update, Updates};
+
+/// Says in the `_meta` of a listed session that it is empty.
+pub const EMPTY: &str = "x-empty";
+
+/// What a search for the newest session came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LatestSession {
+    Found(SessionSummary),
+    /// None in that directory; the newest of all others.
+    Elsewhere(SessionSummary),
+    /// There is none at all.
+    None,
+}
 
 /// What a host's list says about a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +64,32 @@ impl SessionSummary {
         self.text("modifiedAt")
     }
 
+    /// The directory its agents work in, if it has one on some machine's disk.
+    pub fn directory(&self) -> Option<PathBuf> {
+        let directories = self.0["workingDirectories"].as_array()?;
+        let path = wire::file_uri::path_of(directories.first()?.as_str()?)?;
+        Some(PathBuf::from(OsString::from_vec(path)))
+    }
+
+    pub fn is_archived(&self) -> bool {
+        self.status() & status::IS_ARCHIVED != 0
+    }
+
+    /// Whether the host says that nothing was ever said in it and nothing waits in it: what a client opened, typed into, cleared
+    /// and left.
+    pub fn is_empty(&self) -> bool {
+        self.0["_meta"][EMPTY] == true
+    }
+
+    /// Whether it works in a directory, by whatever name: links are followed where they lead somewhere.
+    pub fn works_in(&self, directory: &Path) -> bool {
+        let Some(own) = self.directory() else {
+            return false;
+        };
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        own == directory || real(&own).is_some_and(|own| Some(own) == real(directory))
+    }
+
     /// Whether the list names this chat as one of the session.
     pub fn has_chat(&self, chat: &ChannelUri) -> bool {
         let mut chats = self.0["chats"].as_array().into_iter().flatten();
@@ -58,12 +102,19 @@ impl SessionSummary {
     }
 }
 
+/// Whether more pages of the list are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    More,
+    Enough,
+}
+
 impl Live {
-    /// The sessions of the host, the newest first: the first page, which is more than a person reads.
+    /// The sessions of the host, the newest first, without empty ones: the first page, which is more than a person reads.
     pub async fn list_sessions(&self) -> Result<Vec<SessionSummary>, ClientError> {
-        self.list_page(json!({}))
-            .await
-            .map(|(sessions, _)| sessions)
+        let (mut sessions, _) = self.list_page(json!({})).await?;
+        sessions.retain(|session| !session.is_empty());
+        Ok(sessions)
     }
 
     /// The session that was used last, if there is one.
@@ -72,9 +123,46 @@ impl Live {
         Ok(sessions.into_iter().next())
     }
 
+    /// The session that was used last in a directory; without one, in any. Empty and archived ones do not count.
+    pub async fn latest_session_in(
+        &self,
+        directory: Option<&Path>,
+    ) -> Result<LatestSession, ClientError> {
+        let mut latest = LatestSession::None;
+        self.for_each_page(|page| {
+            for session in page {
+                if session.is_empty() || session.is_archived() {
+                    continue;
+                }
+                if directory.is_none_or(|directory| session.works_in(directory)) {
+                    latest = LatestSession::Found(session);
+                    return Pages::Enough;
+                }
+                if latest == LatestSession::None {
+                    latest = LatestSession::Elsewhere(session);
+                }
+            }
+            Pages::More
+        })
+        .await?;
+        Ok(latest)
+    }
+
     /// All sessions of the host, the newest first, page by page.
     pub async fn list_all_sessions(&self) -> Result<Vec<SessionSummary>, ClientError> {
         let mut sessions = Vec::new();
+        self.for_each_page(|page| {
+            sessions.extend(page);
+            Pages::More
+        })
+        .await?;
+        Ok(sessions)
+    }
+
+    async fn for_each_page(
+        &self,
+        mut take: impl FnMut(Vec<SessionSummary>) -> Pages,
+    ) -> Result<(), ClientError> {
         let mut cursor: Option<String> = None;
         loop {
             let params = match &cursor {
@@ -82,13 +170,73 @@ impl Live {
                 None => json!({}),
             };
             let (page, next) = self.list_page(params).await?;
-            sessions.extend(page);
             // A host that repeats itself would be asked forever.
-            if next.is_none() || next == cursor {
-                return Ok(sessions);
+            if take(page) == Pages::Enough || next.is_none() || next == cursor {
+                return Ok(());
             }
             cursor = next;
         }
+    }
+
+    /// Gives a session another title.
+    pub async fn rename_session(
+        &self,
+        updates: &mut Updates,
+        session: &ChannelUri,
+        title: &str,
+    ) -> Result<(), ClientError> {
+        let action = json!({"type": "session/titleChanged", "title": title});
+        self.change_session(updates, session, action).await
+    }
+
+    /// Puts a session away, or takes it out again.
+    pub async fn archive_session(
+        &self,
+        updates: &mut Updates,
+        session: &ChannelUri,
+        is_archived: bool,
+    ) -> Result<(), ClientError> {
+        let action = json!({"type": "session/isArchivedChanged", "isArchived": is_archived});
+        self.change_session(updates, session, action).await
+    }
+
+    /// Dispatches an action on a session that need not be watched before, and waits until the host took or refused it.
+    async fn change_session(
+        &self,
+        updates: &mut Updates,
+        session: &ChannelUri,
+        action: Value,
+    ) -> Result<(), ClientError> {
+        self.subscribe(session).await?;
+        let sent = self.dispatch(session, action)?;
+        while let Some(update) = updates.next().await {
+            match update {
+                Update::Changed { envelope, .. } => {
+                    let origin = envelope.origin.as_ref();
+                    if origin.is_some_and(|origin| origin.client_seq == sent) {
+                        self.unsubscribe(session).await;
+                        return Ok(());
+                    }
+                }
+                Update::Refused {
+                    client_seq, reason, ..
+                } if client_seq == sent => return Err(ClientError::ActionRefused(reason)),
+                Update::Connection(
+                    ConnectionEvent::Lost { why } | ConnectionEvent::Closed { why },
+                ) => {
+                    return Err(why);
+                }
+                // Of others, or of the way the connection was made.
+                _ => {}
+            }
+        }
+        Err(self.closed_because())
+    }
+
+    /// Ends a session for everyone.
+    pub async fn dispose_session(&self, session: &ChannelUri) -> Result<(), ClientError> {
+        let params = json!({"channel": session.as_str()});
+        self.request("disposeSession", params).await.map(drop)
     }
 
     /// A page of the list, and where the next one begins.

@@ -166,7 +166,7 @@ async fn a_turn_that_must_start_now_is_refused_with_its_id() {
     };
     let app = async {
         let mut chat = open(target).await.unwrap();
-        let turn = chat.start_turn("hello").unwrap();
+        let turn = chat.start_turn("hello", &[]).unwrap();
         let (what, reason) = loop {
             match chat.next().await.unwrap() {
                 ChatEvent::Changed => {} // the chat was opened

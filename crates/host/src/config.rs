@@ -14,6 +14,7 @@ use crate::limits::LimitsTable;
 use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
+pub use agents::provider::Api;
 
 /// The settings file of a data directory.
 pub const CONFIG_FILE: &str = "greenroom.toml";

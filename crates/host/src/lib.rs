@@ -31,7 +31,8 @@ mod stream_batcher;
 mod supervisor;
 
 pub use config::{
-    CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
+    Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
+    TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use limits::{LimitsTable, ServerLimits};

@@ -39,7 +39,7 @@ impl AgentRoster {
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
         let models = config.models.iter();
-        models.for_each(|model| warn_of_open_key_file(model));
+        models.for_each(warn_of_open_key_file);
         if native.has_models() {
             hide_environment();
         }

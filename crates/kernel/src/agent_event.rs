@@ -38,6 +38,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Activity(activity) => set_activity(step, uri, activity),
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
         AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
+        AgentEvent::Refusals(refusals) => store_refusals(step, uri, turn, &refusals),
         AgentEvent::ContentRef(content) => add_content_ref(step, uri, turn, &content),
         AgentEvent::InputRequested { ask, request } => question::ask_user(step, uri, ask, request),
         AgentEvent::SteerPoint { steer } => pending::take_steering(step, uri, run, steer),
@@ -219,6 +220,17 @@ fn store_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, notes: &Bytes) 
     }
     let session = step.chat(uri).session().clone();
     step.session_mut(&session).set_notes(notes);
+}
+
+/// What the agent's model refused in this chat: its later turns are told (G-50).
+fn store_refusals(step: &mut Step, uri: &ChannelUri, turn_id: &str, refusals: &Bytes) {
+    let most = step.limits().checkpoint_bytes_max;
+    if refusals.len() > most {
+        let text = format!("what the model refused exceeds {most} bytes and was not stored");
+        return notice(step, uri, turn_id, &text);
+    }
+    let text = String::from_utf8_lossy(refusals).into_owned();
+    step.chat_mut(uri).private_mut().refusals = Some(text).filter(|text| !text.is_empty());
 }
 
 /// The agent remembers less from now on.

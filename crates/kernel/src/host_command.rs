@@ -26,6 +26,7 @@ use crate::truncate;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 
 /// What is left to do when the host has done its part: for the agent, or before that for who restores files.
+#[derive(Debug, Default)]
 pub(crate) struct TurnTask {
     /// The agent is to remember less first; what was said with that.
     pub compact: Option<String>,
@@ -152,9 +153,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     if step.chat(uri).private().current_submission.is_none() {
         // A turn from before messages had rows.
         return Some(TurnTask {
-            compact: None,
             reaches_model: true,
-            restore: None,
+            ..TurnTask::default()
         });
     }
     let notices = with_submission(step, uri, |submitted| {
@@ -167,9 +167,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     while let Some(command) = first_command(step, uri) {
         if let Some(restore) = command.restore_task() {
             return Some(TurnTask {
-                compact: None,
-                reaches_model: false,
                 restore: Some(restore),
+                ..TurnTask::default()
             });
         }
         remove_first_command(step, uri);
@@ -186,12 +185,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
                     with_submission(step, uri, |submitted| submitted.compact = Some(action.raw));
                     continue;
                 }
-                "/archive" => Ok(archive(step, uri)),
-                "/help" => help(step, uri),
-                name @ ("/undo" | "/redo") => Err(format!(
-                    "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
-                )),
-                name => Err(format!("this host does not know {name}")),
+                name => do_at_once(step, uri, name),
             },
         };
         match done {
@@ -228,6 +222,16 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     }
 }
 
+/// Does what is done in this step; what is said of it, or why it cannot be done.
+fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String, String> {
+    match command {
+        "/archive" => Ok(archive(step, uri)),
+        "/help" => help(step, uri),
+        "/retry-attachments" => Ok(forget_refusals(step, uri)),
+        name => Err(describe_unknown(name)),
+    }
+}
+
 /// The model of the chat is gone: nobody chose the one that would get the message in its place.
 fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
     let provider = step.session_of(uri).state().provider.clone();
@@ -243,6 +247,16 @@ fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
             resumable: true,
         },
     );
+}
+
+/// Why a command cannot be carried out.
+fn describe_unknown(name: &str) -> String {
+    match name {
+        "/undo" | "/redo" => format!(
+            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
+        ),
+        name => format!("this host does not know {name}"),
+    }
 }
 
 fn first_command(kernel: &Kernel, uri: &ChannelUri) -> Option<CommandStep> {
@@ -303,6 +317,15 @@ fn archive(step: &mut Step, uri: &ChannelUri) -> String {
     let fields = json!({"isArchived": true});
     step.act_as_host(&session, ActionKind::SessionIsArchivedChanged, fields);
     "This session is archived.".to_owned()
+}
+
+/// What a model refused is sent to it again (G-50).
+fn forget_refusals(step: &mut Step, uri: &ChannelUri) -> String {
+    if step.chat(uri).private().refusals.is_none() {
+        return "The model has refused no attachment in this chat.".to_owned();
+    }
+    step.chat_mut(uri).private_mut().refusals = None;
+    "From the next message on the model gets the attachments themselves again.".to_owned()
 }
 
 fn help(step: &mut Step, uri: &ChannelUri) -> Result<String, String> {
@@ -397,6 +420,7 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
             host_like_turn_ids: chat.private().host_like_turn_ids.clone(),
             checkpoint: None,
             compacted: chat.private().compacted.clone(),
+            refusals: chat.private().refusals.clone(),
         }),
         brief: None,
         depth: 0,

@@ -162,6 +162,7 @@ impl OpenQuery {
             | Query::Sessions { .. }
             | Query::ContentType { .. }
             | Query::Messages { .. }
+            | Query::ModelOutputs { .. }
             | Query::Message { .. }
             | Query::EmptySessions { .. } => false,
         }

@@ -195,6 +195,17 @@ pub struct LoweredRecord {
     pub diagnostics: Bytes,
 }
 
+/// What a model's server wants back of an answer in later requests (G-61).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelOutputRecord {
+    pub chat: ChannelId,
+    pub turn_id: String,
+    /// Which request of the turn it answered.
+    pub round: u64,
+    /// Opaque.
+    pub json: Bytes,
+}
+
 /// One fact for the journal.
 #[derive(Debug, Clone)]
 pub enum Record {
@@ -213,6 +224,8 @@ pub enum Record {
     Frozen(FrozenRecord),
     /// Kept by whoever lowers messages; the kernel never sees it.
     Lowered(LoweredRecord),
+    /// Kept by whoever asks models; the kernel never sees it. Replaces that of the same round.
+    ModelOutput(ModelOutputRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {
         seq: Seq,
@@ -370,6 +383,11 @@ pub enum Query {
     },
     /// One message.
     Message { id: String },
+    /// What was recorded of models' answers in some turns of a chat, a fork's from where it got them, in this order.
+    ModelOutputs {
+        chat: ChannelId,
+        turn_ids: Vec<String>,
+    },
 }
 
 /// The answer to a [`Query`] of the same name.
@@ -384,6 +402,7 @@ pub enum Answer {
     EmptySessions(Vec<ChannelUri>),
     ContentType(Option<String>),
     Messages(Vec<StoredMessage>),
+    ModelOutputs(Vec<ModelOutputRecord>),
 }
 
 /// A message as it lies in the journal.

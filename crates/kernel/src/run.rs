@@ -35,6 +35,8 @@ pub struct TurnRun {
     pub untitled: bool,
     /// What the agent last noted about the session.
     pub notes: Option<Bytes>,
+    /// What the model's server refused in this chat, in the agent's words.
+    pub refusals: Option<Bytes>,
     pub turn_id: String,
     /// The user wants the agent to remember less before anything else; what was said with it.
     pub compact: Option<String>,

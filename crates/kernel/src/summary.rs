@@ -6,7 +6,7 @@ use wire::state::{ChatSummary, SessionState, status};
 use wire::{ChannelUri, Object, compat, rpc};
 
 use crate::channels::Session;
-use crate::record::{Record, SummaryRecord};
+use crate::record::{ChannelId, Record, SummaryRecord};
 use crate::sessions::count_sessions;
 use crate::state::Step;
 
@@ -22,14 +22,10 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     }
     let before = step.session_mut(uri).set_published(summary.clone());
     record(step, uri);
-    let root = ChannelUri::root();
     if before.is_empty() {
-        count_sessions(step, 1);
-        let params = |summary: &Object| json!({"channel": root.as_str(), "summary": summary});
-        let (now, older) = (params(&summary), params(&for_older(summary)));
-        step.notify_root("root/sessionAdded", &now, Some(&older));
-        return;
+        return announce(step, summary);
     }
+    let root = ChannelUri::root();
     let changes = changes_between(&before, &summary);
     let params = |changes: &Object| json!({"channel": root.as_str(), "session": uri.as_str(), "changes": changes});
     let older = for_older(changes.clone());
@@ -41,14 +37,40 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     );
 }
 
+/// Announces a session that is not in memory: it is written as it is, and loaded when somebody wants it.
+pub(crate) fn announce_stored(
+    step: &mut Step,
+    uri: &ChannelUri,
+    id: ChannelId,
+    session: &mut Session,
+) {
+    let summary = summary_of(uri, session);
+    session.set_published(summary.clone());
+    step.record(Record::Summary(row_of(uri, id, session)));
+    announce(step, summary);
+}
+
+fn announce(step: &mut Step, summary: Object) {
+    count_sessions(step, 1);
+    let root = ChannelUri::root();
+    let params = |summary: &Object| json!({"channel": root.as_str(), "summary": summary});
+    let (now, older) = (params(&summary), params(&for_older(summary)));
+    step.notify_root("root/sessionAdded", &now, Some(&older));
+}
+
 /// Records the session's row in the list.
 pub(crate) fn record(step: &mut Step, uri: &ChannelUri) {
-    let (id, session) = (step.id_of(uri), step.session(uri));
+    let row = row_of(uri, step.id_of(uri), step.session(uri));
+    step.record(Record::Summary(row));
+    step.mark_head(uri);
+}
+
+fn row_of(uri: &ChannelUri, id: ChannelId, session: &Session) -> SummaryRecord {
     let json = match session.is_announced() {
         true => rpc::to_json(session.published()),
         false => Vec::new(),
     };
-    let record = SummaryRecord {
+    SummaryRecord {
         session: id,
         uri: uri.clone(),
         modified: session.modified(),
@@ -56,9 +78,7 @@ pub(crate) fn record(step: &mut Step, uri: &ChannelUri) {
         empty: session.is_empty(),
         creator: session.creator().map(str::to_owned),
         json: json.into(),
-    };
-    step.record(Record::Summary(record));
-    step.mark_head(uri);
+    }
 }
 
 /// The summary of a session as it is now.

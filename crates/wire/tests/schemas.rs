@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use wire::ext::import_session::{ImportSessionParams, ImportedTurn};
 use wire::ext::models::{AddModelParams, ModelsResult};
 use wire::ext::system_message_transform::{
     SystemMessageSection, SystemMessageTransformOptIn, SystemMessageTransformParams,
@@ -228,6 +229,20 @@ fn the_schemas_of_models_accept_and_refuse_what_the_types_do() {
 }
 
 #[test]
+fn the_schemas_of_imports_accept_and_refuse_what_the_types_do() {
+    let params = ImportSessionParams {
+        session: text("{}"),
+        turns: text(""),
+    };
+    check("import-session-params", &[params]);
+    let turn = ImportedTurn {
+        chat: text("ahp-chat:/c"),
+        turn: json!({"id": "t"}).as_object().expect("an object").clone(),
+    };
+    check("imported-turn", &[turn]);
+}
+
+#[test]
 fn every_committed_schema_is_checked_here() {
     let files = std::fs::read_dir(directory()).expect("docs/schema");
     let names: BTreeSet<String> = files
@@ -240,6 +255,8 @@ fn every_committed_schema_is_checked_here() {
         .collect();
     let checked = [
         "add-model-params",
+        "import-session-params",
+        "imported-turn",
         "models-result",
         "system-message-section",
         "system-message-transform-opt-in",

@@ -121,6 +121,7 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         "/compact ",
         "/help ",
         "/redo ",
+        "/retry-attachments ",
         "/rewind ",
         "/undo ",
         "/review ",

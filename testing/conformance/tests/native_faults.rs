@@ -164,11 +164,13 @@ async fn refusals_of_the_server_end_the_turn_with_its_message() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_model_is_its_answer() {
+async fn a_refusal_of_the_model_ends_the_turn() {
     let mut harness = NativeHarness::start().await;
     let turn = harness.talk("hi", [Answer::refuses("I will not.")]).await;
     assert_eq!(texts_in(&turn, "markdown"), ["I will not."]);
-    assert_eq!(turn["state"], "complete");
+    let error = error_of(&turn)["error"].clone();
+    assert_eq!(error["errorType"], "refusal", "{error:#}");
+    assert_ne!(error_of(&turn)["resumable"], true);
 }
 
 #[tokio::test]

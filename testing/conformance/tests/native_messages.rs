@@ -68,40 +68,6 @@ async fn a_picture_goes_as_a_picture_and_stays_one() {
     assert_eq!(harness.last_messages()[0]["content"], expected);
 }
 
-/// A server that does not take the picture gets it described, once and for all of this turn.
-async fn is_described_after(refusal: Answer) {
-    let mut harness = NativeHarness::start().await;
-    let answers = [refusal, Answer::streams(["I see none."])];
-    let turn = shows(&mut harness, "what is it?", picture(), answers).await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert_eq!(texts_in(&turn, "markdown"), ["I see none."]);
-    let notices = texts_in(&turn, "systemNotification");
-    let words = "The model's server rejected p.png; the model gets a description instead.";
-    assert!(notices.contains(&words.to_owned()), "{notices:?}");
-    let requests = harness.model.requests();
-    assert_eq!(requests.len(), 2);
-    assert!(requests[0].json().to_string().contains(PICTURE));
-    let second = messages(&requests[1].json())[0]["content"].to_string();
-    assert!(!second.contains(PICTURE), "{second}");
-    let described = r#"<file_attachment name=\"p.png\""#;
-    assert!(second.contains(described), "{second}");
-}
-
-#[tokio::test]
-async fn a_picture_that_a_server_finds_too_large_is_described_and_the_turn_goes_on() {
-    is_described_after(Answer::error(413, "Request Entity Too Large")).await;
-    is_described_after(Answer::error(400, "image too large")).await;
-}
-
-#[tokio::test]
-async fn a_server_that_refuses_for_another_reason_is_asked_once() {
-    let mut harness = NativeHarness::start().await;
-    let refusal = [Answer::error(400, "no such parameter")];
-    let turn = shows(&mut harness, "what is it?", picture(), refusal).await;
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    assert_eq!(harness.model.requests().len(), 1);
-}
-
 // C-021: frozen when it is first followed
 #[tokio::test]
 async fn a_file_is_sent_as_it_was_when_it_was_mentioned() {

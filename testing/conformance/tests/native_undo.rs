@@ -9,7 +9,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use conformance::native::{NativeHarness, calls_of, ends, error_of, texts_in};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, texts_in};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
@@ -198,7 +198,7 @@ async fn a_file_that_somebody_changed_is_named_and_kept_unless_the_user_says_oth
     assert_eq!(options(&request), ["restore", "restore-all", "keep"]);
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("b.txt was changed by someone else since"),
+        message.contains("b.txt was changed after the agent's edit"),
         "{message}"
     );
     assert!(calls_of(&turn).is_empty());
@@ -340,6 +340,12 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
     let turn = chat["turns"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(error_of(&turn)["resumable"], true);
     harness.ann.resumes(&turn).await;
+    harness
+        .ann
+        .until("it asks again", |chat| {
+            parts_of(&chat["activeTurn"], "inputRequest").len() == 2
+        })
+        .await;
     harness.ann.chooses("restore").await;
     harness
         .ann
@@ -377,9 +383,17 @@ async fn a_fork_can_undo_what_it_was_forked_with() {
     let turn = changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     let chat = harness.ann.chat.as_str().to_owned();
     let source = json!({"kind": "fork", "chat": chat, "turnId": turn["id"]});
-    harness.ann.opens_chat("ahp-chat:/fork", source).await;
-    // The chat it came from is gone: the content is still referred to.
+    harness
+        .ann
+        .opens_chat("ahp-chat:/fork", source.clone())
+        .await;
     commands(&mut harness, "/undo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "0\n");
+    commands(&mut harness, "/redo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "1\n");
+    // Turns that came with the fork can be cut off there, with their files.
+    harness.ann.opens_chat("ahp-chat:/other", source).await;
+    commands(&mut harness, "/rewind 1", "restore").await;
     assert_eq!(harness.read("a.txt"), "0\n");
 }
 
@@ -396,7 +410,7 @@ async fn a_declined_or_cancelled_question_changes_nothing() {
     let turn = harness.ann.turn_over().await;
     assert_eq!(
         texts_in(&turn, "systemNotification"),
-        ["Nothing was undone: all files are as they were."]
+        ["Nothing was undone; no file was changed."]
     );
     harness.ann.sends_message("/undo").await;
     harness.ann.questioned().await;

@@ -330,7 +330,14 @@ fn help_lists_the_commands() {
     ann.sends_message("/help");
     let texts = notices(&ann).join("\n");
     for name in [
-        "/archive", "/branch", "/compact", "/help", "/redo", "/rewind", "/undo",
+        "/archive",
+        "/branch",
+        "/compact",
+        "/help",
+        "/redo",
+        "/retry-attachments",
+        "/rewind",
+        "/undo",
     ] {
         assert!(texts.contains(name), "{texts}");
     }

@@ -41,7 +41,7 @@ pub mod transform_opt_in;
 pub mod world;
 
 pub use crate::client::ROOT;
-pub use model_server::{Answer, Call, Gate, ModelServer};
+pub use model_server::{Answer, Call, CapturedRequest, Gate, ModelServer};
 pub use scenario::Scenario;
 pub use scenario_client::{ScenarioClient, Sent};
 pub use script::Script;

@@ -4,12 +4,17 @@
 //! Must not know: what becomes of the answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use agent_api::{AgentEvent, EventSink, TextKind, TurnOver};
+use agent_api::{AgentEvent, EventSink, TextKind, ToolReady, ToolResult, ToolStart, TurnOver};
 use serde_json::json;
+use wire::Object;
+use wire::published::state::ToolCallConfirmationReason;
 
-use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall};
+use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
 use super::offered_tools::OfferedTools;
+use super::refusals::Learned;
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
 
 /// Takes the events of one answer.
@@ -22,6 +27,12 @@ pub(super) struct AnswerSender<'a> {
     part: Option<(u64, TextKind)>,
     answer: ModelAnswer,
     calls: BTreeMap<usize, RequestedCall>,
+    /// Tools of the server that are at work, by their ids.
+    server_calls: BTreeMap<String, (u64, String)>,
+    /// Said when the answer begins.
+    learned: Option<Learned>,
+    /// Whether the chat says that the model is silent.
+    shows_silence: bool,
 }
 
 impl ModelEventSink for &mut AnswerSender<'_> {
@@ -36,6 +47,7 @@ impl<'a> AnswerSender<'a> {
         round: usize,
         events: &'a dyn EventSink,
         numbers: &'a mut Numbers,
+        learned: Option<Learned>,
     ) -> Self {
         Self {
             offered,
@@ -45,7 +57,15 @@ impl<'a> AnswerSender<'a> {
             part: None,
             answer: ModelAnswer::default(),
             calls: BTreeMap::new(),
+            server_calls: BTreeMap::new(),
+            learned,
+            shows_silence: false,
         }
+    }
+
+    /// Whether the chat still says that the model is silent.
+    pub(super) fn shows_silence(&self) -> bool {
+        self.shows_silence
     }
 
     /// The answer as a whole.
@@ -57,7 +77,15 @@ impl<'a> AnswerSender<'a> {
     }
 
     async fn take(&mut self, event: ModelEvent) -> Result<(), TurnOver> {
+        match &event {
+            ModelEvent::Silent(_) | ModelEvent::Waiting(_) => {}
+            _ => self.begin().await?,
+        }
         match event {
+            ModelEvent::Silent(lasted) => {
+                self.shows_silence = true;
+                self.events.send(describe_silence(lasted)).await
+            }
             ModelEvent::Text(text) | ModelEvent::Refusal(text) => {
                 self.answer.text.push_str(&text);
                 self.send_text(TextKind::Markdown, text).await
@@ -77,6 +105,16 @@ impl<'a> AnswerSender<'a> {
                     false => self.events.send(AgentEvent::ToolInput { call, text }).await,
                 }
             }
+            ModelEvent::ServerCall { id, name, input } => {
+                self.start_server_call(id, name, input).await
+            }
+            ModelEvent::ServerResult { id, text, success } => {
+                self.end_server_call(&id, text, success).await
+            }
+            ModelEvent::Items(items) => {
+                self.answer.items = Some(Arc::new(items));
+                Ok(())
+            }
             ModelEvent::Usage(usage) => {
                 self.answer.usage = usage;
                 Ok(())
@@ -87,9 +125,29 @@ impl<'a> AnswerSender<'a> {
             }
             ModelEvent::Stopped(reason) => {
                 self.answer.stop = Some(reason);
+                // What its server says nothing more of is over.
+                for id in self.server_calls.keys().cloned().collect::<Vec<_>>() {
+                    self.end_server_call(&id, String::new(), true).await?;
+                }
                 Ok(())
             }
         }
+    }
+
+    /// Something of the answer came.
+    async fn begin(&mut self) -> Result<(), TurnOver> {
+        if std::mem::take(&mut self.shows_silence) {
+            self.events.send(AgentEvent::Activity(None)).await?;
+        }
+        for event in self
+            .learned
+            .take()
+            .into_iter()
+            .flat_map(Learned::into_events)
+        {
+            self.events.send(event).await?;
+        }
+        Ok(())
     }
 
     async fn start_call(&mut self, index: usize, id: String, name: String) -> Result<(), TurnOver> {
@@ -116,6 +174,64 @@ impl<'a> AnswerSender<'a> {
             .await
     }
 
+    /// A tool that the model's server carries out is shown like any other; nobody is asked.
+    async fn start_server_call(
+        &mut self,
+        id: String,
+        name: String,
+        input: String,
+    ) -> Result<(), TurnOver> {
+        self.part = None;
+        let call = self.numbers.next();
+        let mut meta = Object::new();
+        meta.insert(SERVER_TOOL.to_owned(), json!(true));
+        let start = Box::new(ToolStart {
+            name: name.clone(),
+            display_name: name.replace('_', " "),
+            meta: Some(meta.clone()),
+            ..ToolStart::default()
+        });
+        self.events
+            .send(AgentEvent::ToolStarted { call, start })
+            .await?;
+        let mut ready = ToolReady::unconfirmed(name.replace('_', " "), input);
+        ready.confirmed = Some(ToolCallConfirmationReason::NotNeeded);
+        ready
+            .extra
+            .insert("_meta".to_owned(), serde_json::Value::Object(meta));
+        let ready = Box::new(ready);
+        self.server_calls.insert(id, (call, name));
+        self.events
+            .send(AgentEvent::ToolReady { call, ready })
+            .await
+    }
+
+    async fn end_server_call(
+        &mut self,
+        id: &str,
+        text: String,
+        success: bool,
+    ) -> Result<(), TurnOver> {
+        let Some((call, name)) = self.server_calls.remove(id) else {
+            return Ok(()); // of a call that was never said to begin
+        };
+        let name = name.replace('_', " ");
+        let result = match success {
+            true => ToolResult::new(true, name),
+            false => ToolResult::failed(name.clone(), &name),
+        };
+        let content = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
+        let result = result.with_content(content.into_iter().collect());
+        let review = false;
+        self.events
+            .send(AgentEvent::ToolCompleted {
+                call,
+                result,
+                review,
+            })
+            .await
+    }
+
     async fn send_text(&mut self, kind: TextKind, text: String) -> Result<(), TurnOver> {
         if text.is_empty() {
             return Ok(());
@@ -137,6 +253,12 @@ impl<'a> AnswerSender<'a> {
             }
         }
     }
+}
+
+/// What the chat says of a model that is silent.
+pub(super) fn describe_silence(lasted: Duration) -> AgentEvent {
+    let seconds = lasted.as_secs();
+    AgentEvent::Activity(Some(format!("waiting for the model, {seconds} s")))
 }
 
 #[cfg(test)]
@@ -176,7 +298,7 @@ mod tests {
         let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let offered = OfferedTools::new(&own, Vec::new());
         let mut numbers = Numbers::default();
-        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers);
+        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers, None);
         let mut sink = &mut answer;
         for piece in ["a", "", "b"] {
             sink.accept(text(piece)).await.unwrap();

@@ -3,12 +3,15 @@
 //! Promises: what came of an answer is sent on, also of one that broke off.
 //! Must not know: what becomes of the calls.
 
-use agent_api::{EventSink, TurnOver};
+use std::sync::Arc;
+
+use agent_api::{AgentEvent, EventSink, TurnOver};
 
 use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
 use super::offered_tools::OfferedTools;
-use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError};
+use super::refusals::Learned;
+use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError, ToolUse};
 
 pub(super) enum AskError {
     TurnOver,
@@ -21,16 +24,30 @@ impl From<TurnOver> for AskError {
     }
 }
 
-/// Asks the model and sends its answer on as it comes.
+/// Asks the model and sends its answer on as it comes. What was `learned` is said when it begins to answer.
 pub(super) async fn ask_model(
     offered: &OfferedTools<'_>,
     endpoint: &ModelEndpoint,
     (round, request): (usize, &ModelRequest),
     numbers: &mut Numbers,
+    learned: Option<Learned>,
     events: &dyn EventSink,
 ) -> Result<ModelAnswer, AskError> {
-    let mut sender = AnswerSender::new(offered, round, events, numbers);
+    let mut sender = AnswerSender::new(offered, round, events, numbers, learned);
     let asked = provider::ask(endpoint, request, &mut sender).await;
+    if sender.shows_silence() {
+        events.send(AgentEvent::Activity(None)).await?;
+    }
     asked.map_err(AskError::Provider)?;
-    Ok(sender.into_answer())
+    let mut answer = sender.into_answer();
+    if answer.items.is_none() {
+        let calls: Vec<ToolUse> = answer
+            .calls
+            .iter()
+            .map(|call| call.tool_use.clone())
+            .collect();
+        let own = provider::own_items(endpoint.api(), &answer.text, &calls);
+        answer.items = own.map(Arc::new);
+    }
+    Ok(answer)
 }

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
 
-use super::answer::{ModelAnswer, Numbers};
+use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
+use super::fallback::Fallback;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, prompt};
+use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
 use crate::tool::Tool;
@@ -37,7 +38,7 @@ pub(super) struct Conversation<'a> {
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
-    /// The entries that the turn began with; the request begins with them.
+    /// What the request's messages were made from, one for one.
     pub entries: Vec<HistoryEntry>,
     /// The position of the message that this turn answers.
     pub newest: usize,
@@ -60,13 +61,18 @@ impl<'a> Conversation<'a> {
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
             self.request.system = events.render(self.prompt.render()).await?;
-            let answer = self.ask(rounds_before + round, &offered).await?;
+            let number = rounds_before + round;
+            let answer = self.ask(number, &offered).await?;
             self.usage.add(answer.usage, self.model, events).await?;
-            if answer.calls.is_empty() {
+            let output = outputs::record(&self.view.source(), number, &answer);
+            if let Some(output) = output {
+                events.record_output(output).await;
+            }
+            if answer.calls.is_empty() && answer.stop != Some(StopReason::Paused) {
                 return report_stop(&answer, events).await;
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
-            self.add_round(answer, results);
+            self.add_round(answer, results).await;
         }
         Err(TurnStop::Failed(AgentError {
             error_type: "tooManyRounds".to_owned(),
@@ -95,43 +101,52 @@ impl<'a> Conversation<'a> {
         Ok(offered)
     }
 
-    /// Asks the model; again without attachments if its server rejects them.
+    /// Asks the model; again with less if its server refuses something.
     async fn ask(
         &mut self,
         round: usize,
         offered: &OfferedTools<'_>,
     ) -> Result<ModelAnswer, TurnStop> {
+        let events = self.tool_context.events;
+        let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
+        let mut learned = None;
         loop {
-            let events = self.tool_context.events;
             let request = (round, &self.request);
-            let asked = ask_model(offered, self.endpoint, request, &mut self.numbers, events);
-            match asked.await {
+            let numbers = &mut self.numbers;
+            let asked = ask_model(offered, self.endpoint, request, numbers, learned, events);
+            let error = match asked.await {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
-                Err(AskError::Provider(error)) => {
-                    let (entries, newest) = (&self.entries, self.newest);
-                    let retried = self
-                        .view
-                        .retry_without_rejected_media(error, entries, newest);
-                    let messages = retried.await?;
-                    self.request.messages.splice(..entries.len(), messages);
-                }
-            }
+                Err(AskError::Provider(error)) => error,
+            };
+            let entries = (self.entries.as_slice(), self.newest);
+            let (view, request) = (&mut self.view, &mut self.request);
+            let less = fallback.reduce(view, entries, request, error).await?;
+            learned = Some(less);
         }
     }
 
-    fn add_round(&mut self, answer: ModelAnswer, results: Vec<String>) {
+    async fn add_round(&mut self, answer: ModelAnswer, results: Vec<CallAnswer>) {
         assert_eq!(answer.calls.len(), results.len(), "every call has a result");
         let calls = answer.calls.into_iter().map(|call| call.tool_use);
         let calls: Vec<ToolUse> = calls.collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        let messages = &mut self.request.messages;
-        messages.push(ModelMessage::Assistant {
+        self.add_message(ModelMessage::Assistant {
             text: answer.text,
             calls,
+            items: answer.items.filter(|_| !self.request.strings_only),
         });
-        let results = ids.into_iter().zip(results);
-        messages.extend(results.map(|(id, text)| ModelMessage::ToolResult { id, text }));
+        for (id, result) in ids.into_iter().zip(results) {
+            let entry = HistoryEntry::result(id, result.text, result.media);
+            let message = self.view.lower_entry(&entry, self.entries.len()).await;
+            self.entries.push(entry);
+            self.request.messages.push(message);
+        }
+    }
+
+    fn add_message(&mut self, message: ModelMessage) {
+        self.entries.push(HistoryEntry::Model(message.clone()));
+        self.request.messages.push(message);
     }
 
     /// A round is over: takes the steering message that waits, if one does. The host makes it a part of the turn.
@@ -151,7 +166,9 @@ impl<'a> Conversation<'a> {
             };
             let text = message["text"].as_str().unwrap_or("");
             let user = user.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
-            let message = self.view.lower_one(user).await?;
+            let position = self.entries.len();
+            let message = self.view.lower_one(Arc::clone(&user), position).await?;
+            self.entries.push(HistoryEntry::User(user));
             self.request.messages.push(message);
         }
         Ok(())
@@ -177,7 +194,17 @@ async fn report_stop(answer: &ModelAnswer, events: &dyn EventSink) -> Result<(),
     let text = match &answer.stop {
         Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
         Some(StopReason::ContentFilter) => "The model's server cut the answer off.",
-        Some(StopReason::End | StopReason::ToolCalls | StopReason::Other(_)) | None => {
+        Some(StopReason::Refusal) => {
+            return Err(TurnStop::Failed(AgentError {
+                error_type: "refusal".to_owned(),
+                message: "the model refuses to answer this".to_owned(),
+                resumable: false,
+            }));
+        }
+        Some(
+            StopReason::End | StopReason::ToolCalls | StopReason::Paused | StopReason::Other(_),
+        )
+        | None => {
             return Ok(());
         }
     };

@@ -9,11 +9,14 @@ use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
 use compositor::resolve::Resolved;
-use serde_json::Value;
+use serde_json::{Value, json};
+use wire::Digest;
 
+use super::answer::CallAnswer;
 use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
+use super::outputs::{OutputSource, TurnOutputs};
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.
@@ -34,14 +37,14 @@ pub(super) struct Recalled {
 }
 
 /// The turns, oldest first, as many of the newest as fit.
-pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> Recalled {
+pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64, source: &OutputSource) -> Recalled {
     let space = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
     let mut used = 0;
     let mut first = turns.len();
     for (index, turn) in turns.iter().enumerate().rev() {
-        let messages = entries_of_turn(turn, &[]);
+        let messages = entries_of_turn(turn, &[], source);
         used += messages.iter().map(estimate_bytes).sum::<usize>();
         if used > space && first < turns.len() {
             break;
@@ -50,7 +53,7 @@ pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> Recalled {
     }
     let mut recalled = Recalled::default();
     for turn in turns.iter().skip(first) {
-        let entries = entries_of_turn(turn, &recalled.notices);
+        let entries = entries_of_turn(turn, &recalled.notices, source);
         if !entries.is_empty() {
             recalled.notices.clear();
         }
@@ -67,13 +70,18 @@ fn parts_of(past: &PastTurn) -> &[Value] {
 }
 
 /// The entries of a turn; none if it was between the user and the host alone.
-fn entries_of_turn(past: &PastTurn, notices: &[String]) -> Vec<HistoryEntry> {
+fn entries_of_turn(
+    past: &PastTurn,
+    notices: &[String],
+    source: &OutputSource,
+) -> Vec<HistoryEntry> {
     let mut users = past.messages.iter().cloned();
     let text = past.turn["message"]["text"].as_str().unwrap_or("");
     let message = users.next();
     let message = message.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
     let reaches_model = reaches_model(&message);
-    let response = entries_of_parts(parts_of(past), &mut users);
+    let outputs = TurnOutputs::read(&past.outputs, source);
+    let response = entries_of_parts(parts_of(past), &mut users, outputs);
     if !reaches_model && response.is_empty() {
         return Vec::new();
     }
@@ -94,12 +102,17 @@ fn reaches_model(message: &UserMessage) -> bool {
 }
 
 /// The entries of a response, by rounds: text and the calls after it make one assistant message, then come the results.
-/// `steering` are the typed messages that steered the turn, as far as they are stored.
+/// `steering` are the typed messages that steered the turn, `outputs` the model's answers, as far as they are stored.
 pub(super) fn entries_of_parts(
     parts: &[Value],
     steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
+    outputs: TurnOutputs,
 ) -> Vec<HistoryEntry> {
-    let mut messages = Vec::new();
+    let mut messages = Entries {
+        entries: Vec::new(),
+        outputs,
+        next_round: 0,
+    };
     let mut round = Round::default();
     for part in parts {
         match part["kind"].as_str().unwrap_or("") {
@@ -117,7 +130,7 @@ pub(super) fn entries_of_parts(
                 if let Some(message) = part["_meta"].get(wire::meta::STEERING) {
                     std::mem::take(&mut round).finish(&mut messages);
                     let text = message["text"].as_str().unwrap_or("");
-                    messages.push(match steering.next() {
+                    messages.entries.push(match steering.next() {
                         Some(message) => HistoryEntry::User(message),
                         None => HistoryEntry::user(text),
                     });
@@ -127,20 +140,28 @@ pub(super) fn entries_of_parts(
         }
     }
     round.finish(&mut messages);
-    messages
+    messages.entries
+}
+
+/// The entries of a response so far, and what goes with those to come.
+struct Entries {
+    entries: Vec<HistoryEntry>,
+    outputs: TurnOutputs,
+    /// The number of the round that comes next, if its calls do not say.
+    next_round: u64,
 }
 
 #[derive(Default)]
 struct Round {
     text: String,
-    calls: Vec<(ToolUse, String)>,
+    calls: Vec<(ToolUse, CallAnswer)>,
     /// Which one its calls say it is; those of other agents do not say.
     number: Option<u64>,
 }
 
 impl Round {
     /// Text after calls belongs to the next round.
-    fn add_text(&mut self, text: &str, messages: &mut Vec<HistoryEntry>) {
+    fn add_text(&mut self, text: &str, messages: &mut Entries) {
         if !self.calls.is_empty() {
             std::mem::take(self).finish(messages);
         }
@@ -148,10 +169,13 @@ impl Round {
     }
 
     /// So does a call that was made when others had their results.
-    fn add_call(&mut self, call: &Value, messages: &mut Vec<HistoryEntry>) {
+    fn add_call(&mut self, call: &Value, messages: &mut Entries) {
         // A call whose input never came whole was never made: the model does not miss it.
         if call["status"] == "cancelled" && call["toolInput"].is_null() {
             return;
+        }
+        if call["_meta"][super::answer::SERVER_TOOL] == true {
+            return; // the model's server made it, and knows what came of it
         }
         let number = call["_meta"][super::answer::ROUND].as_u64();
         if !self.calls.is_empty() && self.number != number {
@@ -166,22 +190,31 @@ impl Round {
         };
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
-        self.calls.push((tool_use, result_text(call)));
+        let answer = CallAnswer {
+            text: result_text(call),
+            media: media_of_result(call),
+        };
+        self.calls.push((tool_use, answer));
     }
 
-    fn finish(self, messages: &mut Vec<HistoryEntry>) {
+    fn finish(self, messages: &mut Entries) {
         if self.text.is_empty() && self.calls.is_empty() {
             return; // no round began
         }
-        let (calls, results): (Vec<ToolUse>, Vec<String>) = self.calls.into_iter().unzip();
+        let (mut calls, results): (Vec<ToolUse>, Vec<CallAnswer>) = self.calls.into_iter().unzip();
+        let number = self.number.unwrap_or(messages.next_round);
+        messages.next_round = number + 1;
+        let items = messages.outputs.restore(number, &self.text, &mut calls);
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        messages.push(HistoryEntry::Model(ModelMessage::Assistant {
+        let answer = HistoryEntry::Model(ModelMessage::Assistant {
             text: self.text,
             calls,
-        }));
+            items,
+        });
         let results = ids.into_iter().zip(results);
-        let results = results.map(|(id, text)| ModelMessage::ToolResult { id, text });
-        messages.extend(results.map(HistoryEntry::Model));
+        let results = results.map(|(id, it)| HistoryEntry::result(id, it.text, it.media));
+        messages.entries.push(answer);
+        messages.entries.extend(results);
     }
 }
 
@@ -218,6 +251,32 @@ pub(super) fn text_of_result(result: &Value) -> String {
     }
 }
 
+/// The bodies in a `ToolCallResult` that a model may be able to see or hear.
+pub(super) fn media_of_result(result: &Value) -> Vec<Part> {
+    let content = result["content"].as_array().into_iter().flatten();
+    let media = content.filter_map(|block| {
+        let mime = block["contentType"].as_str()?;
+        let is_media = mime.starts_with("image/")
+            || mime.starts_with("audio/")
+            || mime.starts_with("video/")
+            || mime == "application/pdf";
+        if !is_media {
+            return None; // texts are read as texts
+        }
+        let mut part = json!({"type": "file-attachment", "name": "result", "mime": mime});
+        match block["type"].as_str()? {
+            "embeddedResource" => part["data"] = block["data"].clone(),
+            "resource" => {
+                let digest = Digest::from_uri(block["uri"].as_str()?)?;
+                part["content_id"] = json!(format!("sha256:{}", digest.to_hex()));
+            }
+            _ => return None,
+        }
+        Part::from_value(part).ok()
+    });
+    media.collect()
+}
+
 fn plain_text(text: &Value) -> String {
     let text = text.as_str().or_else(|| text["markdown"].as_str());
     text.unwrap_or("").to_owned()
@@ -240,9 +299,12 @@ fn estimate_bytes(entry: &HistoryEntry) -> usize {
             });
             sizes.sum()
         }
+        HistoryEntry::Result { text, media, .. } => {
+            text.len() + media.parts.len().saturating_mul(PICTURE_BYTES)
+        }
         HistoryEntry::Model(ModelMessage::User(content)) => content.to_string().len(),
         HistoryEntry::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
-        HistoryEntry::Model(ModelMessage::Assistant { text, calls }) => {
+        HistoryEntry::Model(ModelMessage::Assistant { text, calls, .. }) => {
             let calls = calls.iter().map(|call| call.name.len() + call.input.len());
             text.len() + calls.sum::<usize>()
         }
@@ -251,26 +313,34 @@ fn estimate_bytes(entry: &HistoryEntry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn turn(text: &str, parts: Value) -> PastTurn {
         PastTurn {
             turn: json!({"message": {"text": text}, "responseParts": parts}),
             messages: Vec::new(),
+            outputs: Vec::new(),
         }
+    }
+
+    fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> Recalled {
+        let source = OutputSource {
+            api: crate::provider::Api::Chat,
+            model: "m".to_owned(),
+        };
+        super::recall_turns(turns, tokens_max, &source)
     }
 
     fn user_text(text: &str) -> HistoryEntry {
         HistoryEntry::Model(ModelMessage::Assistant {
             text: text.to_owned(),
             calls: Vec::new(),
+            items: None,
         })
     }
 
     fn entries_of_parts(parts: &[Value]) -> Vec<HistoryEntry> {
-        super::entries_of_parts(parts, &mut std::iter::empty())
+        super::entries_of_parts(parts, &mut std::iter::empty(), TurnOutputs::default())
     }
 
     #[test]
@@ -297,6 +367,7 @@ mod tests {
             HistoryEntry::Model(ModelMessage::ToolResult {
                 id: id.to_owned(),
                 text: text.to_owned(),
+                blocks: Vec::new(),
             })
         };
         assert_eq!(
@@ -309,12 +380,14 @@ mod tests {
                         calls("a", "read", "{\"path\":\"x\"}"),
                         calls("b", "bash", "{}")
                     ],
+                    items: None,
                 }),
                 result("a", "one"),
                 result("b", &super::super::consent::denied_text(Some("no, use ls"))),
                 HistoryEntry::Model(ModelMessage::Assistant {
                     text: "Done.".to_owned(),
                     calls: vec![calls("c", "bash", "{}")],
+                    items: None,
                 }),
                 result("c", INTERRUPTED),
             ]
@@ -330,13 +403,27 @@ mod tests {
         let parts = [call("a", 0), call("b", 0), call("c", 1)];
         let calls_of = |entry: &HistoryEntry| match entry {
             HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
-            HistoryEntry::Model(_) | HistoryEntry::User(_) => None,
+            _ => None,
         };
         let calls: Vec<usize> = entries_of_parts(&parts)
             .iter()
             .filter_map(calls_of)
             .collect();
         assert_eq!(calls, [2, 1]);
+    }
+
+    #[test]
+    fn bodies_of_results_come_with_them() {
+        let digest = format!("ahp-content:/sha256/{}", "ab".repeat(32));
+        let content = json!([
+            {"type": "text", "text": "seen"},
+            {"type": "embeddedResource", "data": "iVBO", "contentType": "image/png"},
+            {"type": "resource", "uri": digest, "contentType": "application/pdf"},
+            {"type": "resource", "uri": digest, "contentType": "text/plain"},
+        ]);
+        let media = media_of_result(&json!({"content": content}));
+        let mimes: Vec<&Value> = media.iter().map(|part| &part.object()["mime"]).collect();
+        assert_eq!(mimes, ["image/png", "application/pdf"]);
     }
 
     #[test]
@@ -363,7 +450,7 @@ mod tests {
                 text.unwrap().to_owned()
             }
             HistoryEntry::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
-            HistoryEntry::Model(_) => "-".to_owned(),
+            _ => "-".to_owned(),
         };
         let order: Vec<String> = entries_of_parts(&parts).iter().map(users).collect();
         assert_eq!(order, ["-", "a", "left", "-", "b", "right"]);

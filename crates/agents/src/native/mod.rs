@@ -13,17 +13,21 @@ mod client_call;
 mod compact;
 mod consent;
 mod conversation;
+mod fallback;
 mod history;
 mod model_list;
 mod model_view;
 mod models;
 mod notices;
 mod offered_tools;
+mod outputs;
 mod prompt;
+mod refusals;
 mod settings;
 mod stop;
 mod turn;
 mod usage;
+mod vendors;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -43,7 +47,7 @@ use model_list::ModelList;
 use offered_tools::OfferedTools;
 
 pub use model_list::ADDED_MODELS_MAX;
-pub use models::{Model, ModelApi, ModelError, Prices};
+pub use models::{Model, ModelError, Prices};
 
 /// The provider id.
 pub const PROVIDER: &str = "native";

@@ -1,35 +1,70 @@
 //! A conversation as the model is sent it: users' messages are lowered here, right before they are sent, and nowhere
 //! else.
 //!
-//! Promises: a part that cannot be sent is described instead, and the user is told; what a server rejected is described
-//! from then on, so that one attachment cannot spoil a chat.
-//! Must not know: where the conversation comes from.
+//! Promises: a part that cannot be sent is described instead, and the user is told.
+//! Must not know: where the conversation comes from; when a request is sent again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
-use compositor::lower::{Capabilities, Lowered, LoweringDecision, Target, chat_content};
+use compositor::Part;
+use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
-use super::stop::TurnStop;
+use super::outputs::OutputSource;
+use super::refusals::Refusals;
 use super::{Model, NativeContext};
-use crate::lower::{MessageToLower, lower_message, lower_messages};
-use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};
-
-/// The shapes of the one wire format that is spoken.
-const TARGET: Target = Target::OpenaiChat;
+use crate::lower::{MessageToLower, lower_messages};
+use crate::provider::{Api, MediaKind, ModelMessage};
 
 /// One entry of a conversation: a user's message, not yet in any vendor's shape, or anything else.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum HistoryEntry {
     User(Arc<UserMessage>),
     Model(ModelMessage),
+    /// What came of a call, with bodies: they are lowered like those of a user.
+    Result {
+        id: String,
+        text: String,
+        media: Arc<UserMessage>,
+    },
 }
 
 impl HistoryEntry {
     pub(super) fn user(text: &str) -> Self {
         Self::User(Arc::new(UserMessage::text(text)))
+    }
+
+    pub(super) fn result(id: String, text: String, media: Vec<Part>) -> Self {
+        if media.is_empty() {
+            let blocks = Vec::new();
+            return Self::Model(ModelMessage::ToolResult { id, text, blocks });
+        }
+        let media = Arc::new(UserMessage {
+            parts: media,
+            ..UserMessage::default()
+        });
+        Self::Result { id, text, media }
+    }
+}
+
+/// A body that is sent to the model as itself.
+pub(super) struct Native<'a> {
+    pub kind: MediaKind,
+    pub message: &'a UserMessage,
+    /// Where its message stands in the conversation.
+    pub position: usize,
+    pub part: usize,
+}
+
+impl Native<'_> {
+    /// What people call it.
+    pub(super) fn name(&self) -> String {
+        let part = self.message.parts.get(self.part).map(|part| part.object());
+        let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
+        let name = name.and_then(Value::as_str);
+        name.unwrap_or("an attachment").to_owned()
     }
 }
 
@@ -37,12 +72,17 @@ impl HistoryEntry {
 pub(super) struct ModelView<'a> {
     sources: &'a SharedSources,
     capabilities: Capabilities,
+    api: Api,
     model: String,
     pub events: &'a dyn EventSink,
-    /// Parts that are only described, by the position of their message.
-    described: BTreeMap<usize, BTreeSet<usize>>,
-    /// What the parts of each message became when they were last lowered.
+    /// What requests do without.
+    refusals: Refusals,
+    /// Whether the agent has notes that are about another model.
+    notes_are_stale: bool,
+    /// What the parts of each message became when they were last lowered, by the position of the message.
     decisions: BTreeMap<usize, Vec<LoweringDecision>>,
+    /// Whether a message was lowered to a list.
+    has_lists: bool,
 }
 
 impl<'a> ModelView<'a> {
@@ -52,71 +92,210 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let mut capabilities = shared.capabilities.of(TARGET, Some(model.server_name()));
+        let target = model.api.target();
+        let mut capabilities = shared.capabilities.of(target, Some(model.server_name()));
         if model.vision == Some(false) {
+            // Pages of a document are pictures, too.
             capabilities.image = None;
+            capabilities.pdf = None;
+            capabilities.video = None;
         }
+        let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
             capabilities,
+            api: model.api,
             model: model.id.clone(),
             events,
-            described: BTreeMap::new(),
+            notes_are_stale: input.refusals.is_some() && refusals.is_empty(),
+            refusals,
             decisions: BTreeMap::new(),
+            has_lists: false,
         }
     }
 
-    /// Lowers a conversation. `newest` is the position of the message this turn answers.
+    /// Forgets what another model refused (G-50).
+    pub(super) async fn forget_other_models(&mut self) -> Result<(), TurnOver> {
+        if !std::mem::take(&mut self.notes_are_stale) {
+            return Ok(()); // there is nothing to forget
+        }
+        let nothing = AgentEvent::Refusals(self.refusals.notes());
+        self.events.send(nothing).await
+    }
+
+    /// Whose answers may go back.
+    pub(super) fn source(&self) -> OutputSource {
+        OutputSource {
+            api: self.api,
+            model: self.model.clone(),
+        }
+    }
+
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    pub(super) fn set_refusals(&mut self, refusals: Refusals) {
+        self.refusals = refusals;
+    }
+
+    /// Lowers a conversation. `newest` is the position of the message this turn answers: what cannot be sent of it is said.
     pub(super) async fn lower_conversation(
         &mut self,
         entries: &[HistoryEntry],
         newest: usize,
     ) -> Result<Vec<ModelMessage>, TurnOver> {
-        let users: Vec<(usize, MessageToLower)> = entries
-            .iter()
-            .enumerate()
-            .filter_map(|(position, entry)| match entry {
-                HistoryEntry::User(message) => Some((
-                    position,
-                    MessageToLower {
-                        message: Arc::clone(message),
-                        described: self.described.get(&position).cloned().unwrap_or_default(),
-                    },
-                )),
-                HistoryEntry::Model(_) => None,
-            })
-            .collect();
-        let (positions, users): (Vec<usize>, Vec<MessageToLower>) = users.into_iter().unzip();
-        let capabilities = self.capabilities.clone();
-        let lowered = lower_messages(self.sources, users, TARGET, capabilities).await;
-        let mut contents = BTreeMap::new();
-        for (position, lowered) in positions.into_iter().zip(lowered) {
-            contents.insert(position, chat_content(&lowered));
-            self.decisions.insert(position, lowered.decisions.clone());
-            if position == newest {
-                self.report(lowered).await?;
-            }
+        let (messages, newest) = self.lower_all(entries, newest).await;
+        if let Some(lowered) = newest {
+            self.report(lowered).await?;
         }
-        let entries = entries.iter().enumerate();
-        let messages = entries.map(|(position, entry)| match entry {
-            HistoryEntry::User(_) => {
-                ModelMessage::User(contents.remove(&position).unwrap_or(Value::Null))
-            }
-            HistoryEntry::Model(message) => message.clone(),
-        });
-        Ok(messages.collect())
+        Ok(messages)
     }
 
-    /// Lowers one more message of the turn.
+    /// Lowers it once more after something was refused: what is different now is said elsewhere.
+    pub(super) async fn lower_again(
+        &mut self,
+        entries: &[HistoryEntry],
+        newest: usize,
+    ) -> Vec<ModelMessage> {
+        let (messages, newest) = self.lower_all(entries, newest).await;
+        if let Some(lowered) = newest {
+            self.record(lowered).await;
+        }
+        messages
+    }
+
+    /// Lowers one more message of the turn, which stands at `position`.
     pub(super) async fn lower_one(
         &mut self,
         message: Arc<UserMessage>,
+        position: usize,
     ) -> Result<ModelMessage, TurnOver> {
-        let capabilities = self.capabilities.clone();
-        let lowered = lower_message(self.sources, message, TARGET, capabilities).await;
-        let content = chat_content(&lowered);
-        self.report(lowered).await?;
-        Ok(ModelMessage::User(content))
+        let entry = [HistoryEntry::User(message)];
+        let (mut messages, lowered) = self.lower_entries(&entry, position, position).await;
+        if let Some(lowered) = lowered {
+            self.report(lowered).await?;
+        }
+        Ok(messages.pop().unwrap_or(ModelMessage::User(Value::Null)))
+    }
+
+    async fn lower_all(
+        &mut self,
+        entries: &[HistoryEntry],
+        newest: usize,
+    ) -> (Vec<ModelMessage>, Option<Lowered>) {
+        self.has_lists = false;
+        self.decisions.clear();
+        self.lower_entries(entries, 0, newest).await
+    }
+
+    /// Lowers one more entry that is not the user's.
+    pub(super) async fn lower_entry(
+        &mut self,
+        entry: &HistoryEntry,
+        position: usize,
+    ) -> ModelMessage {
+        if let HistoryEntry::Model(message) = entry {
+            return self.keep_or_strip(message);
+        }
+        let entries = std::slice::from_ref(entry);
+        let (mut messages, _) = self.lower_entries(entries, position, usize::MAX).await;
+        messages.pop().unwrap_or(ModelMessage::User(Value::Null))
+    }
+
+    /// The messages of entries that begin at `first`, and what the one at `newest` became.
+    async fn lower_entries(
+        &mut self,
+        entries: &[HistoryEntry],
+        first: usize,
+        newest: usize,
+    ) -> (Vec<ModelMessage>, Option<Lowered>) {
+        let users = entries.iter().filter_map(|entry| match entry {
+            HistoryEntry::User(message) | HistoryEntry::Result { media: message, .. } => {
+                Some(MessageToLower {
+                    message: Arc::clone(message),
+                    described: self.refusals.described_parts(message),
+                })
+            }
+            HistoryEntry::Model(_) => None,
+        });
+        let users: Vec<MessageToLower> = users.collect();
+        let capabilities = self.refusals.reduce(self.capabilities.clone());
+        let lowered = lower_messages(self.sources, users, self.api.target(), capabilities).await;
+        let mut lowered = lowered.into_iter();
+        let mut reported = None;
+        let mut messages = Vec::with_capacity(entries.len());
+        for (position, entry) in (first..).zip(entries) {
+            messages.push(match entry {
+                HistoryEntry::Model(message) => self.keep_or_strip(message),
+                HistoryEntry::Result { id, text, .. } => {
+                    let lowered = lowered.next().unwrap_or_default();
+                    let result = self.result_of(id, text, &lowered);
+                    self.decisions.insert(position, lowered.decisions);
+                    result
+                }
+                HistoryEntry::User(_) => {
+                    let lowered = lowered.next().unwrap_or_default();
+                    let content = self.content_of(&lowered);
+                    self.decisions.insert(position, lowered.decisions.clone());
+                    if position == newest {
+                        reported = Some(lowered);
+                    }
+                    ModelMessage::User(content)
+                }
+            });
+        }
+        (messages, reported)
+    }
+
+    /// The content of a user's message. Where texts and lists are both taken, some servers take only texts.
+    fn content_of(&mut self, lowered: &Lowered) -> Value {
+        match self.api {
+            Api::Chat => {
+                let content = chat_content(lowered);
+                self.has_lists |= content.is_array();
+                content
+            }
+            Api::Anthropic | Api::Responses | Api::Gemini => Value::Array(lowered.blocks.clone()),
+        }
+    }
+
+    /// The result of a call with its bodies, where they can stand beside it; otherwise it says that they are there.
+    fn result_of(&self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
+        let (text, blocks) = match self.api {
+            Api::Chat => {
+                let bodies = lowered.decisions.len();
+                let note =
+                    format!("({bodies} attached to the result; this model cannot be shown them)");
+                (format!("{text}\n{note}"), Vec::new())
+            }
+            Api::Anthropic | Api::Responses | Api::Gemini => {
+                (text.to_owned(), lowered.blocks.clone())
+            }
+        };
+        ModelMessage::ToolResult {
+            id: id.to_owned(),
+            text: text.trim_start().to_owned(),
+            blocks,
+        }
+    }
+
+    /// A message of the model as it goes back: without what its server had added, if that is refused.
+    fn keep_or_strip(&self, message: &ModelMessage) -> ModelMessage {
+        match message {
+            ModelMessage::Assistant {
+                text,
+                calls,
+                items: Some(_),
+            } if self.refusals.signatures || self.refusals.strings_only => {
+                ModelMessage::Assistant {
+                    text: text.clone(),
+                    calls: calls.clone(),
+                    items: None,
+                }
+            }
+            message => message.clone(),
+        }
     }
 
     /// Tells the user what did not go as meant, and records the blocks for inspectors.
@@ -126,66 +305,55 @@ impl<'a> ModelView<'a> {
             let text = lowered.diagnostics.join("\n\n");
             self.events.send(AgentEvent::Notice { text }).await?;
         }
+        self.record(lowered).await;
+        Ok(())
+    }
+
+    async fn record(&self, lowered: Lowered) {
         let lowering = Lowering {
-            target: TARGET.name(),
+            target: self.api.target().name(),
             model: self.model.clone(),
             blocks: lowered.blocks,
             diagnostics: lowered.diagnostics,
         };
         self.events.record_lowering(lowering).await;
-        Ok(())
     }
 
-    /// After a server rejected a request: if bodies may be to blame, the largest is described from now on, and if that does
-    /// not help all of them. Returns the conversation without them, or the error if there is none to leave out.
-    pub(super) async fn retry_without_rejected_media(
-        &mut self,
-        error: ProviderError,
-        entries: &[HistoryEntry],
-        newest: usize,
-    ) -> Result<Vec<ModelMessage>, TurnStop> {
-        let bodies = self.decisions.iter().flat_map(|(position, decisions)| {
-            let bodies = decisions.iter().filter(|decision| is_body(decision));
-            bodies.map(|decision| (decision.bytes, *position, decision.part))
-        });
-        let mut bodies: Vec<(u64, usize, usize)> = bodies.collect();
-        bodies.sort_unstable();
-        if error.kind != ProviderErrorKind::MediaRejected || bodies.is_empty() {
-            return Err(error.into());
-        }
-        let rejected = match self.described.is_empty() {
-            true => bodies.split_off(bodies.len() - 1),
-            false => bodies,
+    /// Whether there is anything that a request with these entries could do without.
+    pub(super) fn can_do_with_less(&self, entries: &[HistoryEntry]) -> bool {
+        let is_signed = |entry: &HistoryEntry| {
+            let refusals = &self.refusals;
+            let kept = !refusals.signatures && !refusals.strings_only;
+            kept && matches!(
+                entry,
+                HistoryEntry::Model(ModelMessage::Assistant { items: Some(_), .. })
+            )
         };
-        let names: Vec<String> = rejected
-            .iter()
-            .map(|(_, position, part)| part_name(entries.get(*position), *part))
-            .collect();
-        for (_, position, part) in rejected {
-            self.described.entry(position).or_default().insert(part);
-        }
-        let names = names.join(", ");
-        let text =
-            format!("The model's server rejected {names}; the model gets a description instead.");
-        self.events.send(AgentEvent::Notice { text }).await?;
-        Ok(self.lower_conversation(entries, newest).await?)
+        self.has_lists || !self.natives(entries).is_empty() || entries.iter().any(is_signed)
     }
-}
 
-/// What people call a part.
-fn part_name(entry: Option<&HistoryEntry>, part: usize) -> String {
-    let object = match entry {
-        Some(HistoryEntry::User(message)) => message.parts.get(part).map(|part| part.object()),
-        Some(HistoryEntry::Model(_)) | None => None,
-    };
-    let name = object.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
-    let name = name.and_then(Value::as_str);
-    name.unwrap_or("an attachment").to_owned()
-}
-
-fn is_body(decision: &LoweringDecision) -> bool {
-    matches!(
-        decision.became.as_str(),
-        "image" | "document" | "audio" | "video" | "binary"
-    )
+    /// The bodies that were sent as themselves when the entries were last lowered.
+    pub(super) fn natives<'e>(&self, entries: &'e [HistoryEntry]) -> Vec<Native<'e>> {
+        let mut natives = Vec::new();
+        for (position, decisions) in &self.decisions {
+            let message = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => message,
+                Some(HistoryEntry::Result { media, .. }) if self.api != Api::Chat => media,
+                _ => continue, // nothing of it was sent as itself
+            };
+            natives.extend(decisions.iter().filter_map(|decision| {
+                let all = MediaKind::ALL.into_iter();
+                let kind = all
+                    .into_iter()
+                    .find(|kind| kind.as_str() == decision.became);
+                Some(Native {
+                    kind: kind?,
+                    message,
+                    position: *position,
+                    part: decision.part,
+                })
+            }));
+        }
+        natives
+    }
 }

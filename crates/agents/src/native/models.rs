@@ -4,34 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::settings;
-use crate::provider::{ApiKey, ModelEndpoint, ModelEndpointError};
+use super::{settings, vendors};
+use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
 
 /// Context assumed of a model that says nothing about it.
 const CONTEXT_TOKENS: u64 = 32_768;
 
 /// Longest id and name of a model, in bytes: both are in lists and menus.
 const NAME_BYTES_MAX: usize = 256;
-
-/// How a server is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelApi {
-    /// Chat Completions.
-    #[default]
-    Chat,
-}
-
-impl ModelApi {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
 
 /// A model a user configured: one `[[models]]` table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,9 +31,9 @@ pub struct Model {
     /// What its server calls it, if not the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// `chat` if absent.
-    #[serde(default, skip_serializing_if = "ModelApi::is_default")]
-    pub api: ModelApi,
+    /// The wire format of its server.
+    #[serde(default, skip_serializing_if = "Api::is_default")]
+    pub api: Api,
     /// `http://localhost:11434/v1`
     pub base_url: String,
     /// The environment variable that holds the key, the file that does, or the program that prints it, with its arguments.
@@ -57,7 +43,7 @@ pub struct Model {
     pub key_file: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_command: Option<Vec<String>>,
-    /// The header that carries the key as it is; a bearer token if absent.
+    /// The header that carries the key, if not the usual one of the wire format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_header: Option<String>,
     /// Query parameters of every request.
@@ -79,6 +65,12 @@ pub struct Model {
     pub settings: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
+    /// Tools that its server carries out itself, in the shapes of the wire format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<Value>,
+    /// Seconds for which its server may be silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_s: Option<u64>,
 }
 
 /// Money per million tokens.
@@ -89,6 +81,8 @@ pub struct Prices {
     pub output: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
 }
 
 /// What is wrong with a model.
@@ -96,6 +90,8 @@ pub struct Prices {
 pub enum ModelError {
     #[error("`{0}` names no model: write BASE_URL#MODEL, such as http://localhost:11434/v1#qwen3")]
     NoName(String),
+    #[error("`{0}` is not a wire format: there are `chat`, `anthropic`, `responses` and `gemini`")]
+    NoApi(String),
     #[error("the model `{id}`: {error}")]
     Endpoint {
         id: String,
@@ -119,6 +115,8 @@ pub enum ModelError {
     Name(String),
     #[error("the model id `{0}` occurs twice")]
     Twice(String),
+    #[error("the model `{0}`: `stall_s` must be at least 1 second")]
+    NoStall(String),
     #[error(
         "at most {} models can be added while the host runs",
         super::model_list::ADDED_MODELS_MAX
@@ -131,11 +129,24 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// `BASE_URL#MODEL`, as `--model` takes it.
+    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL` or `VENDOR#MODEL`, as `--model` takes it.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
-        let model = Self::at(base_url, id);
+        let model = match vendors::find(base_url) {
+            Some(vendor) => Self {
+                api: vendor.api,
+                key_env: Some(vendor.key_env.to_owned()),
+                ..Self::at(vendor.base_url, id)
+            },
+            None => {
+                let (api, base_url) = split_api(base_url)?;
+                Self {
+                    api,
+                    ..Self::at(base_url, id)
+                }
+            }
+        };
         model.check()?;
         Ok(model)
     }
@@ -146,7 +157,7 @@ impl Model {
             id: id.to_owned(),
             name: None,
             model: None,
-            api: ModelApi::default(),
+            api: Api::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             key_env: None,
             key_file: None,
@@ -160,6 +171,8 @@ impl Model {
             tools: None,
             settings: None,
             prices: None,
+            server_tools: Vec::new(),
+            stall_s: None,
         }
     }
 
@@ -194,6 +207,9 @@ impl Model {
         if keys.into_iter().filter(|named| *named).count() > 1 {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
+        if self.stall_s == Some(0) {
+            return Err(ModelError::NoStall(self.id.clone()));
+        }
         let command = self.key_command.as_ref();
         if command.is_some_and(|command| command.first().is_none_or(String::is_empty)) {
             return Err(ModelError::KeyCommand(self.id.clone()));
@@ -226,7 +242,12 @@ impl Model {
             id: self.id.clone(),
             error,
         };
-        let mut endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        let endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        let mut endpoint = endpoint.with_api(self.api);
+        if let Some(seconds) = self.stall_s {
+            let stall = Duration::from_secs(seconds);
+            endpoint = endpoint.with_timeouts(Timeouts::default().with_stall(stall));
+        }
         if let Some(key) = self.key() {
             endpoint = endpoint.with_key(key);
         }
@@ -252,6 +273,14 @@ impl Model {
     /// Whether this is another name for the same model: the same at the same server, and what it leaves out is left to the other.
     pub fn is_at(&self, other: &Self) -> bool {
         self.base_url == other.base_url && self.server_name() == other.server_name()
+    }
+
+    /// The address of its server as `--model` takes it, without the model's name.
+    pub fn address(&self) -> String {
+        match self.api.is_default() {
+            true => self.base_url.clone(),
+            false => format!("{}+{}", self.api.name(), self.base_url),
+        }
     }
 
     /// What its server calls it.
@@ -298,9 +327,58 @@ impl Model {
     }
 }
 
+/// The wire format before an address, and the address.
+fn split_api(text: &str) -> Result<(Api, &str), ModelError> {
+    let scheme = text.split("://").next().unwrap_or("");
+    match scheme.split_once('+') {
+        None => Ok((Api::default(), text)),
+        Some((name, _)) => {
+            let api = Api::from_name(name).ok_or_else(|| ModelError::NoApi(name.to_owned()))?;
+            Ok((api, &text[name.len() + 1..]))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vendor_stands_for_an_address_and_a_key() {
+        let model = Model::parse("anthropic#claude-x").unwrap();
+        assert_eq!(
+            (model.api, model.base_url.as_str()),
+            (Api::Anthropic, "https://api.anthropic.com/v1")
+        );
+        assert_eq!(model.key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
+        let others = [
+            ("openai", Api::Responses),
+            ("gemini", Api::Gemini),
+            ("openrouter", Api::Chat),
+        ];
+        for (vendor, api) in others {
+            assert_eq!(Model::parse(&format!("{vendor}#m")).unwrap().api, api);
+        }
+        assert!(Model::parse("nobody#m").is_err());
+    }
+
+    #[test]
+    fn a_wire_format_stands_before_the_address() {
+        for api in Api::ALL {
+            let named = format!("{}+http://127.0.0.1:9000/v1#m", api.name());
+            let model = Model::parse(&named).unwrap();
+            assert_eq!(
+                (model.api, model.base_url.as_str()),
+                (api, "http://127.0.0.1:9000/v1")
+            );
+            assert_eq!(Model::parse(&format!("{}#m", model.address())), Ok(model));
+        }
+        let error = Model::parse("telex+http://h/v1#m").unwrap_err().to_string();
+        assert!(
+            error.contains("`telex`") && error.contains("`anthropic`"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn an_address_and_a_name_make_a_model() {

@@ -20,7 +20,7 @@ impl From<ProviderError> for TurnStop {
     fn from(error: ProviderError) -> Self {
         let error_type = match error.kind {
             ProviderErrorKind::Unauthorized => "modelUnauthorized",
-            ProviderErrorKind::Rejected | ProviderErrorKind::MediaRejected => "modelRejected",
+            ProviderErrorKind::Rejected => "modelRejected",
             ProviderErrorKind::Unavailable => "modelUnavailable",
             ProviderErrorKind::Interrupted => "modelInterrupted",
             ProviderErrorKind::Unreadable => "modelUnreadable",

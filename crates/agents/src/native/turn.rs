@@ -21,6 +21,7 @@ use super::model_list::OfferedModel;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
 use super::offered_tools::OfferedTools;
+use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{Approvals, Model, NativeContext, compact, history, prompt};
@@ -66,6 +67,7 @@ async fn converse(
     let tools = offered_tools(shared, model, &skills);
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = ModelView::new(shared, model, input, events);
+    view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let earlier = match input.compact {
         Some(_) => {
@@ -76,12 +78,14 @@ async fn converse(
                 notices: Vec::new(),
             }
         }
-        None => compact::recall(model, input),
+        None => compact::recall(model, input, &view.source()),
     };
     if !input.reaches_model {
         return Ok(());
     }
-    let response = history::entries_of_parts(&input.response_parts, &mut std::iter::empty());
+    let outputs = TurnOutputs::read(&input.outputs, &view.source());
+    let response =
+        history::entries_of_parts(&input.response_parts, &mut std::iter::empty(), outputs);
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
@@ -92,6 +96,8 @@ async fn converse(
         tools: Vec::new(), // each round offers what there is then
         max_output_tokens: model.output_tokens,
         settings: select_settings(model, &input.message),
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
     };
     if input.untitled
         && let Some(title) = make_title(&input.text)

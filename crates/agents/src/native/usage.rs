@@ -25,6 +25,7 @@ impl TurnUsage {
             input_tokens: sums["inputTokens"].as_u64(),
             output_tokens: sums["outputTokens"].as_u64(),
             cache_read_tokens: sums["cacheReadTokens"].as_u64(),
+            cache_write_tokens: reported["_meta"]["cacheWriteTokens"].as_u64(),
         })
     }
 
@@ -46,6 +47,7 @@ impl TurnUsage {
             input_tokens: sum(self.0.input_tokens, call.input_tokens),
             output_tokens: sum(self.0.output_tokens, call.output_tokens),
             cache_read_tokens: sum(self.0.cache_read_tokens, call.cache_read_tokens),
+            cache_write_tokens: sum(self.0.cache_write_tokens, call.cache_write_tokens),
         };
         let usage = UsageInfo {
             model: Some(model.id.clone()),
@@ -62,6 +64,9 @@ impl TurnUsage {
             let used = input.saturating_add(call.output_tokens.unwrap_or(0));
             meta.insert("contextUsed".to_owned(), json!(used));
         }
+        if let Some(written) = self.0.cache_write_tokens {
+            meta.insert("cacheWriteTokens".to_owned(), json!(written));
+        }
         if let Some(size) = model.context_tokens {
             meta.insert("contextSize".to_owned(), json!(size));
         }
@@ -76,11 +81,16 @@ impl TurnUsage {
     fn cost(self, model: &Model) -> Option<f64> {
         let prices = model.prices?;
         let cached = self.0.cache_read_tokens.unwrap_or(0);
-        let fresh = self.0.input_tokens?.saturating_sub(cached);
+        let written = self.0.cache_write_tokens.unwrap_or(0);
+        let fresh = self
+            .0
+            .input_tokens?
+            .saturating_sub(cached.saturating_add(written));
         let output = self.0.output_tokens.unwrap_or(0);
         let cached_price = prices.cache_read.unwrap_or(prices.input);
         let amount = fresh as f64 * prices.input
             + cached as f64 * cached_price
+            + written as f64 * prices.cache_write.unwrap_or(prices.input)
             + output as f64 * prices.output;
         Some(amount / 1_000_000.0)
     }
@@ -117,6 +127,7 @@ mod tests {
             input_tokens: Some(7),
             output_tokens: Some(5),
             cache_read_tokens: None,
+            cache_write_tokens: None,
         };
         assert_eq!(
             Value::Object(usage.meta(call, &model)),

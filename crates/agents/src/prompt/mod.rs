@@ -74,6 +74,11 @@ pub fn join(sections: &[Section]) -> String {
     text
 }
 
+/// Whether a section is likely to change from one request to the next: what stands before it can be cached.
+pub fn changes_often(id: &str) -> bool {
+    matches!(id, "environment_context" | "runtime_instructions")
+}
+
 /// Put where a text was cut off.
 const CUT: &str = "\n[cut off here]";
 

@@ -14,7 +14,7 @@ use reqwest::{Client, Url};
 use tokio::sync::OnceCell;
 
 use super::key::{ApiKey, Secret};
-use super::{ProviderError, ProviderErrorKind, tls};
+use super::{Api, ProviderError, ProviderErrorKind, tls};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -23,6 +23,8 @@ const FIRST_EVENT: Duration = Duration::from_secs(600);
 /// How long a server may be silent in mid-answer. Several local servers hold a tool call back until it is complete, so
 /// silence of minutes is no fault; a dead connection is found by keep-alive probes well before.
 const IDLE: Duration = Duration::from_secs(300);
+/// How often whoever waits is told of a silence.
+const SILENCE_SHOWN: Duration = Duration::from_secs(10);
 /// The pause after the first failed try.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
@@ -38,6 +40,19 @@ pub struct Timeouts {
     pub first_event: Duration,
     pub idle: Duration,
     pub back_off: Duration,
+    pub silence_shown: Duration,
+}
+
+impl Timeouts {
+    /// Gives up on a server that is silent for so long, whether it has begun to answer or not.
+    #[must_use]
+    pub fn with_stall(self, stall: Duration) -> Self {
+        Self {
+            first_event: stall,
+            idle: stall,
+            ..self
+        }
+    }
 }
 
 impl Default for Timeouts {
@@ -47,6 +62,7 @@ impl Default for Timeouts {
             first_event: FIRST_EVENT,
             idle: IDLE,
             back_off: BACK_OFF,
+            silence_shown: SILENCE_SHOWN,
         }
     }
 }
@@ -55,8 +71,9 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct ModelEndpoint {
     base_url: Url,
+    api: Api,
     key: Option<ApiKey>,
-    /// The header that carries the key; `Authorization` if absent.
+    /// The header that carries the key, if not the usual one.
     key_header: Option<HeaderName>,
     headers: HeaderMap,
     timeouts: Timeouts,
@@ -92,6 +109,7 @@ impl ModelEndpoint {
         url.set_fragment(None);
         Ok(Self {
             base_url: url,
+            api: Api::default(),
             key: None,
             key_header: None,
             headers: HeaderMap::new(),
@@ -107,7 +125,13 @@ impl ModelEndpoint {
         }
     }
 
-    /// The header that the key is sent in, as it is; without one it is a bearer token.
+    /// Speaks this wire format.
+    #[must_use]
+    pub fn with_api(self, api: Api) -> Self {
+        Self { api, ..self }
+    }
+
+    /// Sends the key in this header: as it is, or as a bearer's if it is `authorization`.
     pub fn with_key_header(self, name: &str) -> Result<Self, ModelEndpointError> {
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| ModelEndpointError::HeaderName(name.to_owned()))?;
@@ -146,6 +170,10 @@ impl ModelEndpoint {
         }
     }
 
+    pub fn api(&self) -> Api {
+        self.api
+    }
+
     pub fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
@@ -178,16 +206,18 @@ impl ModelEndpoint {
     pub(super) async fn credentials(&self) -> Result<Credentials, ProviderError> {
         let mut headers = HeaderMap::new();
         let mut secrets = Vec::new();
+        for (name, value) in self.api.headers() {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
         if let Some(key) = &self.key {
             let secret = key.read().await?;
-            match &self.key_header {
-                Some(name) if name != reqwest::header::AUTHORIZATION => {
-                    headers.insert(name.clone(), secret.plain_value()?);
-                }
-                Some(_) | None => {
-                    headers.insert(reqwest::header::AUTHORIZATION, secret.authorization()?);
-                }
-            }
+            let usual = || HeaderName::from_static(self.api.key_header());
+            let header = self.key_header.clone().unwrap_or_else(usual);
+            let value = match header == reqwest::header::AUTHORIZATION {
+                true => secret.authorization()?,
+                false => secret.plain_value()?,
+            };
+            headers.insert(header, value);
             secrets.push(secret);
         }
         for (name, value) in &self.headers {

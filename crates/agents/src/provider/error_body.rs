@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::ProviderErrorKind;
+use super::refusal::{self, Blame};
 
 /// Enough for a sentence of ours and five hundred characters of the server's.
 const MESSAGE_CHARS_MAX: usize = 600;
@@ -65,25 +66,11 @@ impl ErrorBody {
         })
     }
 
-    /// Whether an attachment is to blame: what it is or how large it is.
-    pub(super) fn is_about_media(&self) -> bool {
-        const BODY: &[&str] = &[
-            "image",
-            "picture",
-            "vision",
-            "multimodal",
-            "audio",
-            "pdf",
-            "attachment",
-            "media",
-            "image_url",
-            "input_audio",
-            "base64",
-        ];
-        const SIZE: &[&str] = &["too large", "too big", "payload", "request_too_large"];
-        let searched_text = format!("{} {}", self.message.to_lowercase(), self.words);
-        let names = |words: &[&str]| words.iter().any(|word| searched_text.contains(word));
-        names(BODY) || names(SIZE)
+    /// What a refusal is about, if a smaller request may mend it. `status` is that of the response.
+    pub(super) fn blame(&self, status: Option<u16>) -> Option<Blame> {
+        let own = self.status.and_then(|status| u16::try_from(status).ok());
+        let said = format!("{} {}", self.message.to_lowercase(), self.words);
+        refusal::blame_of(status.or(own), &said)
     }
 
     /// What kind of failure this is without an HTTP status.
@@ -109,6 +96,11 @@ impl ErrorBody {
             None if self.mentions(REQUEST) => ProviderErrorKind::Rejected,
             None => ProviderErrorKind::Unavailable,
         }
+    }
+
+    /// Gemini answers a bad key as it answers a bad request.
+    pub(super) fn is_about_the_key(&self) -> bool {
+        self.message.to_lowercase().contains("api key not valid")
     }
 
     /// The account is empty: no try in the next minutes does better.

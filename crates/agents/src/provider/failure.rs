@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use super::ProviderErrorKind::{MediaRejected, Rejected, Unauthorized, Unavailable};
+use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
@@ -55,7 +55,8 @@ impl From<ProviderError> for Failure {
     }
 }
 
-pub(super) fn no_answer_within(seconds: f64) -> ProviderError {
+pub(super) fn no_answer_within(most: Duration) -> ProviderError {
+    let seconds = most.as_secs_f64();
     let message = format!("the model server did not begin to answer within {seconds} s");
     ProviderError::new(Unavailable, message)
         .with_advice("It may be busy, or something else listens at this address: try again, or check the address.")
@@ -91,7 +92,7 @@ pub(super) fn status_failure(
     endpoint: &ModelEndpoint,
     status: StatusCode,
     error_body: &ErrorBody,
-    retry_after: Option<Duration>,
+    (retry_after, reducible): (Option<Duration>, bool),
 ) -> Failure {
     let (kind, what) = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => (Unauthorized, "requires a key"),
@@ -100,10 +101,8 @@ pub(super) fn status_failure(
         429 | 503 | 529 => (Unavailable, "is busy"),
         408 => (Unavailable, "gave up waiting"),
         409 | 500 | 502 | 504 => (Unavailable, "failed"),
-        413 => (MediaRejected, "does not take requests of this size"),
-        400 | 415 | 422 if error_body.is_about_media() => {
-            (MediaRejected, "does not take the request")
-        }
+        413 => (Rejected, "does not take requests of this size"),
+        400 if error_body.is_about_the_key() => (Unauthorized, "does not accept the key"),
         404 => (Rejected, "does not know this model or address"),
         300..=399 => (
             Rejected,
@@ -118,6 +117,7 @@ pub(super) fn status_failure(
         said => format!("{cause}: {said}"),
     };
     let mut error = ProviderError::new(kind, message);
+    error.blame = error_body.blame(Some(status.as_u16()));
     error.advice = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => {
             Some("Say where its key is: in a variable, a file, or the output of a command.")
@@ -126,6 +126,10 @@ pub(super) fn status_failure(
         404 => Some(CHECK_BASE_URL),
         _ => None,
     };
+    if reducible && error.blame.is_some() {
+        // A smaller request may do better; the same one would be refused again.
+        return Failure::Final(error);
+    }
     match status.as_u16() {
         408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !error_body.is_about_payment() => {
             Failure::Transient {

@@ -10,46 +10,47 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
-use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
-use super::failure::{Failure, connection_failure, no_answer_within, reason, status_failure};
+use super::failure::{Failure, connection_failure, no_answer_within, status_failure};
 use super::key::Secret;
-use super::{
-    AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, StreamFlow, back_off,
-};
+use super::silence::Silence;
+use super::streamed_response::{ResponseProgress, StreamedResponse};
+use super::{AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, back_off};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// A list of models; those of large brokers have a megabyte.
 const LIST_BYTES_MAX: usize = 8 << 20;
-/// One answer, with all that surrounds its text on the wire: against a server that never stops.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How long the body of an error or a list may take.
 const SHORT_BODY: Duration = Duration::from_secs(10);
-/// How long a server that has stopped may take for usage and the end mark.
-const AFTER_STOP: Duration = Duration::from_secs(10);
-/// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
-const AFTER_DONE: Duration = Duration::from_millis(250);
+
+/// A request as it goes over the wire.
+pub(super) struct WireRequest<'a> {
+    pub path: &'a [&'a str],
+    pub body: Vec<u8>,
+    /// Whether a refusal may be mended by leaving something out.
+    pub reducible: bool,
+}
 
 /// Sends a request until an answer begins, and sends on what the decoder makes of the answer.
 pub(super) async fn stream<D: Decode>(
     endpoint: &ModelEndpoint,
-    path: &[&str],
-    body: Vec<u8>,
+    request: WireRequest<'_>,
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
-    let body = Bytes::from(body);
-    let request = prepare(endpoint, path, body.clone()).await?;
+    let body = Bytes::from(request.body);
+    let (path, reducible) = (request.path, request.reducible);
+    let request = prepare(endpoint, path, body.clone(), reducible).await?;
     match request.send_until_answered(&decoder, &mut sink).await {
         // A command may print another key by now. Of a refused request nothing was sent on.
         Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
-            let request = prepare(endpoint, path, body).await?;
+            let request = prepare(endpoint, path, body, reducible).await?;
             request.send_until_answered(&decoder, &mut sink).await
         }
         sent => sent,
@@ -61,6 +62,7 @@ async fn prepare<'a>(
     endpoint: &'a ModelEndpoint,
     path: &'a [&'a str],
     body: Bytes,
+    reducible: bool,
 ) -> Result<RetriedRequest<'a>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let mut request = RetriedRequest {
@@ -69,6 +71,7 @@ async fn prepare<'a>(
         headers: credentials.headers,
         secrets: credentials.secrets,
         body,
+        reducible,
     };
     request
         .headers
@@ -103,13 +106,11 @@ pub(super) async fn is_served(
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(CONTENT_TYPE, json);
     *request.body_mut() = Some("{}".into());
-    let response = send(endpoint, request, SHORT_BODY)
-        .await
-        .map_err(|failure| {
-            let failure = failure.redact(&credentials.secrets);
-            let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
-            error
-        })?;
+    let response = execute_soon(endpoint, request).await.map_err(|failure| {
+        let failure = failure.redact(&credentials.secrets);
+        let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
+        error
+    })?;
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.starts_with("text/html"));
@@ -122,8 +123,8 @@ async fn get_once(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, Pr
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
         *request.headers_mut() = credentials.headers;
-        let response = send(endpoint, request, SHORT_BODY).await?;
-        let mut response = check_status(endpoint, response).await?;
+        let response = execute_soon(endpoint, request).await?;
+        let mut response = check_status(endpoint, response, false).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
         match extent {
             BodyExtent::Whole => Ok(body),
@@ -150,6 +151,7 @@ struct RetriedRequest<'a> {
     headers: HeaderMap,
     secrets: Vec<Secret>,
     body: Bytes,
+    reducible: bool,
 }
 
 impl RetriedRequest<'_> {
@@ -188,22 +190,21 @@ impl RetriedRequest<'_> {
         decoder: impl Decode,
         sink: &mut impl ModelEventSink,
     ) -> Result<(), Failure> {
-        let mut request = Request::new(reqwest::Method::POST, self.endpoint.url(self.path));
+        let mut url = self.endpoint.url(self.path);
+        for (name, value) in self.endpoint.api().query() {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        let mut request = Request::new(reqwest::Method::POST, url);
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(self.body.clone().into());
-        let response = send(self.endpoint, request, self.endpoint.timeouts().first_event).await?;
-        let response = check_status(self.endpoint, response).await?;
-        let mut answer = StreamedResponse {
-            endpoint: self.endpoint,
-            response,
-            decoder,
-            sink,
-            decoded: Vec::new(),
-            bytes: 0,
-            progress: ResponseProgress::Nothing,
-        };
+        let response = self.send_and_wait(request, sink).await?;
+        let response = check_status(self.endpoint, response, self.reducible).await?;
+        let mut answer = StreamedResponse::new(self.endpoint, response, decoder, sink);
         let ended = answer.forward().await;
-        ended.map_err(|error| match answer.progress {
+        ended.map_err(|error| match answer.progress() {
+            ResponseProgress::Nothing if self.reducible && error.blame.is_some() => {
+                Failure::Final(error)
+            }
             ResponseProgress::Nothing
                 if error.kind.may_be_retried() && error.kind != Unauthorized =>
             {
@@ -213,102 +214,43 @@ impl RetriedRequest<'_> {
                     retry_after: None,
                 }
             }
-            ResponseProgress::Nothing | ResponseProgress::Something | ResponseProgress::TooLate => {
-                Failure::Final(error)
-            }
+            ResponseProgress::Nothing | ResponseProgress::TooLate => Failure::Final(error),
+            // A request that was answered was not refused.
+            ResponseProgress::Something => Failure::Final(ProviderError {
+                blame: None,
+                ..error
+            }),
         })
     }
 }
 
-/// How much of an answer was sent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResponseProgress {
-    Nothing,
-    Something,
-    /// Nothing, for so long that another try would take as long.
-    TooLate,
-}
-
-/// An answer on its way.
-struct StreamedResponse<'a, D, L> {
-    endpoint: &'a ModelEndpoint,
-    response: Response,
-    decoder: D,
-    sink: &'a mut L,
-    decoded: Vec<ModelEvent>,
-    bytes: usize,
-    progress: ResponseProgress,
-}
-
-impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
-    async fn forward(&mut self) -> Result<(), ProviderError> {
-        loop {
-            let flow = match self.next_bytes().await {
-                Ok(Ok(Some(bytes))) => self.decode(&bytes),
-                Ok(Ok(None)) => self
-                    .decoder
-                    .end(&mut self.decoded)
-                    .map(|()| StreamFlow::Done),
-                Ok(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
-                Err(_) => self.end_for_silence(),
-            };
-            for event in self.decoded.drain(..) {
-                self.progress = ResponseProgress::Something;
-                self.sink.accept(event).await?;
-            }
-            if flow? == StreamFlow::Done {
-                let _ = timeout(AFTER_DONE, self.response.chunk()).await;
-                return Ok(());
-            }
-        }
-    }
-
-    /// What comes next, or that nothing came for too long.
-    async fn next_bytes(&mut self) -> Result<reqwest::Result<Option<Bytes>>, Elapsed> {
-        timeout(self.silence_max(), self.response.chunk()).await
-    }
-
-    /// How long the server may be silent now.
-    fn silence_max(&self) -> Duration {
+impl RetriedRequest<'_> {
+    /// Sends the request and waits for the response to begin; whoever waits is told how long that takes.
+    async fn send_and_wait(
+        &self,
+        request: Request,
+        sink: &mut impl ModelEventSink,
+    ) -> Result<Response, Failure> {
         let timeouts = self.endpoint.timeouts();
-        match self.progress {
-            _ if self.decoder.has_stopped() => AFTER_STOP.min(timeouts.idle),
-            ResponseProgress::Something => timeouts.idle,
-            ResponseProgress::Nothing | ResponseProgress::TooLate => timeouts.first_event,
-        }
-    }
-
-    fn decode(&mut self, bytes: &[u8]) -> Result<StreamFlow, ProviderError> {
-        self.bytes += bytes.len();
-        if self.bytes > ANSWER_BYTES_MAX {
-            let message =
-                format!("the answer of the model server is larger than {ANSWER_BYTES_MAX} bytes");
-            return Err(ProviderError::new(Unreadable, message));
-        }
-        self.decoder.read(bytes, &mut self.decoded)
-    }
-
-    /// Nothing more will come. An answer that has all its text is taken as it is.
-    fn end_for(&mut self, cause: &str) -> Result<StreamFlow, ProviderError> {
-        let ended = self.decoder.end(&mut self.decoded);
-        ended
-            .map(|()| StreamFlow::Done)
-            .map_err(|error| match error.kind {
-                Interrupted => {
-                    let message = format!("the answer of the model server {cause}");
-                    ProviderError::new(Interrupted, message)
+        let silence = Silence::begin(timeouts.silence_shown);
+        let sending = execute(self.endpoint, request);
+        tokio::pin!(sending);
+        loop {
+            let left = timeouts.first_event.saturating_sub(silence.lasted());
+            if left.is_zero() {
+                // It would take as long again.
+                return Err(Failure::Final(no_answer_within(timeouts.first_event)));
+            }
+            match timeout(silence.next_pause().min(left), &mut sending).await {
+                Ok(sent) => return sent,
+                Err(_) => {
+                    let shown = silence.lasted();
+                    sink.accept(ModelEvent::Silent(shown))
+                        .await
+                        .map_err(ProviderError::from)?;
                 }
-                _ => error,
-            })
-    }
-
-    fn end_for_silence(&mut self) -> Result<StreamFlow, ProviderError> {
-        let seconds = self.silence_max().as_secs_f64();
-        if self.progress == ResponseProgress::Nothing {
-            self.progress = ResponseProgress::TooLate;
-            return Err(no_answer_within(seconds));
+            }
         }
-        self.end_for(&format!("broke off (silent for {seconds} s)"))
     }
 }
 
@@ -318,17 +260,17 @@ impl From<AnswerUnwanted> for ProviderError {
     }
 }
 
-async fn send(
-    endpoint: &ModelEndpoint,
-    request: Request,
-    wait_max: Duration,
-) -> Result<Response, Failure> {
+async fn execute(endpoint: &ModelEndpoint, request: Request) -> Result<Response, Failure> {
     let client = endpoint.client().await?;
-    match timeout(wait_max, client.execute(request)).await {
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err(fault)) => Err(connection_failure(endpoint, &fault)),
-        // It would take as long again.
-        Err(_) => Err(Failure::Final(no_answer_within(wait_max.as_secs_f64()))),
+    let sent = client.execute(request).await;
+    sent.map_err(|fault| connection_failure(endpoint, &fault))
+}
+
+/// The same for what is answered at once.
+async fn execute_soon(endpoint: &ModelEndpoint, request: Request) -> Result<Response, Failure> {
+    match timeout(SHORT_BODY, execute(endpoint, request)).await {
+        Ok(sent) => sent,
+        Err(_) => Err(Failure::Final(no_answer_within(SHORT_BODY))),
     }
 }
 
@@ -336,6 +278,7 @@ async fn send(
 async fn check_status(
     endpoint: &ModelEndpoint,
     mut response: Response,
+    reducible: bool,
 ) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
@@ -353,7 +296,8 @@ async fn check_status(
     );
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
-    Err(status_failure(endpoint, status, &error_body, retry_after))
+    let how = (retry_after, reducible);
+    Err(status_failure(endpoint, status, &error_body, how))
 }
 
 enum BodyExtent {

@@ -175,16 +175,18 @@ impl Secret {
         Self(value.to_owned())
     }
 
-    /// As the value of a header of its own.
-    pub(super) fn plain_value(&self) -> Result<HeaderValue, ProviderError> {
-        let mut value = HeaderValue::from_str(&self.0)
-            .map_err(|_| unusable("the key cannot be sent".to_owned()))?;
-        value.set_sensitive(true);
-        Ok(value)
+    /// As the value of `Authorization`.
+    pub(super) fn authorization(&self) -> Result<HeaderValue, ProviderError> {
+        Self::header_value(&format!("Bearer {}", self.0))
     }
 
-    pub(super) fn authorization(&self) -> Result<HeaderValue, ProviderError> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
+    /// As the value of a header of its own.
+    pub(super) fn plain_value(&self) -> Result<HeaderValue, ProviderError> {
+        Self::header_value(&self.0)
+    }
+
+    fn header_value(text: &str) -> Result<HeaderValue, ProviderError> {
+        let mut value = HeaderValue::from_str(text)
             .map_err(|_| unusable("the key cannot be sent".to_owned()))?;
         value.set_sensitive(true);
         Ok(value)

@@ -4,24 +4,40 @@
 //! key reaches an error, an event or a log.
 //! Must not know: turns, tools, channels.
 
+mod answer_stream;
+mod anthropic;
+mod api;
 mod back_off;
 mod endpoint;
 mod error_body;
 mod failure;
+mod gemini;
 mod http;
+mod items;
 mod key;
 mod key_command;
 mod openai_chat;
+mod openai_responses;
+mod refusal;
+mod silence;
 mod sse;
+#[cfg(test)]
+mod stream_tests;
+mod streamed_response;
 mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use agent_api::Section;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Object;
 
+pub use api::Api;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::ApiKey;
+pub use refusal::{Blame, MediaKind};
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,9 +48,15 @@ pub struct ModelRequest {
     pub system: Vec<Section>,
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
+    /// Tools that the server itself carries out, in the shapes of the wire format.
+    pub server_tools: Vec<Value>,
     pub max_output_tokens: Option<u64>,
     /// The user's settings for the model, by the names of its `configSchema`. `null` takes a field out of the request.
     pub settings: Object,
+    /// Whether it holds something that it could do without: then a refusal is not answered by sending the same again.
+    pub reducible: bool,
+    /// Whether its server takes texts only where others take lists.
+    pub strings_only: bool,
 }
 
 /// One message of a conversation as models take it.
@@ -45,11 +67,16 @@ pub enum ModelMessage {
     Assistant {
         text: String,
         calls: Vec<ToolUse>,
+        /// The same as its server wants it back, with signatures and what only the server can read; sent instead of the
+        /// rest if it is there.
+        items: Option<Arc<Vec<Value>>>,
     },
     /// What came of a call of the assistant message before.
     ToolResult {
         id: String,
         text: String,
+        /// Bodies that came with it, in the shapes of the wire format.
+        blocks: Vec<Value>,
     },
 }
 
@@ -87,10 +114,26 @@ pub enum ModelEvent {
         text: String,
     },
     Refusal(String),
+    /// A tool that the server itself carries out.
+    ServerCall {
+        id: String,
+        name: String,
+        input: String,
+    },
+    /// What came of one.
+    ServerResult {
+        id: String,
+        text: String,
+        success: bool,
+    },
+    /// The whole answer as its server wants it back in later requests; at most once, before the end.
+    Items(Vec<Value>),
     /// At most once an answer, before its end; a server that counts nothing gives none.
     Usage(Usage),
     /// The server is busy or unreachable and is tried again: for the user to read.
     Waiting(String),
+    /// Nothing has come for so long.
+    Silent(Duration),
     /// The last event of a stream that came whole.
     Stopped(StopReason),
 }
@@ -101,6 +144,7 @@ pub struct Usage {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cache_read_tokens: Option<u64>,
+    pub cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +157,10 @@ pub enum StopReason {
     Length,
     /// The server cut it off for its content.
     ContentFilter,
+    /// The model does not want to answer.
+    Refusal,
+    /// The server's own tools take long: it goes on when it is sent back what it said.
+    Paused,
     Other(String),
 }
 
@@ -122,6 +170,8 @@ pub enum StopReason {
 pub struct ProviderError {
     pub kind: ProviderErrorKind,
     pub message: String,
+    /// Set if a request with less in it may do better.
+    pub blame: Option<Blame>,
     /// What to do about it, where that is known.
     pub advice: Option<&'static str>,
 }
@@ -131,6 +181,7 @@ impl ProviderError {
         Self {
             kind,
             message: message.into(),
+            blame: None,
             advice: None,
         }
     }
@@ -153,8 +204,6 @@ pub enum ProviderErrorKind {
     Unauthorized,
     /// The server does not take this request: too long, unknown model, bad settings.
     Rejected,
-    /// The server does not take an attachment in it: too large, or of a kind it does not know.
-    MediaRejected,
     /// Busy, unreachable or failing, also after several tries.
     Unavailable,
     /// The connection died in mid-stream.
@@ -168,7 +217,7 @@ impl ProviderErrorKind {
     pub fn may_be_retried(self) -> bool {
         match self {
             Self::Unavailable | Self::Interrupted | Self::Unauthorized => true,
-            Self::Rejected | Self::MediaRejected | Self::Unreadable => false,
+            Self::Rejected | Self::Unreadable => false,
         }
     }
 }
@@ -198,21 +247,57 @@ pub async fn ask(
     request: &ModelRequest,
     sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
-    let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
-    let decoder = openai_chat::ChatStreamDecoder::new;
-    http::stream(endpoint, openai_chat::PATH, body, decoder, sink).await
+    let gemini_path = gemini::path(&request.model);
+    let (path, body): (&[&str], _) = match endpoint.api() {
+        Api::Chat => {
+            let limit_field = openai_chat::limit_field(endpoint.host());
+            (openai_chat::PATH, openai_chat::encode(request, limit_field))
+        }
+        Api::Anthropic => (anthropic::PATH, anthropic::encode(request)),
+        Api::Responses => (openai_responses::PATH, openai_responses::encode(request)),
+        Api::Gemini => (&["models", &gemini_path], gemini::encode(request)),
+    };
+    let wire = http::WireRequest {
+        path,
+        body,
+        reducible: request.reducible,
+    };
+    match endpoint.api() {
+        Api::Chat => http::stream(endpoint, wire, openai_chat::decoder, sink).await,
+        Api::Anthropic => http::stream(endpoint, wire, anthropic::decoder, sink).await,
+        Api::Responses => http::stream(endpoint, wire, openai_responses::decoder, sink).await,
+        Api::Gemini => http::stream(endpoint, wire, gemini::decoder, sink).await,
+    }
+}
+
+/// An answer as it goes back over a wire format in which the server adds nothing to it.
+pub fn own_items(api: Api, text: &str, calls: &[ToolUse]) -> Option<Vec<Value>> {
+    match api {
+        Api::Chat => openai_chat::assistant_message(text, calls, false).map(|it| vec![it]),
+        Api::Anthropic | Api::Responses | Api::Gemini => None,
+    }
 }
 
 /// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
 pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, ProviderError> {
     let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
-    openai_chat::model_names(&body)
+    let names = openai_chat::model_names(&body)?;
+    Ok(match endpoint.api() {
+        Api::Gemini => names.iter().map(|name| gemini::short_name(name)).collect(),
+        Api::Chat | Api::Anthropic | Api::Responses => names,
+    })
 }
 
 /// Whether a server takes requests for answers at this address, as far as can be seen without asking a model: some have no
 /// list of models.
 pub async fn takes_requests(endpoint: &ModelEndpoint) -> Result<bool, ProviderError> {
-    http::is_served(endpoint, openai_chat::PATH).await
+    let path = match endpoint.api() {
+        Api::Chat => openai_chat::PATH,
+        Api::Anthropic => anthropic::PATH,
+        Api::Responses => openai_responses::PATH,
+        Api::Gemini => return Ok(false), // its address names a model
+    };
+    http::is_served(endpoint, path).await
 }
 
 /// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.

@@ -1,6 +1,10 @@
-//! The commands of this client: lines that begin with `/`. Other such lines are for the agent.
+//! The commands of this client: lines that begin with `/`. Other commands are the host's and the agent's.
+//!
+//! Promises: a line that begins with a command is never a message to a model because of a typing error (G-65).
+//! Must not know: terminals, connections.
 
 use client::SessionSummary;
+use compositor::parse::command_in;
 use wire::{ChannelUri, Timestamp};
 
 use crate::format::{format_age, format_status};
@@ -9,14 +13,29 @@ use crate::terminal::escape_line;
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
 const TITLE_CHARS_MAX: usize = 40;
+/// Names that are proposed for one that is not known.
+const PROPOSED_MAX: usize = 3;
+/// How much two names must have in common, of 1.
+const SIMILARITY_MIN: f64 = 0.75;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChatCommand {
     Help,
+    Status,
     Sessions,
-    /// A number of the list, or a URI; asks if there is none.
+    /// A number of the list, or a URI.
     Open(String),
     New,
+    Rename(String),
+    /// To this file, or one with a name of ours.
+    Export(String),
+    Archive,
+    Delete,
+    /// This model, or asks.
+    Model(String),
+    /// This permission mode, or asks.
+    Approvals(String),
+    Earlier,
     /// With a name for the branch, or none.
     Fork(String),
     Resume,
@@ -24,41 +43,214 @@ pub(crate) enum ChatCommand {
     Quit,
 }
 
-impl ChatCommand {
-    pub(crate) fn parse(line: &str) -> Option<Self> {
-        let line = line.trim();
-        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let rest = rest.trim().to_owned();
-        let command = match name {
-            "/help" | "/?" => Self::Help,
-            "/sessions" => Self::Sessions,
-            "/open" if rest.is_empty() => Self::Sessions,
-            "/open" => return Some(Self::Open(rest)),
-            "/new" => Self::New,
-            "/fork" | "/branch" => return Some(Self::Fork(rest)),
-            "/resume" => Self::Resume,
-            "/steer" if !rest.is_empty() => return Some(Self::Steer(rest)),
-            "/quit" | "/exit" => Self::Quit,
-            _ => return None,
-        };
-        // Words behind it: then it was meant for the agent.
-        rest.is_empty().then_some(command)
+/// What a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entered {
+    Command(ChatCommand),
+    /// A command of this client that is not complete, or has too much; what to do.
+    Wrong(String),
+    /// A command that is not one of this client's.
+    Other(String),
+    Message,
+}
+
+/// A command as people find it.
+#[derive(Debug)]
+pub(crate) struct OwnCommand {
+    pub(crate) name: &'static str,
+    aliases: &'static [&'static str],
+    /// What may stand behind it; nothing if empty.
+    pub(crate) arguments: &'static str,
+    pub(crate) what: &'static str,
+    /// It is not for `--plain`.
+    pub(crate) needs_terminal: bool,
+    make: fn(String) -> ChatCommand,
+}
+
+impl OwnCommand {
+    /// Whether something must stand behind it.
+    pub(crate) fn needs_arguments(&self) -> bool {
+        !self.arguments.is_empty() && !self.arguments.starts_with('[')
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+const fn command(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    arguments: &'static str,
+    what: &'static str,
+    make: fn(String) -> ChatCommand,
+) -> OwnCommand {
+    OwnCommand {
+        name,
+        aliases,
+        arguments,
+        what,
+        needs_terminal: false,
+        make,
+    }
+}
+
+const fn on_terminals(command: OwnCommand) -> OwnCommand {
+    OwnCommand {
+        needs_terminal: true,
+        ..command
     }
 }
 
 /// What can be typed.
-pub(crate) const HELP: &[(&str, &str)] = &[
-    ("/sessions", "list the sessions and go to one"),
-    ("/open URI", "go to a session or chat"),
-    ("/new", "start a new session"),
-    ("/fork, /branch", "continue in a new branch of this chat"),
-    ("/resume", "resume a turn that failed"),
-    ("/steer TEXT", "tell the agent something while it works"),
-    (
+pub(crate) const COMMANDS: &[OwnCommand] = &[
+    command("/help", &["/?"], "", "show commands and keys", |_| {
+        ChatCommand::Help
+    }),
+    on_terminals(command(
+        "/status",
+        &[],
+        "",
+        "show the session, its model, mode and cost",
+        |_| ChatCommand::Status,
+    )),
+    command(
+        "/model",
+        &[],
+        "[NAME]",
+        "choose the model of later messages",
+        ChatCommand::Model,
+    ),
+    command(
+        "/approvals",
+        &["/permissions"],
+        "[MODE]",
+        "choose what the agent may do without asking",
+        ChatCommand::Approvals,
+    ),
+    command("/sessions", &[], "", "find a session and go to it", |_| {
+        ChatCommand::Sessions
+    }),
+    command(
+        "/open",
+        &[],
+        "URI",
+        "go to a session or chat",
+        ChatCommand::Open,
+    ),
+    command("/new", &["/clear"], "", "start a new session", |_| {
+        ChatCommand::New
+    }),
+    command(
+        "/rename",
+        &[],
+        "TITLE",
+        "give this session another title",
+        ChatCommand::Rename,
+    ),
+    on_terminals(command(
+        "/export",
+        &[],
+        "[FILE]",
+        "write this session to a file: .jsonl or .md",
+        ChatCommand::Export,
+    )),
+    on_terminals(command(
+        "/archive",
+        &[],
+        "",
+        "put this session away, or take it out again",
+        |_| ChatCommand::Archive,
+    )),
+    on_terminals(command(
+        "/delete",
+        &[],
+        "",
+        "delete this session; asks first",
+        |_| ChatCommand::Delete,
+    )),
+    on_terminals(command(
+        "/earlier",
+        &[],
+        "",
+        "read earlier turns; PageUp does too",
+        |_| ChatCommand::Earlier,
+    )),
+    command(
+        "/fork",
+        &["/branch"],
+        "[NAME]",
+        "continue in a new branch of this chat",
+        ChatCommand::Fork,
+    ),
+    command("/resume", &[], "", "resume a turn that failed", |_| {
+        ChatCommand::Resume
+    }),
+    command(
+        "/steer",
+        &[],
+        "TEXT",
+        "tell the agent something while it works",
+        ChatCommand::Steer,
+    ),
+    command(
         "/quit",
+        &["/exit"],
+        "",
         "leave; the session stays, and a running turn goes on",
+        |_| ChatCommand::Quit,
     ),
 ];
+
+impl Entered {
+    pub(crate) fn parse(line: &str) -> Self {
+        let name = match command_in(line) {
+            Some(name) => name,
+            None if line.trim_end() == "/?" => "/?",
+            None => return Self::Message,
+        };
+        let Some(command) = COMMANDS.iter().find(|command| command.is_called(name)) else {
+            return Self::Other(name.to_owned());
+        };
+        let rest = line.get(name.len()..).unwrap_or("").trim();
+        if command.arguments.is_empty() && !rest.is_empty() {
+            return Self::Wrong(format!("{name} takes nothing behind it"));
+        }
+        if command.needs_arguments() && rest.is_empty() {
+            return match name {
+                "/open" => Self::Command(ChatCommand::Sessions),
+                _ => Self::Wrong(format!("{name} needs {} behind it", command.arguments)),
+            };
+        }
+        Self::Command((command.make)(rest.to_owned()))
+    }
+}
+
+/// What to say about a command that nobody knows: those that look like it, and how to send it all the same.
+pub(crate) fn unknown_command(name: &str, others: &[String]) -> String {
+    let own = COMMANDS.iter().map(|command| command.name);
+    let known = own.chain(others.iter().map(String::as_str));
+    let mut close: Vec<(f64, &str)> = known
+        .map(|known| {
+            // What all have in common makes none of them closer.
+            let (name, known_name) = (name.trim_start_matches('/'), known.trim_start_matches('/'));
+            (strsim::jaro_winkler(name, known_name), known)
+        })
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
+        .collect();
+    close.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    close.dedup_by_key(|(_, name)| *name);
+    let close: Vec<&str> = close
+        .iter()
+        .take(PROPOSED_MAX)
+        .map(|(_, name)| *name)
+        .collect();
+    let proposal = match close.as_slice() {
+        [] => "/help lists all".to_owned(),
+        close => format!("did you mean {}?", close.join(", ")),
+    };
+    format!("there is no command {name}: {proposal} To send it as a message, type \\{name}")
+}
 
 /// What can be pressed.
 pub(crate) const KEYS: &[(&str, &str)] = &[
@@ -81,6 +273,8 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Esc", "interrupt the turn; twice: edit the last message"),
     ("Ctrl-_, Ctrl-Y", "undo; bring back what was deleted"),
     ("Ctrl-X Ctrl-E", "edit the text in $EDITOR"),
+    ("Shift-Tab", "the next permission mode"),
+    ("PageUp", "earlier turns"),
     ("Ctrl-C", "cancel the turn; twice: leave"),
     ("Ctrl-D", "leave"),
 ];
@@ -138,25 +332,70 @@ mod tests {
 
     #[test]
     fn commands_are_distinguished_from_messages() {
+        let text = |text: &str| text.to_owned();
         for (line, command) in [
-            ("/help", Some(ChatCommand::Help)),
-            (" /quit ", Some(ChatCommand::Quit)),
-            ("/fork", Some(ChatCommand::Fork(String::new()))),
-            ("/branch x", Some(ChatCommand::Fork("x".to_owned()))),
-            ("/open 3", Some(ChatCommand::Open("3".to_owned()))),
-            ("/open", Some(ChatCommand::Sessions)),
+            ("/help", ChatCommand::Help),
+            ("/?", ChatCommand::Help),
+            ("/quit ", ChatCommand::Quit),
+            ("/fork", ChatCommand::Fork(String::new())),
+            ("/branch x", ChatCommand::Fork(text("x"))),
+            ("/open 3", ChatCommand::Open(text("3"))),
+            ("/open", ChatCommand::Sessions),
+            ("/model", ChatCommand::Model(String::new())),
+            ("/rename  a b ", ChatCommand::Rename(text("a b"))),
             (
-                "/steer left a bit",
-                Some(ChatCommand::Steer("left a bit".to_owned())),
+                "/steer left\na bit",
+                ChatCommand::Steer(text("left\na bit")),
             ),
-            ("/steer", None),
-            ("/new idea: fork it", None),
-            ("/review the code", None),
-            ("quit", None),
-            ("", None),
         ] {
-            assert_eq!(ChatCommand::parse(line), command, "{line:?}");
+            assert_eq!(Entered::parse(line), Entered::Command(command), "{line:?}");
         }
+        for line in [
+            "quit",
+            "",
+            " /quit",
+            "\\/quit",
+            "/etc/passwd is there",
+            "/",
+            "//",
+        ] {
+            assert_eq!(Entered::parse(line), Entered::Message, "{line:?}");
+        }
+        for (line, name) in [("/review the code", "/review"), ("/quitt", "/quitt")] {
+            assert_eq!(Entered::parse(line), Entered::Other(text(name)), "{line:?}");
+        }
+        for (line, why) in [
+            ("/new idea: fork it", "/new takes nothing behind it"),
+            ("/steer", "/steer needs TEXT behind it"),
+            ("/rename ", "/rename needs TITLE behind it"),
+        ] {
+            assert_eq!(Entered::parse(line), Entered::Wrong(text(why)), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn close_names_are_proposed() {
+        let others = ["/compact".to_owned(), "/review".to_owned()];
+        let said = unknown_command("/modle", &others);
+        assert!(said.contains("did you mean /model"), "{said}");
+        assert!(said.ends_with("type \\/modle"), "{said}");
+        let said = unknown_command("/compcat", &others);
+        assert!(said.contains("/compact"), "{said}");
+        let said = unknown_command("/zzyzx", &others);
+        assert!(said.contains("/help lists all"), "{said}");
+    }
+
+    #[test]
+    fn every_command_has_one_name() {
+        let mut names: Vec<&str> = Vec::new();
+        for command in COMMANDS {
+            names.push(command.name);
+            names.extend(command.aliases);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
     }
 
     #[test]

@@ -96,6 +96,13 @@ mod tests {
 
     /// A call that waits, as a chat shows it.
     fn confirmation(more: Value) -> Confirmation {
+        match PendingInput::first_of(&ready_call(more)) {
+            Some(PendingInput::Confirmation(confirmation)) => confirmation,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ready_call(more: Value) -> ChatState {
         let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
         let call = |fields: Value| {
             let mut call = json!({"turnId": "t", "toolCallId": "c"});
@@ -105,7 +112,8 @@ mod tests {
             call
         };
         let started = json!({"turnId": "t", "startedAt": "2026-11-15T08:00:00Z", "message": {}});
-        let start = call(json!({"toolName": "x", "displayName": "X"}));
+        let server = json!({"kind": "mcp", "customizationId": "m"});
+        let start = call(json!({"toolName": "x", "displayName": "X", "contributor": server}));
         let mut ready = json!({"invocationMessage": "Run"});
         for (key, value) in more.as_object().unwrap() {
             ready[key] = value.clone();
@@ -120,17 +128,17 @@ mod tests {
                 &Action::host(ActionKind::from_name(name), fields),
             );
         }
-        match PendingInput::first_of(&chat) {
-            Some(PendingInput::Confirmation(confirmation)) => confirmation,
-            other => panic!("{other:?}"),
-        }
+        chat
     }
 
     fn draw(confirmation: &Confirmation) -> String {
         let mut drawn = lines(confirmation, 60);
-        drawn.extend(PromptState::default().lines(&items(confirmation), 60));
+        drawn.extend(PromptState::default().lines(&items(confirmation), 60, 99));
         drawn.pop(); // the hint
-        drawn.iter().map(|line| line.text() + "\n").collect()
+        drawn
+            .iter()
+            .map(|line| format!("|{}\n", line.text()))
+            .collect()
     }
 
     fn decision(confirmation: &Confirmation, digit: char) -> Option<ToolDecision> {
@@ -146,9 +154,9 @@ mod tests {
     fn the_words_and_digits_are_fixed() {
         let plain = confirmation(json!({}));
         expect![[r#"
-              1 Approve
-              2 Deny
-              3 Deny and say why
+            |  1 Approve
+            |  2 Deny
+            |  3 Deny and say why
         "#]]
         .assert_eq(&draw(&plain));
         assert_eq!(decision(&plain, '1'), Some(plain.approve()));
@@ -170,11 +178,11 @@ mod tests {
             {"id": "odd", "label": "Something new", "kind": "ponder"},
         ]}));
         expect![[r#"
-              1 Approve: Allow once
-              2 Deny: Never
-              3 Deny and say why
-              5 Always allow
-              6 Not now\x1b[2J
+            |  1 Approve: Allow once
+            |  2 Deny: Never
+            |  3 Deny and say why
+            |  5 Always allow
+            |  6 Not now\x1b[2J
         "#]]
         .assert_eq(&draw(&offered));
         let nth = |index: usize| Some(offered.choose(&offered.options()[index]));
@@ -185,6 +193,43 @@ mod tests {
             {"id": "never", "label": "Never", "kind": "deny"},
         ]}));
         assert_eq!(decision(&refusing, '1'), None, "nothing there approves");
+    }
+
+    #[test]
+    fn what_cannot_be_done_about_a_call_is_not_offered() {
+        let of = |name: &str, fields: Value| {
+            let mut chat = ready_call(json!({}));
+            for (name, fields) in [
+                (
+                    "chat/toolCallConfirmed",
+                    json!({"approved": true, "confirmed": "user-action"}),
+                ),
+                (name, fields),
+            ] {
+                let mut action = json!({"turnId": "t", "toolCallId": "c"});
+                for (key, value) in fields.as_object().unwrap() {
+                    action[key] = value.clone();
+                }
+                let action = Action::host(ActionKind::from_name(name), action);
+                reduce_chat(&mut chat, &action);
+            }
+            match PendingInput::first_of(&chat) {
+                Some(PendingInput::Confirmation(confirmation)) => draw(&confirmation),
+                other => panic!("{other:?}"),
+            }
+        };
+        let result = json!({"result": {"success": true}, "requiresResultConfirmation": true});
+        expect![[r#"
+            |  May the agent see this result?
+            |  1 Approve
+            |  2 Deny
+        "#]]
+        .assert_eq(&of("chat/toolCallComplete", result));
+        let auth = json!({"auth": {"resource": "https://example.org"}});
+        expect![[r#"
+            |  2 Deny
+        "#]]
+        .assert_eq(&of("chat/toolCallAuthRequired", auth));
     }
 
     #[test]
@@ -202,12 +247,12 @@ mod tests {
         let mut editable = confirmation(json!({"editable": true, "toolInput": "{\"n\":1}"}));
         editable.edit_input("{\"n\":2}".to_owned());
         expect![[r#"
-              with this input instead:
-              n: 2
-              1 Approve
-              2 Deny
-              3 Deny and say why
-              4 Edit
+            |  with this input instead:
+            |  n: 2
+            |  1 Approve
+            |  2 Deny
+            |  3 Deny and say why
+            |  4 Edit
         "#]]
         .assert_eq(&draw(&editable));
         let edited = |digit| decision(&editable, digit).and_then(|decided| decided.edited_input);

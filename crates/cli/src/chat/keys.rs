@@ -9,6 +9,8 @@ const SEQUENCE_BYTES_MAX: usize = 32;
 /// The kind of event that says that a key was let go.
 const RELEASED: u32 = 3;
 const KEYPAD_ENTER: u32 = 57_414;
+/// Longest text that is pasted at once: no message may be longer. What is beyond it is left out.
+const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -150,7 +152,7 @@ fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> EscapeStep {
         .windows(PASTE_END.len())
         .position(|window| window == PASTE_END)
     {
-        pasted.extend_from_slice(&rest[..end]);
+        extend(pasted, &rest[..end]);
         let text = String::from_utf8_lossy(pasted)
             .replace("\r\n", "\n")
             .replace('\r', "\n");
@@ -164,10 +166,15 @@ fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> EscapeStep {
     match rest.len() - tail_bytes {
         0 => EscapeStep::More,
         used => {
-            pasted.extend_from_slice(&rest[..used]);
+            extend(pasted, &rest[..used]);
             EscapeStep::Nothing(used)
         }
     }
+}
+
+fn extend(pasted: &mut Vec<u8>, bytes: &[u8]) {
+    let room = PASTE_BYTES_MAX.saturating_sub(pasted.len());
+    pasted.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
 }
 
 fn read(rest: &[u8]) -> EscapeStep {

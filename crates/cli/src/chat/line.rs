@@ -160,6 +160,11 @@ impl Line {
         self
     }
 
+    /// The style of its beginning.
+    pub(crate) fn style(&self) -> Style {
+        self.0.first().map_or(Style::Plain, |first| first.style)
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|stretch| columns(&stretch.text)).sum()
     }

@@ -10,6 +10,7 @@ use super::editor::Editor;
 use super::line::{Line, Style, columns};
 use super::paint::LiveArea;
 use super::part::message_lines;
+use super::wrap::wrap;
 use crate::terminal::escape_line;
 
 /// Rows the editor may take before it shows only the part around the cursor.
@@ -31,7 +32,7 @@ pub(crate) struct LiveContent<'a> {
     pub(crate) hides_queue: bool,
     /// What is open above the input line: a menu, a search.
     pub(crate) above: Vec<Line>,
-    /// One line about what just happened, or what can be done.
+    /// A sentence about what just happened, or what can be done. Broken where the screen ends.
     pub(crate) note: Option<Line>,
     pub(crate) prompt: &'a str,
     pub(crate) editor: &'a Editor,
@@ -44,7 +45,10 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
     let fixed = fixed_lines(&content, width);
     // A blank line between the transcript and where one types.
-    let input = 1 + usize::from(content.note.is_some()) + typed.len();
+    let note = content
+        .note
+        .map_or_else(Vec::new, |note| wrapped(&note, width));
+    let input = 1 + note.len() + typed.len();
     let around = content.above.len() + content.below.len();
     let rows_left = rows.saturating_sub(fixed.len() + around + input + 1);
     let hidden = content.moving.len().saturating_sub(rows_left);
@@ -52,7 +56,7 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     lines.extend(fixed);
     lines.push(Line::default());
     lines.extend(content.above);
-    lines.extend(content.note);
+    lines.extend(note);
     let cursor = (lines.len() + cursor.0, cursor.1);
     lines.extend(typed);
     lines.extend(content.below);
@@ -74,13 +78,13 @@ fn fixed_lines(content: &LiveContent<'_>, width: usize) -> Vec<Line> {
     }
     fixed.extend(content.dialog.iter().cloned());
     if !content.hides_queue {
-        fixed.extend(pending_lines(content.chat));
+        fixed.extend(pending_lines(content.chat, width));
     }
     fixed
 }
 
 /// Messages that wait for the agent.
-fn pending_lines(chat: Option<&ChatState>) -> Vec<Line> {
+fn pending_lines(chat: Option<&ChatState>, width: usize) -> Vec<Line> {
     let Some(chat) = chat else {
         return Vec::new();
     };
@@ -104,10 +108,20 @@ fn pending_lines(chat: Option<&ChatState>) -> Vec<Line> {
         let more = chat.queued_messages.len() - QUEUE_MAX;
         lines.push(Line::new(Style::Dim, format!("… {more} more")));
     }
+    if chat.active_turn.is_none() && !chat.queued_messages.is_empty() {
+        let paused = "Queue paused: Enter on an empty line sends the next, Up edits";
+        lines.extend(wrapped(&Line::new(Style::Warn, paused), width));
+    }
     if !lines.is_empty() {
         lines.insert(0, Line::default());
     }
     lines
+}
+
+/// A line of one style in as many as it takes.
+fn wrapped(line: &Line, width: usize) -> Vec<Line> {
+    let lines = wrap(&line.text(), width).into_iter();
+    lines.map(|text| Line::new(line.style(), text)).collect()
 }
 
 /// The text that is being typed, broken where the screen ends, and where the cursor is in it.

@@ -3,27 +3,34 @@
 //! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
 //! the terminal.
 
+mod attention;
 mod command;
 mod complete;
 mod confirm;
-mod dialog;
+pub(crate) mod dialog;
+mod directory;
 mod editor;
 mod external_editor;
+mod external_pager;
 mod history;
 mod image;
 mod keys;
 mod line;
 mod live_area;
+mod menu;
 mod pager;
 mod paint;
-mod part;
+pub(crate) mod part;
 mod plain;
-mod prompt;
+mod popup;
+pub(crate) mod prompt;
 mod questions;
 mod reasoning;
 mod render;
+mod session_menu;
+mod status;
 mod terminal_traits;
-mod tool;
+pub(crate) mod tool;
 mod transcript;
 mod tty;
 mod tui;
@@ -31,22 +38,26 @@ mod usage;
 mod wrap;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
+use self::attention::Signal;
 use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
-use self::tui::TerminalChat;
+use self::tui::{TerminalChat, TerminalOptions};
+use crate::clock::now;
 use crate::exit::Exit;
-use crate::models::local_servers;
+use crate::format::format_age;
+use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
+use crate::session_name::SessionName;
 use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
@@ -56,7 +67,8 @@ use crate::terminal::escape;
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
-  greenroom chat --continue             continue the latest session
+  greenroom chat --continue             continue the latest session of this directory
+  greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
@@ -69,40 +81,69 @@ With --plain, or where standard input or output is no terminal, each line is one
 decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
 `1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
 output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
-failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
+failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
-    /// Continue this session, or one chat of it; without it a new session is created
-    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
-    session: Option<ChannelUri>,
-    /// Continue the session that was used last
+    /// Continue this session (its URI, a part of its id, or its title), or one chat of it; without it a new session is created
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionName>,
+    /// Continue the session that was used last in the current directory
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Talk to this model: the id of one that the host has, or BASE_URL#MODEL of any server that speaks Chat Completions,
-    /// which the host then has until it stops
+    /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
+    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
     #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
     model: Option<ModelChoice>,
+    /// Choose a session from a list first
+    #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain"])]
+    resume: bool,
     /// Line by line, without drawing
     #[arg(long)]
     plain: bool,
+    /// Neither ring the bell nor send a notification when you are needed; GREENROOM_NOTIFY=off|bell|desktop says more
+    #[arg(long)]
+    no_notify: bool,
     #[command(flatten)]
     host: HostOptions,
 }
 
 impl ChatOptions {
-    fn selector(&self) -> ChatSelector {
-        match (&self.session, self.latest) {
-            (Some(uri), _) => ChatSelector::Channel(uri.clone()),
-            (None, true) => ChatSelector::LatestSession,
+    async fn selector(
+        &self,
+        live: &Live,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<ChatSelector> {
+        Ok(match (&self.session, self.latest) {
+            (Some(name), _) => ChatSelector::Channel(name.find(live).await?),
+            (None, true) => ChatSelector::LatestSession { directory },
             (None, false) => ChatSelector::NewSession {
                 agent: match &self.model {
                     Some(_) => Some(NATIVE.to_owned()),
                     None => self.agent.clone(),
                 },
             },
-        }
+        })
+    }
+
+    /// `hint` is shown when it is known.
+    fn terminal_options(&self, hint: Option<Hint>) -> anyhow::Result<TerminalOptions> {
+        let variable = |name: &str| std::env::var_os(name);
+        let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
+        let signal = Signal::choose(
+            variable("GREENROOM_NOTIFY").as_deref(),
+            &terminal.each_ref().map(Option::as_deref),
+        );
+        let data = self.host.data_directory()?;
+        Ok(TerminalOptions {
+            history: HistoryFile::in_directory(&data),
+            hint,
+            begins_with_sessions: self.resume,
+            signal: if self.no_notify { Signal::Off } else { signal },
+            // Another machine's files are not ours.
+            data: Some(data).filter(|_| self.host.named_host().is_none()),
+        })
     }
 
     /// Whether there is a terminal to draw on, and that is wanted.
@@ -116,8 +157,8 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
             Ok((chat, hint)) => {
-                let history = HistoryFile::in_directory(&options.host.data_directory()?);
-                TerminalChat::open(chat, history, hint)?.run().await
+                let shown = options.terminal_options(hint)?;
+                TerminalChat::open(chat, shown)?.run().await
             }
             Err(error) => Ok(report(&error)),
         };
@@ -138,7 +179,7 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     match open(&options).await {
         Ok((chat, hint)) => {
             if let Some(hint) = hint {
-                for line in hint.await? {
+                for line in hint.await {
                     eprintln!("{line}");
                 }
             }
@@ -149,12 +190,35 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
 }
 
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("greenroom: {}", escape(&format!("{error:#}")));
-    Exit::NoHost
+    eprintln!("greenroom: {}", escape(&explain_no_session(error)));
+    Exit::of_opening(error)
 }
 
-/// Lines for somebody who has no model yet, when they are known.
-type Hint = JoinHandle<Vec<String>>;
+/// Why a chat could not be opened; where there was no session to continue, also what can be done instead.
+pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
+    let advice = match error.downcast_ref::<ChatError>() {
+        Some(ChatError::NoSessionIn {
+            newest: Some(newest),
+            ..
+        }) => {
+            let directory = newest.directory();
+            let place = directory.map_or(String::new(), |directory| {
+                format!(" in {}", directory.display())
+            });
+            format!(
+                ".\nThe newest elsewhere is `{}`{place}, {}: greenroom chat --session {}\n`greenroom chat` starts a new one here",
+                newest.title(),
+                format_age(newest.modified_at(), now()),
+                newest.resource(),
+            )
+        }
+        Some(ChatError::NoSessionIn { newest: None, .. } | ChatError::NoSessionYet) => {
+            ": `greenroom chat` starts one".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("{error:#}{advice}")
+}
 
 async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
@@ -170,21 +234,24 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         model = Some(found.id);
     }
     // Only where there is none at all is anything looked for, and nobody waits for it.
-    let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
+    let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
     let is_first_look = is_new && options.host.named_host().is_none();
-    let hint =
-        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let hint = (is_first_look && model_ids(&live).is_empty())
+        .then(local_servers::hint)
+        .flatten();
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
         open_options.directory = None;
     }
-    let opened = OpenChat::open(live, updates, &options.selector(), &open_options).await;
+    let directory = open_options.directory.clone();
+    let selector = options.selector(&live, directory).await?;
+    let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
         (Ok(chat), _) => chat,
         (Err(error @ ChatError::NoAgent), Some(hint)) => {
-            let lines = hint.await?.join("\n");
+            let lines = hint.await.join("\n");
             return Err(anyhow!(error).context(lines));
         }
         (Err(error), _) => return Err(error.into()),

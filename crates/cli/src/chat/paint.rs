@@ -127,6 +127,20 @@ impl Painter {
         out
     }
 
+    /// What to write to fill the screen with these lines, from its top.
+    pub(crate) fn full_screen(&self, lines: &[Line]) -> String {
+        let lines = lines.iter().take(self.rows());
+        let rows: Vec<String> = lines
+            .map(|line| {
+                format!(
+                    "{}\x1b[K",
+                    line.clone().clip(self.width()).encode(self.colors)
+                )
+            })
+            .collect();
+        format!("\x1b[?2026h\x1b[H{}\x1b[J\x1b[?2026l", rows.join("\r\n"))
+    }
+
     /// What to write to leave nothing of the bottom.
     pub(crate) fn clear(&mut self) -> String {
         let erase = self.erase();
@@ -297,7 +311,10 @@ mod tests {
             reflow: Reflow::Cuts,
             links: Links::WrittenOut,
         });
-        screen.draw(&["top", "next"], bottom(&["eighteen letters..", "> "], (1, 2)));
+        screen.draw(
+            &["top", "next"],
+            bottom(&["eighteen letters..", "> "], (1, 2)),
+        );
         screen.painter.resize((10, 6));
         screen.terminal = terminal((10, 6));
         screen.terminal.process(b"top\r\nnext\r\neighteen l\r\n> ");
@@ -308,7 +325,9 @@ mod tests {
     fn a_settled_line_is_never_broken_by_us() {
         let mut screen = Screen::new();
         let long = "a line of code that is longer than the screen is wide";
-        let written = screen.painter.draw(&lines(&[long]), bottom(&["> "], (0, 2)));
+        let written = screen
+            .painter
+            .draw(&lines(&[long]), bottom(&["> "], (0, 2)));
         assert!(written.contains(&format!("{long}\r\n")), "{written:?}");
     }
 

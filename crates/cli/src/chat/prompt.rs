@@ -154,6 +154,11 @@ impl PromptState {
         self.choice.is_some()
     }
 
+    /// Whether it was made by a digit that may still become text.
+    pub(crate) fn has_digit(&self) -> bool {
+        self.choice.is_some_and(|choice| choice.digit.is_some())
+    }
+
     pub(crate) fn clear_choice(&mut self) {
         self.choice = None;
     }
@@ -162,12 +167,20 @@ impl PromptState {
         self.choice.is_some_and(|choice| choice.index == index)
     }
 
-    /// The items in lines, and what Enter would do.
-    pub(crate) fn lines<A>(&self, items: &[PromptItem<A>], width: usize) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            lines.extend(item.lines(self.is_chosen(index), width));
-        }
+    /// The items in lines, no more of them than fit around the chosen one, and what Enter would do.
+    pub(crate) fn lines<A>(
+        &self,
+        items: &[PromptItem<A>],
+        width: usize,
+        rows_max: usize,
+    ) -> Vec<Line> {
+        let all: Vec<Vec<Line>> = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| item.lines(self.is_chosen(index), width))
+            .collect();
+        let chosen = self.choice.map_or(0, |choice| choice.index);
+        let mut lines = window(all, chosen, rows_max);
         let chosen = self.choice.and_then(|choice| items.get(choice.index));
         let hint = match chosen {
             Some(item) => format!("Enter confirms: {}", item.word),
@@ -228,6 +241,33 @@ pub(crate) fn item_named<'a>(items: &'a [PromptItem], line: &str) -> Option<&'a 
         .iter()
         .find(|item| digit.is_some() && item.digit == digit);
     by_digit.or_else(|| items.iter().find(|item| item.word == line))
+}
+
+/// The items from the first, or as many before the chosen one as fit, with a line for those that are left out.
+fn window(all: Vec<Vec<Line>>, chosen: usize, rows_max: usize) -> Vec<Line> {
+    let rows = |items: &[Vec<Line>]| items.iter().map(Vec::len).sum::<usize>();
+    if rows(&all) <= rows_max {
+        return all.into_iter().flatten().collect();
+    }
+    let mut first = 0;
+    while first < chosen && rows(&all[first..=chosen.min(all.len() - 1)]) > rows_max {
+        first += 1;
+    }
+    let mut lines = Vec::new();
+    let mut shown = 0;
+    for item in &all[first..] {
+        if shown > 0 && lines.len() + item.len() > rows_max {
+            break;
+        }
+        lines.extend(item.iter().cloned());
+        shown += 1;
+    }
+    let left_out = all.len() - shown;
+    lines.push(Line::new(
+        Style::Dim,
+        format!("{NOT_CHOSEN}… {left_out} more: ↑↓"),
+    ));
+    lines
 }
 
 /// The next item in the direction of an arrow, from the last to the first and back.
@@ -344,6 +384,25 @@ mod tests {
         assert!(!state.hold_back(&Key::Char('x'), &items));
         assert!(state.hold_back(&Key::Char('1'), &items));
         assert_eq!(state.press(&Key::Char('2'), &items), PromptKey::Chose);
+    }
+
+    #[test]
+    fn a_long_list_shows_what_is_around_the_choice() {
+        let items: Vec<PromptItem> = (0..20)
+            .map(|n| PromptItem {
+                digit: None,
+                ..PromptItem::new('1', format!("Way {n}"), PromptAction::GoOn)
+            })
+            .collect();
+        let mut state = PromptState::default();
+        let drawn = |state: &PromptState| {
+            let lines = state.lines(&items, 40, 3);
+            let lines: Vec<String> = lines.iter().map(Line::text).collect();
+            lines.join("|")
+        };
+        assert!(drawn(&state).starts_with("  · Way 0|  · Way 1|  · Way 2|  … 17 more: ↑↓|"));
+        state.press(&Key::Up, &items);
+        assert!(drawn(&state).starts_with("  · Way 17|  · Way 18|❯ · Way 19|"));
     }
 
     #[test]

@@ -227,9 +227,12 @@ mod tests {
 
     fn check(form: &QuestionForm, state: &PromptState, expected: Expect) {
         let mut drawn = lines(form, 60);
-        drawn.extend(state.lines(&items(form, state), 60));
+        drawn.extend(state.lines(&items(form, state), 60, 99));
         drawn.pop(); // the hint
-        let drawn: String = drawn.iter().map(|line| line.text() + "\n").collect();
+        let drawn: String = drawn
+            .iter()
+            .map(|line| format!("|{}\n", line.text()))
+            .collect();
         expected.assert_eq(&drawn);
     }
 
@@ -246,10 +249,10 @@ mod tests {
             &form,
             &PromptState::default(),
             expect![[r#"
-                  open https://example.org/\x1b[2J
-                  1 Approve
-                  2 Deny
-                  0 Dismiss
+                |  open https://example.org/\x1b[2J
+                |  1 Approve
+                |  2 Deny
+                |  0 Dismiss
             "#]],
         );
     }
@@ -270,13 +273,13 @@ mod tests {
             &form,
             &state,
             expect![[r#"
-                  1 of 4: Which color?
-                  1 Red: like blood
-                  2 Blue: recommended
-                  3 Your own words
-                  7 Take the default: Blue
-                  9 Decline
-                  0 Dismiss
+                |  1 of 4: Which color?
+                |  1 Red: like blood
+                |  2 Blue: recommended
+                |  3 Your own words
+                |  7 Take the default: Blue
+                |  9 Decline
+                |  0 Dismiss
             "#]],
         );
         assert_eq!(form.answer("1"), Ok(Progress::Next));
@@ -284,11 +287,11 @@ mod tests {
             &form,
             &state,
             expect![[r#"
-                  2 of 4: Why?
-                  1 Answer: at most 80 characters
-                  8 Back
-                  9 Decline
-                  0 Dismiss
+                |  2 of 4: Why?
+                |  1 Answer: at most 80 characters
+                |  8 Back
+                |  9 Decline
+                |  0 Dismiss
             "#]],
         );
         assert_eq!(form.answer("so"), Ok(Progress::Next));
@@ -296,12 +299,12 @@ mod tests {
             &form,
             &state,
             expect![[r#"
-                  3 of 4: How many?
-                  1 Answer: a whole number, at least 1
-                  7 Take the default: 2
-                  8 Back
-                  9 Decline
-                  0 Dismiss
+                |  3 of 4: How many?
+                |  1 Answer: a whole number, at least 1
+                |  7 Take the default: 2
+                |  8 Back
+                |  9 Decline
+                |  0 Dismiss
             "#]],
         );
         assert_eq!(form.answer_by_default(), Ok(Progress::Next));
@@ -309,13 +312,13 @@ mod tests {
             &form,
             &state,
             expect![[r#"
-                  4 of 4: Sure?
-                  1 Yes
-                  2 No
-                  7 Skip
-                  8 Back
-                  9 Decline
-                  0 Dismiss
+                |  4 of 4: Sure?
+                |  1 Yes
+                |  2 No
+                |  7 Skip
+                |  8 Back
+                |  9 Decline
+                |  0 Dismiss
             "#]],
         );
     }
@@ -334,13 +337,13 @@ mod tests {
             &form,
             &state,
             expect![[r#"
-                  What?
-                  1 [ ] A skull: recommended
-                  2 [x] A lamp
-                  3 Your own words: A rope
-                  7 Send what is marked
-                  9 Decline
-                  0 Dismiss
+                |  What?
+                |  1 [ ] A skull: recommended
+                |  2 [x] A lamp
+                |  3 Your own words: A rope
+                |  7 Send what is marked
+                |  9 Decline
+                |  0 Dismiss
             "#]],
         );
         assert_eq!(marked_answer(&form, &state), "2,A rope");

@@ -4,6 +4,7 @@
 //! Must not know: what is typed and drawn.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -15,9 +16,13 @@ use super::keys::KeyboardProtocol;
 
 /// Bracketed paste on, and two questions: which keyboard protocol the terminal has, and whether it can modify other keys. The
 /// last sequence is for terminals that take the second question for a style.
-const BEGIN: &[u8] = b"\x1b[?2004h\x1b[?u\x1b[?4m\x1b[0m";
-/// Bracketed paste off again, with the cursor shown.
-const END: &[u8] = b"\x1b[?2004l\x1b[?25h";
+/// Before them reports of the focus are turned on, and the title of the window is saved.
+const BEGIN: &[u8] = b"\x1b[22;2t\x1b[?1004h\x1b[?2004h\x1b[?u\x1b[?4m\x1b[0m";
+/// All of that off again, with the cursor shown.
+const END: &[u8] = b"\x1b[?2004l\x1b[?1004l\x1b[23;2t\x1b[?25h";
+/// To the screen that has no history, and back.
+const ENTER_ALTERNATE: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const LEAVE_ALTERNATE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// Assumed for a terminal that does not report its size.
 const SIZE_UNKNOWN: (usize, usize) = (80, 24);
 const READ_BYTES: usize = 4_096;
@@ -29,6 +34,8 @@ const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The settings of the terminal before raw mode, while it is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 static HOOK: Once = Once::new();
+/// Whether the alternate screen is shown.
+static IS_ALTERNATE: AtomicBool = AtomicBool::new(false);
 /// The keyboard protocol that is on while the terminal is raw.
 static KEYBOARD: Mutex<Option<KeyboardProtocol>> = Mutex::new(None);
 
@@ -113,6 +120,22 @@ impl Tty {
             self.gate.wait_until_off();
         }
         restore_terminal();
+    }
+
+    /// Shows the screen that has no history. Nothing happens if it is shown already.
+    pub(crate) fn enter_alternate_screen(&self) -> io::Result<()> {
+        match IS_ALTERNATE.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => write(ENTER_ALTERNATE),
+        }
+    }
+
+    /// Shows the usual screen again, as it was left.
+    pub(crate) fn leave_alternate_screen(&self) -> io::Result<()> {
+        match IS_ALTERNATE.swap(false, Ordering::Relaxed) {
+            true => write(LEAVE_ALTERNATE),
+            false => Ok(()),
+        }
     }
 
     /// Columns and rows.
@@ -212,6 +235,9 @@ fn restore_terminal() {
             Some(KeyboardProtocol::ModifyOtherKeys) => write(b"\x1b[>4m"),
             None => Ok(()),
         };
+        if IS_ALTERNATE.swap(false, Ordering::Relaxed) {
+            let _ = write(LEAVE_ALTERNATE);
+        }
         let _ = write(END);
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &before);
     }

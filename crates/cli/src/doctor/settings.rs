@@ -83,7 +83,7 @@ pub(super) fn check_service(data: &Path) -> Option<Finding> {
     const WHAT: &str = "service";
     let service = Service::installed_for(data)?;
     let state = format!("{} is {}", service.name(), service.state());
-    Some(match service.is_current(data) {
+    Some(match service.is_current() {
         true => Finding::ok(WHAT, state),
         false => Finding::warn(
             WHAT,

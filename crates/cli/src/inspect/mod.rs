@@ -9,11 +9,11 @@ mod turns;
 use std::path::PathBuf;
 
 use client::endpoint;
-use wire::ChannelUri;
 
 use crate::archive::find_session;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
+use crate::session_name::SessionName;
 
 /// Show the messages of a chat and what the model was sent of them
 #[derive(Debug, clap::Args)]
@@ -26,9 +26,9 @@ use crate::output::{print, print_json};
 Reads the data directory: no host has to run, and one that does is not disturbed. The newest 50 renders of each chat are \
 stored there, for whoever may read that directory and nobody else.")]
 pub(crate) struct InspectOptions {
-    /// The chat; or a session, for all of its chats
-    #[arg(value_parser = ChannelUri::parse)]
-    uri: ChannelUri,
+    /// The chat; or a session (its URI, a part of its id, or its title), for all of its chats
+    #[arg(value_name = "CHAT")]
+    name: SessionName,
     /// The system prompt of the last renders, section by section, before and after a client rewrote it
     #[arg(long, conflicts_with = "turn")]
     prompt: bool,
@@ -48,7 +48,7 @@ pub(crate) struct InspectOptions {
 
 pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
-    let (archive, session) = find_session(&data, &options.uri)?;
+    let (archive, session) = find_session(&data, &options.name)?;
     if !options.prompt {
         let turns = turns::turns_of(&archive, &session, options.turn.as_deref())?;
         match options.json {

@@ -122,7 +122,11 @@ impl AddOptions {
         // The name is checked with the rest, when it is known.
         let mut model = Model::parse(&format!("{url}#model"))
             .map_err(|error| anyhow!(error.to_string().replace("the model `model`: ", "")))?;
-        model.key_env = self.key_env.clone();
+        let names_key = self.key_file.is_some() || self.key_command.is_some();
+        if names_key || self.key_env.is_some() {
+            // A vendor's usual variable counts only if nothing else is said.
+            model.key_env = self.key_env.clone();
+        }
         model.key_file = self
             .key_file
             .as_ref()

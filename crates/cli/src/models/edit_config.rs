@@ -116,7 +116,9 @@ fn insert_first_key(text: &str, id: &str) -> String {
 }
 
 fn parse(text: &str) -> anyhow::Result<DocumentMut> {
-    Ok(text.trim_start_matches('\u{feff}').parse()?)
+    let text = text.trim_start_matches('\u{feff}');
+    // One kind of line end inside; `edit` puts the other back.
+    Ok(text.replace("\r\n", "\n").parse()?)
 }
 
 fn edit(
@@ -126,9 +128,8 @@ fn edit(
     let mut document = parse(text)?;
     change(&mut document)?;
     let mut edited = document.to_string();
-    // The parser knows one kind of line end.
     if text.contains("\r\n") {
-        edited = edited.replace("\r\n", "\n").replace('\n', "\r\n");
+        edited = edited.replace('\n', "\r\n");
     }
     if text.starts_with('\u{feff}') {
         edited.insert(0, '\u{feff}');
@@ -146,6 +147,8 @@ fn fields_of(model: &Model) -> Vec<(&'static str, Value)> {
     let mut put = |name, value: Option<Value>| fields.extend(value.map(|value| (name, value)));
     put("name", model.name.as_ref().map(Value::from));
     put("model", model.model.as_ref().map(Value::from));
+    let api = Some(model.api.name()).filter(|_| !model.api.is_default());
+    put("api", api.map(Value::from));
     put("base_url", Some(Value::from(&model.base_url)));
     put("key_env", model.key_env.as_ref().map(Value::from));
     let file = model.key_file.as_ref();

@@ -1,7 +1,8 @@
 //! Looks for model servers on this machine, for somebody who has no model yet.
 //!
-//! Promises: asks loopback addresses only, all at once and for a short time; nobody waits for it.
+//! Promises: asks loopback addresses only, all at once and for a short time, and nothing before it is waited for.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use host::Model;
@@ -17,9 +18,18 @@ const PORTS_VARIABLE: &str = "GREENROOM_MODEL_PORTS";
 /// A server on this machine that takes longer is busy with something else.
 const TIME_MAX: Duration = Duration::from_millis(500);
 
-/// How to get a model, in three lines, with the command for a server that was found here.
-pub(crate) async fn hint() -> Vec<String> {
-    let found = find(ports(std::env::var(PORTS_VARIABLE).ok().as_deref())).await;
+/// Lines that are known later.
+pub(crate) type Hint = Pin<Box<dyn Future<Output = Vec<String>>>>;
+
+/// How to get a model, in three lines, with the command for a server that was found here. None if the variable names no port
+/// at all. Nothing is asked before the lines are waited for.
+pub(crate) fn hint() -> Option<Hint> {
+    let ports = ports(std::env::var(PORTS_VARIABLE).ok().as_deref());
+    (!ports.is_empty()).then(|| Box::pin(describe(ports)) as Hint)
+}
+
+async fn describe(ports: Vec<u16>) -> Vec<String> {
+    let found = find(ports).await;
     let how = match found {
         Some(LocalServer { url, models }) => match models.first() {
             Some(model) => {

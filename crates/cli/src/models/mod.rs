@@ -161,6 +161,7 @@ fn to_json(model: &Model, answer: &Result<(), ModelServerError>, is_default: boo
     let mut json = json!({
         "id": model.id,
         "name": model.name.as_ref().unwrap_or(&model.id),
+        "api": model.api.name(),
         "baseUrl": model.base_url,
         "default": is_default,
         "answers": answer.is_ok(),
@@ -183,7 +184,7 @@ fn format_line(model: &Model, answer: &Result<(), ModelServerError>, is_default:
         "{}{}  {}  {state}\n",
         escape_line(&model.id),
         if is_default { " (default)" } else { "" },
-        escape_line(&model.base_url)
+        escape_line(&model.address())
     )
 }
 

@@ -66,6 +66,10 @@ pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bo
         Err(_) => return HostTook::NeedsRestart,
     };
     let reloaded = live.request(ext::models::RELOAD_MODELS, json!({})).await;
+    if reloaded.is_ok() {
+        // Its answer may be here before what it announces: that of this request comes after.
+        let _ = live.subscribe(&ChannelUri::root()).await;
+    }
     let took = match reloaded {
         Ok(_) if is_taken(&model_ids(&live)) => HostTook::Yes,
         Ok(_) => HostTook::ReadsAnother,
@@ -140,11 +144,13 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
         }
         Err(error) => return Err(explain(error)),
     };
+    // The answer may be here before the announcement: that of this request comes after both.
+    live.subscribe(&ChannelUri::root()).await?;
     let note = (!known.contains(&id)).then(|| {
         format!(
             "{} is there until the host stops. To keep it: greenroom models add {}",
             escape_line(&id),
-            quote(&format!("{}#{}", model.base_url, model.server_name()))
+            quote(&format!("{}#{}", model.address(), model.server_name()))
         )
     });
     Ok(ModelOnHost { id, note })

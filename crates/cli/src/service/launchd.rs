@@ -19,7 +19,7 @@ pub(super) fn property_list(
     data: &Path,
     home: &Path,
 ) -> anyhow::Result<String> {
-    let (program, data, home) = (escape(program)?, escape(data)?, escape(home)?);
+    let (program, data, home) = (argument(program)?, argument(data)?, escape(home)?);
     Ok(format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -29,11 +29,11 @@ pub(super) fn property_list(
   <string>{label}</string>
   <key>ProgramArguments</key>
   <array>
-    <string>{program}</string>
+    {program}
     <string>serve</string>
     <string>--service</string>
     <string>--data</string>
-    <string>{data}</string>
+    {data}
   </array>
   <key>WorkingDirectory</key>
   <string>{home}</string>
@@ -51,6 +51,11 @@ pub(super) fn property_list(
 </plist>
 "#
     ))
+}
+
+/// A path as an argument of a program.
+pub(super) fn argument(path: &Path) -> anyhow::Result<String> {
+    Ok(format!("<string>{}</string>", escape(path)?))
 }
 
 fn escape(path: &Path) -> anyhow::Result<String> {

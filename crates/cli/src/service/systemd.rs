@@ -11,7 +11,7 @@ use anyhow::bail;
 pub(super) fn unit(program: &Path, data: &Path) -> anyhow::Result<String> {
     // The program is not looked at for variables, its arguments are.
     let program = quote(program)?;
-    let data = quote(data)?.replace('$', "$$");
+    let data = argument(data)?;
     Ok(format!(
         "\
 [Unit]
@@ -33,6 +33,11 @@ TimeoutStopSec=15
 WantedBy=default.target
 "
     ))
+}
+
+/// A path as an argument of a program.
+pub(super) fn argument(path: &Path) -> anyhow::Result<String> {
+    Ok(quote(path)?.replace('$', "$$"))
 }
 
 /// A path as one word of a command line of systemd.

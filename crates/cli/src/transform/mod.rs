@@ -19,6 +19,7 @@ use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY};
 use self::pack::Pack;
 use crate::exit::Exit;
 use crate::output::print;
+use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::escape_line;
 use crate::{archive, inspect};
@@ -47,8 +48,8 @@ pub(crate) struct TransformOptions {
     /// The pack: a directory of Markdown files
     directory: PathBuf,
     /// The session [default: the newest]
-    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
-    session: Option<ChannelUri>,
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionName>,
     /// Show what would change in the last renders, and change nothing
     #[arg(long, requires = "session")]
     dry_run: bool,
@@ -65,7 +66,7 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
     let client_id = crate::target::client_id();
     let (live, updates) = Live::connect(locator, &client_id, Options::default()).await?;
     let session = match options.session {
-        Some(session) => session,
+        Some(name) => name.find(&live).await?,
         None => newest(&live).await?,
     };
     live.subscribe(&session).await?;

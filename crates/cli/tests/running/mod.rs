@@ -72,7 +72,7 @@ impl Host {
     /// Sends one message in a new session; the session's URI.
     pub fn new_session(&self, message: &str) -> String {
         let sent = self.run(&["send", "--json", message]);
-        let result: Value = serde_json::from_slice(&sent.stdout).unwrap();
+        let result = result(&sent.stdout);
         result["session"].as_str().unwrap().to_owned()
     }
 
@@ -125,6 +125,8 @@ pub fn greenroom(data: &Path) -> Command {
     }
     command
         .env("XDG_DATA_HOME", data)
+        // What listens on this machine is nobody's business here.
+        .env("GREENROOM_MODEL_PORTS", "")
         .current_dir(data)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -139,6 +141,11 @@ pub fn data_directory(data: &Path) -> PathBuf {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The last line of `send --json`.
+pub fn result(bytes: &[u8]) -> Value {
+    lines(bytes).pop().unwrap()
 }
 
 /// JSON Lines.

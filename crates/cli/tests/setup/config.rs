@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 
 #[test]
 fn a_new_file_holds_every_setting_and_changes_nothing() {
-    let home = Home::new();
+    let home = Home::create();
     let file = home.data().join("greenroom.toml");
     let path = home.run(&["config", "path"]);
     assert_eq!(path.out.trim(), file.to_str().unwrap());
@@ -39,7 +39,7 @@ fn a_new_file_holds_every_setting_and_changes_nothing() {
 
 #[test]
 fn a_mistake_is_found_with_its_line_and_what_was_meant() {
-    let home = Home::new();
+    let home = Home::create();
     for (toml, words) in [
         (
             "\nlisen = \"127.0.0.1:1\"\n",
@@ -103,7 +103,7 @@ fn edit(home: &Home, toml: &str) -> Command {
 
 #[test]
 fn what_is_edited_is_checked_before_it_counts() {
-    let home = Home::new();
+    let home = Home::create();
     let elsewhere = home.path().join("dotfiles.toml");
     let file = home.data().join("greenroom.toml");
     fs::create_dir_all(home.data()).unwrap();
@@ -147,7 +147,7 @@ fn what_is_edited_is_checked_before_it_counts() {
 
 #[test]
 fn a_wrong_file_is_kept_only_if_the_user_says_so() {
-    let home = Home::new();
+    let home = Home::create();
     let file = home.data().join("greenroom.toml");
     home.settings("scripted = true\n");
     let mut ann = Terminal::start("ann", edit(&home, "scriptd = 1\n"));

@@ -22,7 +22,7 @@ fn finding<'a>(findings: &'a [Value], check: &str) -> (&'a str, &'a str) {
 
 #[test]
 fn wrong_settings_and_silent_models_are_failures_with_a_way_out() {
-    let home = Home::new();
+    let home = Home::create();
     home.settings("lisen = 1\n");
     let (code, found) = findings(&home);
     assert_eq!(code, Some(1));
@@ -59,7 +59,7 @@ fn wrong_settings_and_silent_models_are_failures_with_a_way_out() {
 
 #[test]
 fn its_own_port_is_fine_and_a_strangers_is_not() {
-    let home = Home::new();
+    let home = Home::create();
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = stranger.local_addr().unwrap().port();
     home.settings(&format!("listen = \"127.0.0.1:{port}\"\n"));

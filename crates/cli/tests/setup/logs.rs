@@ -1,9 +1,54 @@
 //! `logs`, and what a host writes there.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 
 use crate::Home;
+
+/// A model server that refuses everything, and repeats what it was sent.
+fn refusing_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 16_384]);
+            let body = "{\"error\": {\"message\": \"you said the secret words\"}}";
+            let _ = write!(
+                socket,
+                "HTTP/1.1 401 Unauthorized\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn a_model_that_refuses_is_logged_by_kind_and_status_alone() {
+    let home = Home::create();
+    let address = refusing_server();
+    home.settings(&format!(
+        "[[models]]\nid = \"m1\"\nbase_url = \"http://{address}/v1\"\n"
+    ));
+    home.start_background();
+    let sent = home.run(&["send", "the secret words"]);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let log = home.run(&["logs"]).out;
+    assert!(
+        log.contains("started agent=\"native\" model=\"m1\""),
+        "{log}"
+    );
+    let refused = log.lines().find(|line| line.contains("status=401"));
+    assert!(
+        refused.is_some_and(|line| line.contains("turn{session=")),
+        "{log}"
+    );
+    assert!(log.contains("failed kind=\"modelUnauthorized\""), "{log}");
+    assert!(!log.contains("secret"), "{log}");
+}
 
 fn token(home: &Home) -> String {
     fs::read_to_string(home.data().join("token"))
@@ -14,7 +59,7 @@ fn token(home: &Home) -> String {
 
 #[test]
 fn turns_are_logged_with_their_end_and_without_what_was_said() {
-    let home = Home::new();
+    let home = Home::create();
     home.start_background();
     let sent = home.run(&["send", "hello"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
@@ -67,7 +112,7 @@ fn turns_are_logged_with_their_end_and_without_what_was_said() {
 
 #[test]
 fn a_followed_log_goes_on_when_it_is_rotated() {
-    let home = Home::new();
+    let home = Home::create();
     home.start_background();
     let mut command = home.greenroom();
     let mut following = command.args(["logs", "-f", "-n", "1"]).spawn().unwrap();
@@ -86,7 +131,7 @@ fn a_followed_log_goes_on_when_it_is_rotated() {
 
 #[test]
 fn a_full_log_makes_room() {
-    let home = Home::new();
+    let home = Home::create();
     fs::create_dir_all(home.data()).unwrap();
     let log = home.data().join("host.log");
     fs::write(&log, "old line\n".repeat(600_000)).unwrap();
@@ -101,7 +146,7 @@ fn a_full_log_makes_room() {
 
 #[test]
 fn where_there_is_no_log_that_is_said() {
-    let home = Home::new();
+    let home = Home::create();
     let none = home.run(&["logs"]);
     assert_eq!(none.code, Some(1), "{none:?}");
     assert!(none.err.contains("there is no log at"), "{none:?}");

@@ -34,7 +34,7 @@ use running::{data_directory, greenroom, text};
 pub struct Home(pub TempDir);
 
 impl Home {
-    pub fn new() -> Self {
+    pub fn create() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 

@@ -19,7 +19,7 @@ const VERBS: [&str; 9] = [
 
 #[test]
 fn help_has_groups_and_every_verb() {
-    let home = Home::new();
+    let home = Home::create();
     let help = home.run(&["--help"]);
     assert_eq!(help.code, Some(0), "{help:?}");
     for group in ["Talk to agents:", "Sessions:", "The host:", "Set-up:"] {
@@ -43,7 +43,7 @@ fn help_has_groups_and_every_verb() {
 
 #[test]
 fn shells_take_their_completions() {
-    let home = Home::new();
+    let home = Home::create();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = home.run(&["completions", shell]);
         assert_eq!(script.code, Some(0), "{script:?}");
@@ -68,7 +68,7 @@ fn shells_take_their_completions() {
 
 #[test]
 fn there_is_a_page_for_every_verb() {
-    let home = Home::new();
+    let home = Home::create();
     let page = home.run(&["man"]);
     assert_eq!(page.code, Some(0), "{page:?}");
     assert!(page.out.contains(".TH greenroom 1"), "{}", page.out);

@@ -11,7 +11,7 @@ use crate::terminal::{CTRL_D, Terminal};
 
 #[test]
 fn a_chat_survives_a_restart() {
-    let home = Home::new();
+    let home = Home::create();
     let mut ann = Terminal::start("ann", home.greenroom());
     ann.sees("started a host in the background: `greenroom stop`");
     ann.sees("\n›");
@@ -42,13 +42,12 @@ fn wait_until_ready(home: &Home) -> Value {
         if status["answers"] == json!(true) {
             return status;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 
 #[test]
 fn a_host_is_restarted_with_the_options_and_where_it_ran() {
-    let home = Home::new();
+    let home = Home::create();
     let work = home.path().join("a project");
     fs::create_dir(&work).unwrap();
     fs::create_dir_all(home.data()).unwrap();
@@ -109,7 +108,7 @@ impl Drop for StopAtEnd<'_> {
 
 #[test]
 fn nothing_is_stopped_for_settings_that_are_wrong() {
-    let home = Home::new();
+    let home = Home::create();
     home.start_background();
     let before = home.status();
     home.settings("lisen = \"127.0.0.1:1\"\n");
@@ -121,7 +120,7 @@ fn nothing_is_stopped_for_settings_that_are_wrong() {
 
 #[test]
 fn keys_that_the_new_host_would_miss_are_named() {
-    let home = Home::new();
+    let home = Home::create();
     home.settings(
         "[[models]]\nid = \"m\"\nbase_url = \"http://127.0.0.1:9/v1\"\nkey_env = \"NO_SUCH_KEY\"\n",
     );
@@ -160,7 +159,7 @@ fn a_host_of_another_version_is_noticed() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_directory_that_cannot_be_written_is_named() {
-    let home = Home::new();
+    let home = Home::create();
     let started = home.run(&["restart", "--data", "/proc/greenroom"]);
     assert_eq!(started.code, Some(1), "{started:?}");
     assert!(

@@ -26,7 +26,7 @@ struct Managed(Home);
 
 impl Managed {
     fn new() -> Self {
-        let home = Home::new();
+        let home = Home::create();
         let programs = home.path().join("bin");
         fs::create_dir(&programs).unwrap();
         let systemctl = programs.join("systemctl");
@@ -67,7 +67,7 @@ impl Managed {
 
 #[test]
 fn a_unit_names_this_program_and_its_data() {
-    let home = Home::new();
+    let home = Home::create();
     let printed = home.run(&["service", "install", "--print"]);
     assert_eq!(printed.code, Some(0), "{printed:?}");
     let command = format!(
@@ -116,6 +116,38 @@ fn nothing_is_installed_without_consent() {
     assert_eq!(
         managed.run(&["service", "uninstall", "--yes"]).code,
         Some(3)
+    );
+}
+
+#[test]
+fn a_service_is_the_first_to_use_a_directory_and_is_restarted_as_one() {
+    let managed = Managed::new();
+    let installed = managed.run(&["service", "install", "--yes"]);
+    assert_eq!(installed.code, Some(0), "{installed:?}");
+    assert!(managed.run(&["logs"]).out.contains("ready"));
+    let before = managed.0.status();
+    let restarted = managed.run(&["restart"]);
+    assert_eq!(restarted.code, Some(0), "{restarted:?}");
+    assert!(
+        managed.calls().contains("--user start greenroom.service"),
+        "{}",
+        managed.calls()
+    );
+    assert_eq!(managed.mode(), "service");
+    assert_ne!(managed.0.status()["pid"], before["pid"]);
+
+    // A unit of the same name that is for another directory is not this one's.
+    let unit = fs::read_to_string(managed.unit()).unwrap();
+    let other = unit.replace("/greenroom\"\n", "/elsewhere\"\n");
+    assert_ne!(unit, other);
+    fs::write(managed.unit(), other).unwrap();
+    assert_eq!(managed.run(&["service", "status"]).code, Some(3));
+    assert_eq!(managed.run(&["stop"]).code, Some(0));
+    let refused = managed.run(&["service", "install", "--yes"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("is not for the data directory"),
+        "{refused:?}"
     );
 }
 

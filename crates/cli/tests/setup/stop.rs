@@ -20,7 +20,7 @@ fn code(host: &Host, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn without_a_host_there_is_nothing_to_stop_and_nothing_is_made() {
-    let home = Home::new();
+    let home = Home::create();
     let status = home.run(&["status"]);
     assert_eq!(status.code, Some(3), "{status:?}");
     assert!(status.out.contains("No host is running") && status.out.contains("greenroom chat"));
@@ -198,7 +198,7 @@ fn a_host_that_hangs_is_killed_only_when_asked() {
 
 #[test]
 fn a_host_on_standard_input_can_be_stopped_too() {
-    let home = Home::new();
+    let home = Home::create();
     let mut command = home.greenroom();
     command.args(["serve", "--stdio", "--workspace", "."]);
     let mut serving = command.stdin(std::process::Stdio::piped()).spawn().unwrap();

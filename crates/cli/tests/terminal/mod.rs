@@ -3,6 +3,7 @@
 // Every test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod picture;
 pub mod resize;
 
 use std::fs::File;
@@ -152,6 +153,16 @@ impl Terminal {
         self.wait(|seen| condition(&screen_text(&seen.parser)))
     }
 
+    /// Waits until the status line is as wanted; the screen without it.
+    pub fn wait_for_status(&self, condition: impl Fn(&str) -> bool) -> String {
+        self.wait(|seen| condition(&split_screen(&seen.parser).1))
+    }
+
+    /// The line under the input.
+    pub fn status(&self) -> String {
+        split_screen(&self.screen.lock().parser).1
+    }
+
     /// Waits until the screen shows a text.
     pub fn sees(&self, text: &str) -> String {
         self.wait_until(|screen| screen.contains(text))
@@ -163,6 +174,27 @@ impl Terminal {
         seen.bytes
             .windows(sequence.len())
             .any(|window| window == sequence)
+    }
+
+    /// Whether the bytes that were written hold a sequence, beside the titles that the program gives its window.
+    pub fn wrote_besides_titles(&self, sequence: &[u8]) -> bool {
+        let seen = self.screen.lock();
+        let mut rest = seen.bytes.as_slice();
+        let mut others = Vec::new();
+        while let Some(start) = find(rest, b"\x1b]2;") {
+            others.extend_from_slice(&rest[..start]);
+            let title = &rest[start + 4..];
+            let end = title.iter().position(|byte| byte.is_ascii_control());
+            let end = end.filter(|end| title[*end] == 7).expect("a title is text");
+            rest = &title[end + 1..];
+        }
+        others.extend_from_slice(rest);
+        find(&others, sequence).is_some()
+    }
+
+    /// How many bytes were written so far.
+    pub fn written(&self) -> usize {
+        self.screen.lock().bytes.len()
     }
 
     /// Waits until the bytes that were written hold a text, wherever it is on the screen by then.
@@ -181,6 +213,11 @@ impl Terminal {
         self.child.wait().unwrap().code()
     }
 
+    /// What is on the screen, with its colours.
+    pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.lock().parser.screen())
+    }
+
     pub fn screen(&self) -> String {
         screen_text(&self.screen.lock().parser)
     }
@@ -192,9 +229,10 @@ impl Terminal {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
-                "{} waited in vain; the screen:\n{}",
+                "{} waited in vain; the screen:\n{}\n{}",
                 self.name,
-                screen_text(&seen.parser)
+                screen_text(&seen.parser),
+                split_screen(&seen.parser).1
             );
             seen = self.screen.changed.wait_timeout(seen, left).unwrap().0;
         }
@@ -241,9 +279,53 @@ impl Screen {
     }
 }
 
-/// The rows of the screen without the spaces behind them.
+fn find(bytes: &[u8], sequence: &[u8]) -> Option<usize> {
+    bytes
+        .windows(sequence.len())
+        .position(|window| window == sequence)
+}
+
+/// The rows of the screen without the spaces behind them, and without the status line.
 fn screen_text(parser: &vt100::Parser) -> String {
-    let contents = parser.screen().contents();
-    let rows: Vec<&str> = contents.lines().map(str::trim_end).collect();
-    rows.join("\n")
+    split_screen(parser).0
+}
+
+/// The rows of the screen, and the status line: the last row, if it is below the input line, where the cursor is.
+fn split_screen(parser: &vt100::Parser) -> (String, String) {
+    let screen = parser.screen();
+    let (_, columns) = screen.size();
+    let mut rows: Vec<String> = screen
+        .rows(0, columns.get())
+        .map(|row| row.trim_end().to_owned())
+        .collect();
+    while rows.last().is_some_and(String::is_empty) {
+        rows.pop();
+    }
+    let (cursor, _) = screen.cursor_position();
+    let is_below = rows.len() > usize::from(cursor) + 1;
+    if !is_below {
+        return (contents(parser, usize::MAX), String::new());
+    }
+    let status = rows.pop().unwrap_or_default();
+    (contents(parser, rows.len()), status)
+}
+
+/// The first rows of the screen, with lines that the terminal broke joined again.
+fn contents(parser: &vt100::Parser, rows: usize) -> String {
+    let screen = parser.screen();
+    let (_, columns) = screen.size();
+    let mut text = String::new();
+    let mut is_joined = true;
+    for (index, row) in screen.rows(0, columns.get()).enumerate().take(rows) {
+        if !is_joined {
+            text.push('\n');
+        }
+        text.push_str(&row);
+        let index = u16::try_from(index).unwrap_or(u16::MAX);
+        is_joined = screen.row_wrapped(index);
+        if !is_joined {
+            text.truncate(text.trim_end_matches(' ').len());
+        }
+    }
+    text.trim_end().to_owned()
 }

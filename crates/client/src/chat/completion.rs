@@ -65,17 +65,21 @@ pub fn is_completable(text: &str, cursor: usize) -> bool {
 }
 
 impl OpenChat {
-    /// What the host suggests for the word at the cursor, which is a byte of the text.
-    pub async fn completions(
+    /// What the host suggests for the word at the cursor, which is a byte of the text. What is returned does not borrow the
+    /// chat: it can be waited for while the chat is used.
+    pub fn completions(
         &self,
         text: &str,
         cursor: usize,
-    ) -> Result<Vec<Completion>, ChatError> {
+    ) -> impl Future<Output = Result<Vec<Completion>, ChatError>> + Send + use<> {
         let params = params(self.chat.as_str(), text, cursor);
-        let asked = self.live.request("completions", params);
-        match tokio::time::timeout(COMPLETIONS_TIMEOUT, asked).await {
-            Ok(result) => Ok(read_all(&result?, text, cursor)),
-            Err(_) => Err(ChatError::CompletionsTimedOut),
+        let (live, text) = (self.live.clone(), text.to_owned());
+        async move {
+            let asked = live.request("completions", params);
+            match tokio::time::timeout(COMPLETIONS_TIMEOUT, asked).await {
+                Ok(result) => Ok(read_all(&result?, &text, cursor)),
+                Err(_) => Err(ChatError::CompletionsTimedOut),
+            }
         }
     }
 

@@ -41,7 +41,7 @@ impl OpenChat {
             return self.clear_draft();
         }
         self.draft = DraftOwner::ThisClient;
-        let draft = message(text, self.model.as_deref(), &[]);
+        let draft = message(text, self.next_model().as_ref(), &[]);
         self.dispatch(json!({"type": "chat/draftChanged", "draft": draft}))
             .map(drop)
     }

@@ -1,9 +1,11 @@
 //! Why a chat could not be opened, or something could not be done in it, in words that say what to do next.
 
+use std::path::PathBuf;
+
 use wire::ChannelUri;
 use wire::uri::UriError;
 
-use crate::ClientError;
+use crate::{ClientError, SessionSummary};
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChatError {
@@ -19,6 +21,14 @@ pub enum ChatError {
     NotAChat(ChannelUri),
     #[error("no session of the host has the chat {0}")]
     NoSessionOf(ChannelUri),
+    /// The newest elsewhere is for whoever tells the user.
+    #[error("no session was used in {} yet", directory.display())]
+    NoSessionIn {
+        directory: PathBuf,
+        newest: Option<Box<SessionSummary>>,
+    },
+    #[error("there is no session yet")]
+    NoSessionYet,
     #[error("the session could not be started: {0}")]
     CreationFailed(String),
     #[error("the session {0} has no chat yet; try again later")]

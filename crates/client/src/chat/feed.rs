@@ -12,8 +12,8 @@ use super::ChatError;
 #[derive(Debug)]
 pub(super) struct UpdateFeed {
     updates: Updates,
-    /// What was read while something else was waited for. Bounded by the actions this client has pending and the attempts
-    /// to reconnect during one wait.
+    /// What was read while something else was waited for. Bounded by the actions this client has pending, the attempts
+    /// to reconnect and what the host says about its list of sessions during one wait.
     backlog: VecDeque<Update>,
 }
 
@@ -63,8 +63,9 @@ impl UpdateFeed {
 /// Whether an update says more than that the state changed.
 fn is_news(update: &Update) -> bool {
     match update {
-        Update::Changed { .. } | Update::Reset { .. } | Update::Notification(_) => false,
-        Update::Refused { .. }
+        Update::Changed { .. } | Update::Reset { .. } => false,
+        Update::Notification(_)
+        | Update::Refused { .. }
         | Update::NotResent { .. }
         | Update::Gone { .. }
         | Update::Connection(_) => true,

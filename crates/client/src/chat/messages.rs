@@ -10,7 +10,7 @@ use wire::state::Outcome;
 
 use crate::ClientError;
 
-use super::{AcceptedCompletions, Attachment, ChatError, OpenChat, now};
+use super::{AcceptedCompletions, Attachment, ChatError, ModelSelection, OpenChat, now};
 
 /// Turns that are remembered until the host may have refused them: one is under way at a time, the rest is slack.
 const STARTED_MAX: usize = 16;
@@ -36,7 +36,7 @@ impl OpenChat {
         text: &str,
         attachments: &[Attachment],
     ) -> Result<Sent, ClientError> {
-        let message = message(text, self.model.as_deref(), attachments);
+        let message = message(text, self.next_model().as_ref(), attachments);
         let sent = if self.is_working() {
             self.queue_message(&message)?;
             Sent::Queued
@@ -53,8 +53,12 @@ impl OpenChat {
     }
 
     /// Starts a turn, whether or not one is running; the host refuses it then. Returns the turn's id.
-    pub fn start_turn(&mut self, text: &str) -> Result<String, ClientError> {
-        let message = message(text, self.model.as_deref(), &[]);
+    pub fn start_turn(
+        &mut self,
+        text: &str,
+        attachments: &[Attachment],
+    ) -> Result<String, ClientError> {
+        let message = message(text, self.next_model().as_ref(), attachments);
         self.dispatch_turn(&message)
     }
 
@@ -76,7 +80,7 @@ impl OpenChat {
             "type": "chat/pendingMessageSet",
             "kind": "steering",
             "id": id,
-            "message": message(text, self.model.as_deref(), attachments),
+            "message": message(text, self.next_model().as_ref(), attachments),
         }))?;
         self.queued.push(id);
         self.clear_draft()
@@ -190,10 +194,17 @@ impl OpenChat {
     }
 }
 
-pub(super) fn message(text: &str, model: Option<&str>, attachments: &[Attachment]) -> Value {
+pub(super) fn message(
+    text: &str,
+    model: Option<&ModelSelection>,
+    attachments: &[Attachment],
+) -> Value {
     let mut message = json!({"text": text, "origin": {"kind": "user"}});
     if let Some(model) = model {
-        message["model"] = json!({"id": model});
+        message["model"] = json!({"id": model.id});
+        if !model.settings.is_empty() {
+            message["model"]["config"] = json!(model.settings);
+        }
     }
     if !attachments.is_empty() {
         let attachments = attachments.iter().map(|attachment| attachment.0.clone());
@@ -213,12 +224,21 @@ mod tests {
             json!({"text": "hi", "origin": {"kind": "user"}})
         );
         let attachment = Attachment(json!({"type": "simple"}));
+        let mut model = ModelSelection {
+            id: "m".to_owned(),
+            ..ModelSelection::default()
+        };
         assert_eq!(
-            message("hi", Some("m"), &[attachment]),
+            message("hi", Some(&model), &[attachment]),
             json!({
                 "text": "hi", "origin": {"kind": "user"},
                 "model": {"id": "m"}, "attachments": [{"type": "simple"}],
             })
+        );
+        model.settings.insert("effort".to_owned(), json!("high"));
+        assert_eq!(
+            message("hi", Some(&model), &[])["model"],
+            json!({"id": "m", "config": {"effort": "high"}})
         );
     }
 }

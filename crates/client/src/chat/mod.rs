@@ -30,11 +30,14 @@
 //! Must not know: kernel, agents, host, terminals.
 
 mod answer;
+mod approvals;
 mod asked;
 mod branch;
+mod commands;
 mod completion;
 mod confirmation;
 mod draft;
+mod earlier;
 mod error;
 mod event;
 mod feed;
@@ -43,8 +46,10 @@ mod messages;
 mod model;
 mod open;
 mod open_chat;
+mod other_sessions;
 mod pending_input;
 mod questions;
+mod usage;
 mod waiting_message;
 mod workers;
 
@@ -55,18 +60,22 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
+pub use self::approvals::PermissionMode;
 pub use self::asked::AskedInput;
 pub use self::branch::Branch;
+pub use self::commands::CommandCheck;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
 pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
 pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
-pub use self::open::{ChatSelector, OpenOptions};
+pub use self::model::{CurrentModel, ModelSelection, ModelSetting, OfferedModel};
+pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
+pub use self::usage::{ChatUsage, Cost, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
 

@@ -1,9 +1,9 @@
-//! Which model the messages of an open chat go to: the one it used last, as long as the host has it.
+//! The models of a chat: which its agent offers, and which one the next message is for.
 //!
-//! Promises: a chat that is continued does not change its model by itself; that its model or agent is gone is said when it is
-//! opened.
+//! Promises: a chat stays with the model that its last message was for, until somebody chooses another one; one that the
+//! agent does not offer any more is reported as gone, never replaced in silence.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::state::ChatState;
 
 use super::OpenChat;
@@ -11,52 +11,162 @@ use super::OpenChat;
 /// Names that are listed of many.
 const NAMES_MAX: usize = 8;
 
+/// A model that the agent of a chat offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedModel {
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Tokens it can look at.
+    pub context_tokens: Option<u64>,
+    /// Why it cannot be used now, if that is so.
+    pub unavailable: Option<&'static str>,
+    /// What can be chosen about it, each with the values it may have.
+    pub settings: Vec<ModelSetting>,
+}
+
+/// A setting of a model that is one of a few values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSetting {
+    pub key: String,
+    pub title: String,
+    pub values: Vec<Value>,
+    pub default: Option<Value>,
+}
+
+/// The model that the next message is for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CurrentModel {
+    Offered(OfferedModel),
+    /// It was chosen or used before, and the agent does not offer it any more.
+    Gone {
+        id: String,
+    },
+    /// The agent has no models to choose from.
+    None,
+}
+
+/// A model, and what was chosen about it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ModelSelection {
+    pub id: String,
+    pub settings: Map<String, Value>,
+}
+
 impl OpenChat {
-    /// The model that messages are for; the agent's default if absent.
-    pub fn model(&self) -> Option<&str> {
-        self.model.as_deref()
+    /// The model that messages are for from now on; the agent's default if absent.
+    pub fn set_model(&mut self, model: Option<String>) {
+        self.model = model.map(|id| ModelSelection {
+            id,
+            ..ModelSelection::default()
+        });
+    }
+
+    /// The same, with settings.
+    pub fn select_model(&mut self, model: ModelSelection) {
+        self.model = Some(model);
+    }
+
+    /// The models of the agent; none if the agent is gone or has none.
+    pub fn models(&self) -> Vec<OfferedModel> {
+        let Some(provider) = self.session_state().map(|session| session.provider.clone()) else {
+            return Vec::new(); // the session is not there: neither are its models
+        };
+        let root = self.live.root();
+        let agents = root.iter().flat_map(|root| root.agents.iter());
+        let mut agents = agents.filter(|agent| agent["provider"] == provider.as_str());
+        let models = agents.next().and_then(|agent| agent["models"].as_array());
+        let models = models.into_iter().flatten();
+        models.filter_map(OfferedModel::read).collect()
+    }
+
+    /// Whether the host still has the agent of this session.
+    pub fn has_agent(&self) -> bool {
+        let session = self.session_state();
+        let root = self.live.root();
+        match (session, root) {
+            (Some(session), Some(root)) => {
+                let mut agents = root.agents.iter();
+                agents.any(|agent| agent["provider"] == session.provider.as_str())
+            }
+            // Nothing is known: nothing is reported as gone.
+            _ => true,
+        }
+    }
+
+    /// What people call the agent of this session.
+    pub fn agent_name(&self) -> Option<String> {
+        let session = self.session_state()?;
+        let root = self.live.root();
+        let agents = root.iter().flat_map(|root| root.agents.iter());
+        let mut agents = agents.filter(|agent| agent["provider"] == session.provider.as_str());
+        let name = agents.find_map(|agent| agent["displayName"].as_str().map(str::to_owned));
+        Some(name.unwrap_or_else(|| session.provider.clone()))
+    }
+
+    /// The model that the next message is for.
+    pub fn current_model(&self) -> CurrentModel {
+        let models = self.models();
+        let chosen = self.wanted_model().map(|model| model.id);
+        match chosen {
+            Some(id) => match models.into_iter().find(|model| model.id == id) {
+                Some(model) => CurrentModel::Offered(model),
+                None => CurrentModel::Gone { id },
+            },
+            // An agent's first model is its default.
+            None => match models.into_iter().next() {
+                Some(model) => CurrentModel::Offered(model),
+                None => CurrentModel::None,
+            },
+        }
     }
 
     /// Goes on with the model that the chat used last. Returns what is to be said if that, or the agent, is gone.
     pub(super) fn resume_model(&mut self) -> Option<String> {
         self.model = None;
-        let provider = self.session_state()?.provider.clone();
-        let root = self.live.root()?;
-        let Some(agent) = root
-            .agents
-            .iter()
-            .find(|agent| agent["provider"] == provider)
-        else {
-            let agents = root
-                .agents
-                .iter()
-                .filter_map(|agent| agent["provider"].as_str());
+        if !self.has_agent() {
+            let provider = self.session_state()?.provider.clone();
+            let root = self.live.root()?;
+            let agents = root.agents.iter();
+            let agents = agents.filter_map(|agent| agent["provider"].as_str());
             return Some(format!(
                 "the host has no agent `{provider}` now, so nobody can answer here; it has: {}",
                 name_some(agents.collect())
             ));
-        };
-        let used = last_model(&*self.live.chat(&self.chat)?)?;
-        let models = agent["models"].as_array().into_iter().flatten();
-        let ids: Vec<&str> = models.filter_map(|model| model["id"].as_str()).collect();
-        if ids.contains(&used.as_str()) {
-            self.model = Some(used);
-            return None;
         }
+        let CurrentModel::Gone { id } = self.current_model() else {
+            return None; // it is there, or the chat used none
+        };
+        let models = self.models();
+        let ids = models.iter().map(|model| model.id.as_str());
         Some(format!(
-            "the model `{used}` that this chat used is not there any more. Nothing is sent to another until you choose it; \
+            "the model `{id}` that this chat used is not there any more. Nothing is sent to another until you choose it; \
              there are: {}",
-            name_some(ids)
+            name_some(ids.collect())
         ))
     }
-}
 
-/// The model of the turn that runs, or of the last one.
-fn last_model(chat: &ChatState) -> Option<String> {
-    let id = |message: &Value| message["model"]["id"].as_str().map(str::to_owned);
-    match &chat.active_turn {
-        Some(turn) => id(&turn.message),
-        None => id(&chat.turns.last()?.value()["message"]),
+    /// The model that a message names. One that the chat used and that is gone is not named: the host says so then, and
+    /// asks nobody else in its place.
+    pub(super) fn next_model(&self) -> Option<ModelSelection> {
+        if self.model.is_some() {
+            return self.model.clone();
+        }
+        let wanted = self.wanted_model()?;
+        let models = self.models();
+        models
+            .iter()
+            .any(|model| model.id == wanted.id)
+            .then_some(wanted)
+    }
+
+    /// The model that was chosen here, else that of the last message.
+    fn wanted_model(&self) -> Option<ModelSelection> {
+        if self.model.is_some() {
+            return self.model.clone();
+        }
+        let chat = self.confirmed()?;
+        self.last_model.of(&chat)
     }
 }
 
@@ -66,5 +176,129 @@ fn name_some(names: Vec<&str>) -> String {
         0 if shown.is_empty() => "none".to_owned(),
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+impl OfferedModel {
+    fn read(model: &Value) -> Option<Self> {
+        let id = model["id"].as_str()?.to_owned();
+        let name = model["name"].as_str().filter(|name| !name.is_empty());
+        let properties = model["configSchema"]["properties"].as_object();
+        let settings = properties.into_iter().flatten();
+        Some(Self {
+            name: name.unwrap_or(&id).to_owned(),
+            context_tokens: model["maxContextWindow"].as_u64(),
+            unavailable: match model["policyState"].as_str() {
+                Some("disabled") => Some("not available"),
+                Some("unconfigured") => Some("not set up"),
+                _ => None,
+            },
+            settings: settings
+                .filter_map(|(key, schema)| ModelSetting::read(key, schema))
+                .collect(),
+            id,
+        })
+    }
+}
+
+impl ModelSetting {
+    /// Settings that are not one of a few values are for the host's configuration.
+    fn read(key: &str, schema: &Value) -> Option<Self> {
+        let values = match (schema["enum"].as_array(), schema["type"].as_str()) {
+            (Some(values), _) => values.clone(),
+            (None, Some("boolean")) => vec![Value::Bool(false), Value::Bool(true)],
+            (None, _) => return None,
+        };
+        (!values.is_empty()).then(|| Self {
+            key: key.to_owned(),
+            title: schema["title"].as_str().unwrap_or(key).to_owned(),
+            default: schema.get("default").cloned(),
+            values,
+        })
+    }
+}
+
+/// The model of the last message of a chat, read once for each turn: turns are kept as text.
+#[derive(Debug, Default)]
+pub(super) struct LastModel(std::sync::Mutex<Option<(String, Option<ModelSelection>)>>);
+
+impl LastModel {
+    fn of(&self, chat: &ChatState) -> Option<ModelSelection> {
+        if let Some(active) = &chat.active_turn {
+            return read_selection(&active.message);
+        }
+        let last = chat.turns.last()?;
+        let mut known = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        match &*known {
+            Some((turn, model)) if *turn == last.id => model.clone(),
+            _ => {
+                let model = read_selection(&last.value()["message"]);
+                *known = Some((last.id.clone(), model.clone()));
+                model
+            }
+        }
+    }
+}
+
+fn read_selection(message: &Value) -> Option<ModelSelection> {
+    let model = &message["model"];
+    let settings = model["config"].as_object().cloned();
+    Some(ModelSelection {
+        id: model["id"].as_str()?.to_owned(),
+        settings: settings.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_read_with_what_can_be_chosen_about_it() {
+        let model = OfferedModel::read(&json!({
+            "id": "m", "name": "Model M", "maxContextWindow": 8192, "policyState": "disabled",
+            "configSchema": {"type": "object", "properties": {
+                "effort": {"type": "string", "title": "Effort", "enum": ["low", "high"], "default": "low"},
+                "fast": {"type": "boolean", "title": "Fast"},
+                "temperature": {"type": "number", "title": "Temperature"},
+            }},
+        }));
+        let model = model.unwrap();
+        assert_eq!(model.name, "Model M");
+        assert_eq!(model.context_tokens, Some(8192));
+        assert_eq!(model.unavailable, Some("not available"));
+        let settings: Vec<(&str, usize)> = model
+            .settings
+            .iter()
+            .map(|setting| (setting.title.as_str(), setting.values.len()))
+            .collect();
+        assert_eq!(settings, [("Effort", 2), ("Fast", 2)]);
+        assert_eq!(model.settings[0].default, Some(json!("low")));
+        assert_eq!(OfferedModel::read(&json!({"id": "x"})).unwrap().name, "x");
+        assert_eq!(OfferedModel::read(&json!({"name": "x"})), None);
+    }
+
+    #[test]
+    fn the_last_message_tells_the_model() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
+        let known = LastModel::default();
+        assert_eq!(known.of(&chat), None);
+        let turn = json!({
+            "id": "t", "state": "complete", "responseParts": [],
+            "message": {"text": "x", "model": {"id": "m", "config": {"effort": "high"}}},
+        });
+        let turn = wire::state::Turn::from_value(&turn).unwrap();
+        chat.turns = std::sync::Arc::new(wire::state::TurnList::new(vec![turn.into()]));
+        let model = known.of(&chat).unwrap();
+        assert_eq!(
+            (model.id.as_str(), &model.settings["effort"]),
+            ("m", &json!("high"))
+        );
+        assert_eq!(known.of(&chat), Some(model), "read once");
     }
 }

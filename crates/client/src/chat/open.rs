@@ -12,13 +12,15 @@ use uuid::Uuid;
 use wire::rpc::code;
 use wire::{ChannelUri, Object};
 
-use crate::{ClientError, Live};
+use crate::{ClientError, LatestSession, Live};
 
 use super::ChatError;
 use super::feed::UpdateFeed;
 
 /// How long a new session may take to show its chat.
 const CHAT_TIMEOUT: Duration = Duration::from_secs(30);
+/// What the names of first chats begin with (G-26).
+const DEFAULT_CHAT: &str = "ahp-chat://default/";
 /// Turns of the history that are asked for by default.
 const HISTORY_TURNS: usize = 20;
 
@@ -27,8 +29,8 @@ const HISTORY_TURNS: usize = 20;
 pub enum ChatSelector {
     /// A new session, with the named agent or the first one there is.
     NewSession { agent: Option<String> },
-    /// The session that was used last; a new one if there is none.
-    LatestSession,
+    /// The session that was used last in this directory; without one, in any.
+    LatestSession { directory: Option<PathBuf> },
     /// This session, or this chat.
     Channel(ChannelUri),
 }
@@ -57,6 +59,8 @@ pub(super) struct Opened {
     pub(super) chat: ChannelUri,
     /// Something worth knowing about how it was opened.
     pub(super) notice: Option<String>,
+    /// Whether the session was made for this chat.
+    pub(super) is_new: bool,
 }
 
 pub(super) async fn open(
@@ -71,10 +75,9 @@ pub(super) async fn open(
             create_session(live, agent.as_deref(), directory).await?
         }
         ChatSelector::Channel(uri) => (uri.clone(), None),
-        ChatSelector::LatestSession => match live.list_sessions().await?.first() {
-            Some(latest) => (latest.uri()?, None),
-            None => create_session(live, None, directory).await?,
-        },
+        ChatSelector::LatestSession { directory } => {
+            (find_latest(live, directory.as_deref()).await?, None)
+        }
     };
     watch(live, &named, options.history_turns).await?;
     let (session, chat) = match live.chat(&named) {
@@ -87,11 +90,29 @@ pub(super) async fn open(
             (named, chat)
         }
     };
-    live.subscribe(&session).await?;
+    if live.session(&session).is_none() {
+        live.subscribe(&session).await?;
+    }
     Ok(Opened {
         session,
         chat,
         notice,
+        is_new: matches!(selector, ChatSelector::NewSession { .. }),
+    })
+}
+
+async fn find_latest(live: &Live, directory: Option<&Path>) -> Result<ChannelUri, ChatError> {
+    let newest = match live.latest_session_in(directory).await? {
+        LatestSession::Found(session) => return Ok(session.uri()?),
+        LatestSession::Elsewhere(newest) => Some(Box::new(newest)),
+        LatestSession::None => None,
+    };
+    Err(match directory {
+        Some(directory) => ChatError::NoSessionIn {
+            directory: directory.to_owned(),
+            newest,
+        },
+        None => ChatError::NoSessionYet,
     })
 }
 
@@ -161,16 +182,21 @@ async fn find_session_of(live: &Live, chat: &ChannelUri) -> Result<ChannelUri, C
     if let Some(session) = session_named_in(chat) {
         return Ok(session);
     }
-    let sessions = live.list_sessions().await?;
+    let sessions = live.list_all_sessions().await?;
     match sessions.iter().find(|session| session.has_chat(chat)) {
         Some(session) => Ok(session.uri()?),
         None => Err(ChatError::NoSessionOf(chat.clone())),
     }
 }
 
+/// The name of the chat that comes with a session (G-26).
+pub fn default_chat_of(session: &str) -> String {
+    format!("{DEFAULT_CHAT}{}", URL_SAFE_NO_PAD.encode(session))
+}
+
 /// The session that the name of its first chat tells (G-26).
 fn session_named_in(chat: &ChannelUri) -> Option<ChannelUri> {
-    let name = chat.as_str().strip_prefix("ahp-chat://default/")?;
+    let name = chat.as_str().strip_prefix(DEFAULT_CHAT)?;
     let session = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
     ChannelUri::parse(&session).ok()
 }

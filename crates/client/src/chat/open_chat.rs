@@ -2,17 +2,21 @@
 //!
 //! Promises: an event says that there is something to look at; the state is always readable.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::state::{ChatState, Outcome, SessionState};
 use wire::{Action, ChannelUri};
 
-use crate::{ClientError, ConnectionEvent, Live, Update, Updates};
+use crate::{ClientError, ConnectionEvent, Live, SessionIndex, Update, Updates};
 
 use super::draft::DraftOwner;
 use super::event::{ChatEvent, Undelivered};
 use super::feed::UpdateFeed;
+use super::model::{LastModel, ModelSelection};
 use super::open::{Opened, open};
 use super::{ChatError, ChatSelector, OpenOptions};
 
@@ -28,9 +32,18 @@ pub struct OpenChat {
     pub(super) queued: Vec<String>,
     /// Turns that are to be queued if another client's turn comes first.
     pub(super) queue_if_refused: Vec<String>,
-    /// The model messages are for; the agent's default if absent.
-    pub(super) model: Option<String>,
+    /// The model that was chosen here for messages.
+    pub(super) model: Option<ModelSelection>,
+    pub(super) last_model: LastModel,
+    /// What is known of the host's other sessions.
+    pub(super) sessions: SessionIndex,
     notice: Option<String>,
+    /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
+    new_title: Option<String>,
+}
+
+fn title_of(live: &Live, session: &ChannelUri) -> Option<String> {
+    live.session(session).map(|session| session.title.clone())
 }
 
 impl OpenChat {
@@ -52,8 +65,10 @@ impl OpenChat {
             session,
             chat,
             notice,
+            is_new,
         } = opened;
         let has_draft = live.chat(&chat).is_some_and(|chat| chat.draft.is_some());
+        let new_title = is_new.then(|| title_of(&live, &session)).flatten();
         Self {
             live,
             feed,
@@ -63,7 +78,10 @@ impl OpenChat {
             queued: Vec::new(),
             queue_if_refused: Vec::new(),
             model: None,
+            last_model: LastModel::default(),
+            sessions: SessionIndex::default(),
             notice,
+            new_title,
         }
     }
 
@@ -79,6 +97,9 @@ impl OpenChat {
         if let Some(draft) = draft {
             self.save_draft(draft)?;
         }
+        if opened.session != self.session {
+            self.dispose_if_unused().await;
+        }
         for channel in [&self.chat, &self.session] {
             if ![&opened.chat, &opened.session].contains(&channel) {
                 self.live.unsubscribe(channel).await;
@@ -89,6 +110,10 @@ impl OpenChat {
             .chat(&opened.chat)
             .is_some_and(|chat| chat.draft.is_some());
         self.draft = DraftOwner::when_opened(has_draft);
+        self.new_title = opened
+            .is_new
+            .then(|| title_of(&self.live, &opened.session))
+            .flatten();
         self.session = opened.session;
         self.chat = opened.chat;
         self.notice = opened.notice;
@@ -105,11 +130,6 @@ impl OpenChat {
                 None => gone,
             });
         }
-    }
-
-    /// The model that messages are for from now on; the agent's default if absent.
-    pub fn set_model(&mut self, model: Option<String>) {
-        self.model = model;
     }
 
     pub fn session(&self) -> &ChannelUri {
@@ -130,9 +150,41 @@ impl OpenChat {
         &self.live
     }
 
-    /// Sends what is unsent and ends the connection.
+    /// Sends what is unsent and ends the connection. A session that was made here and never used goes.
     pub async fn close(self) {
+        self.dispose_if_unused().await;
         self.live.close().await;
+    }
+
+    /// Ends the session if it was made here and nothing ever happened in it: no list shows it, so nobody else can be in it
+    /// who was not told its name.
+    async fn dispose_if_unused(&self) {
+        if self.is_unused() {
+            // Without a connection, or if the host does not want to, it goes with the host's own sweep (G-28).
+            let _ = self.live.dispose_session(&self.session).await;
+        }
+    }
+
+    fn is_unused(&self) -> bool {
+        let Some(new_title) = &self.new_title else {
+            return false; // it was there before, or is not known here
+        };
+        let (Some(session), Some(chat)) = (self.session_state(), self.ahead()) else {
+            return false;
+        };
+        let draft = chat.draft.as_ref();
+        let is_draft_empty = draft.is_none_or(|draft| {
+            draft["text"].as_str().unwrap_or("").is_empty()
+                && draft["attachments"].as_array().is_none_or(Vec::is_empty)
+        });
+        session.title == *new_title
+            && session.chats.len() <= 1
+            && session.active_clients.is_empty()
+            && chat.turns.is_empty()
+            && chat.turns_next_cursor.is_none()
+            && chat.active_turn.is_none()
+            && chat.queued_messages.is_empty()
+            && is_draft_empty
     }
 
     /// The chat as the host confirmed it.
@@ -157,6 +209,20 @@ impl OpenChat {
 
     pub fn session_state(&self) -> Option<Arc<SessionState>> {
         self.live.session(&self.session)
+    }
+
+    /// Where the agent of this chat works, if that is a directory.
+    pub fn directory(&self) -> Option<PathBuf> {
+        let chat = self.ahead();
+        let own = chat
+            .as_ref()
+            .and_then(|chat| chat.working_directories.as_ref());
+        let session = self.session_state();
+        let of_session = session
+            .as_ref()
+            .and_then(|session| session.working_directories.as_ref());
+        let first = own.or(of_session)?.first()?;
+        wire::file_uri::path_of(first).map(|path| OsString::from_vec(path).into())
     }
 
     /// Whether a turn runs, as far as is known here.
@@ -227,10 +293,13 @@ impl OpenChat {
                 ConnectionEvent::Restored { .. } => ChatEvent::Reconnected,
                 ConnectionEvent::Closed { why } => return Err(why.into()),
             },
-            Update::Changed { .. }
-            | Update::Reset { .. }
-            | Update::Gone { .. }
-            | Update::Notification(_) => ChatEvent::Changed,
+            Update::Notification(notification) => {
+                self.sessions.hear(&notification);
+                ChatEvent::Changed
+            }
+            Update::Changed { .. } | Update::Reset { .. } | Update::Gone { .. } => {
+                ChatEvent::Changed
+            }
         })
     }
 
@@ -253,6 +322,18 @@ impl OpenChat {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Changes a setting of the session. `false` if its agent has none of that name.
+    pub fn set_setting(&self, name: &str, value: Value) -> Result<bool, ClientError> {
+        let session = self.session_state();
+        let config = session.as_ref().and_then(|session| session.config.as_ref());
+        if config.is_none_or(|config| config.schema["properties"].get(name).is_none()) {
+            return Ok(false);
+        }
+        let action = json!({"type": "session/configChanged", "config": {name: value}});
+        self.live.dispatch(&self.session, action)?;
+        Ok(true)
     }
 
     pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {

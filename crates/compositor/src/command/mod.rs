@@ -65,7 +65,7 @@ pub struct Catalogue {
 }
 
 /// Id, hint and description of what the host can do itself.
-const BUILT_IN: [(&str, Option<&str>, &str); 7] = [
+const BUILT_IN: [(&str, Option<&str>, &str); 8] = [
     ("/archive", None, "Archive this session"),
     (
         "/branch",
@@ -82,6 +82,11 @@ const BUILT_IN: [(&str, Option<&str>, &str); 7] = [
         "/redo",
         None,
         "Bring back the file changes that were undone last",
+    ),
+    (
+        "/retry-attachments",
+        None,
+        "Send the model attachments that it refused before",
     ),
     (
         "/rewind",
@@ -252,7 +257,14 @@ mod tests {
         let catalogue = Catalogue::built_in();
         let ids: Vec<&str> = catalogue.iter().map(|(id, _)| id).collect();
         let expected = [
-            "/archive", "/branch", "/compact", "/help", "/redo", "/rewind", "/undo",
+            "/archive",
+            "/branch",
+            "/compact",
+            "/help",
+            "/redo",
+            "/retry-attachments",
+            "/rewind",
+            "/undo",
         ];
         assert_eq!(ids, expected);
         for id in expected {

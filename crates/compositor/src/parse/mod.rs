@@ -39,6 +39,14 @@ fn command_name(text: &str) -> &str {
     &text[..end]
 }
 
+/// The command that a whole message begins with, with its slash.
+pub fn command_in(text: &str) -> Option<&str> {
+    match start(text) {
+        Start::Command(command) => Some(command),
+        Start::Escaped | Start::Prose => None,
+    }
+}
+
 /// Whether a command can have this name.
 pub fn is_command_name(name: &str) -> bool {
     !name.is_empty() && command_name(name) == name

@@ -159,7 +159,14 @@ fn c_050_arguments_of_a_form_fill_slots_in_their_order() {
 #[test]
 fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
     for id in [
-        "/archive", "/branch", "/compact", "/help", "/redo", "/rewind", "/undo",
+        "/archive",
+        "/branch",
+        "/compact",
+        "/help",
+        "/redo",
+        "/retry-attachments",
+        "/rewind",
+        "/undo",
     ] {
         let composed = World::new().typed(id);
         assert_eq!(

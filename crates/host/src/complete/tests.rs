@@ -87,6 +87,7 @@ fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
             "/compact ",
             "/help ",
             "/redo ",
+            "/retry-attachments ",
             "/rewind ",
             "/undo ",
             "/review "

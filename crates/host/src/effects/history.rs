@@ -2,8 +2,10 @@
 //!
 //! Must not know: what an agent makes of them.
 
-use agent_api::AgentError;
-use kernel::{Answer, HistoryAt, Query, TurnPage};
+use std::collections::BTreeMap;
+
+use agent_api::{AgentError, ModelOutput};
+use kernel::{Answer, ChannelId, HistoryAt, Query, TurnPage};
 use serde_json::Value;
 
 use crate::journal::JournalThread;
@@ -59,6 +61,28 @@ pub(super) async fn read(
         }
     });
     Ok(read.collect())
+}
+
+/// What was recorded of models' answers in some turns, by turn.
+pub(super) async fn read_outputs(
+    journal: &JournalThread,
+    chat: ChannelId,
+    turn_ids: Vec<String>,
+) -> Result<BTreeMap<String, Vec<ModelOutput>>, AgentError> {
+    let stored = match journal.read(Query::ModelOutputs { chat, turn_ids }).await {
+        Ok(Answer::ModelOutputs(stored)) => stored,
+        Ok(_) => return Err(unreadable("the journal answered something else")),
+        Err(error) => return Err(unreadable(&error.to_string())),
+    };
+    let mut by_turn: BTreeMap<String, Vec<ModelOutput>> = BTreeMap::new();
+    for record in stored {
+        let output = ModelOutput {
+            round: record.round,
+            json: record.json,
+        };
+        by_turn.entry(record.turn_id).or_default().push(output);
+    }
+    Ok(by_turn)
 }
 
 async fn page(journal: &JournalThread, query: Query) -> Result<TurnPage, AgentError> {

@@ -6,11 +6,13 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, HostServices, Lowering, StoreError, TurnOver, UserMessage};
+use agent_api::{
+    AgentEvent, HostServices, Lowering, ModelOutput, StoreError, TurnOver, UserMessage,
+};
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
 use bytes::Bytes;
-use kernel::{ChannelId, LoweredRecord, Record, RunId, TurnRun};
+use kernel::{Batch, ChannelId, LoweredRecord, ModelOutputRecord, Record, RunId, Seq, TurnRun};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
@@ -144,6 +146,22 @@ impl HostServices for KernelSink {
         };
         let record = Record::Lowered(record);
         self.services.append_inspection_record(record).await;
+    }
+
+    async fn record_output(&self, output: ModelOutput) {
+        let record = Record::ModelOutput(ModelOutputRecord {
+            chat: self.turn.chat,
+            turn_id: self.turn.turn_id.clone(),
+            round: output.round,
+            json: output.json,
+        });
+        let batch = Batch {
+            seq: Seq(0),
+            records: vec![record],
+        };
+        if let Err(error) = self.services.journal.append(batch).await {
+            tracing::warn!(run = ?self.run, %error, "what a model's server wants back is not recorded");
+        }
     }
 }
 

@@ -134,7 +134,13 @@ impl Effects {
 
     pub(crate) fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
-        tokio::spawn(async move { bodies.collect(buckets, before, &journal).await });
+        tokio::spawn(async move {
+            bodies.collect(buckets, before, &journal).await;
+            // What the sweep deleted left free pages behind.
+            if let Err(error) = journal.release_space().await {
+                tracing::debug!(%error, "disk space is not given back; the next sweep tries again");
+            }
+        });
     }
 
     pub(crate) fn probe(&self) {

@@ -3,11 +3,12 @@
 //! Promises: every turn that is started ends with `Completed` or `Failed`, unless it is cancelled.
 //! Must not know: what events mean.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{
-    Agent, AgentError, AgentEvent, EventSink, HostServices, Lowering, PastTurn, SessionFacts,
-    SharedSources, TurnInput, UserMessage,
+    Agent, AgentError, AgentEvent, EventSink, HostServices, Lowering, ModelOutput, PastTurn,
+    SessionFacts, SharedSources, TurnInput, UserMessage,
 };
 use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
@@ -139,7 +140,14 @@ async fn play(
         false => Vec::new(),
     };
     let messages = services.messages(turn.history.chat, &turn.working_directories);
-    let (history, user) = read_messages(&messages, past, &turn).await?;
+    let ids = past.iter().map(|past| past.id.clone());
+    let ids: Vec<String> = ids.chain([turn.turn_id.clone()]).collect();
+    let mut outputs = match agent.needs_history() {
+        true => history::read_outputs(&services.journal, turn.history.chat, ids).await?,
+        false => BTreeMap::new(),
+    };
+    let own_outputs = outputs.remove(&turn.turn_id).unwrap_or_default();
+    let (history, user) = read_messages(&messages, past, outputs, &turn).await?;
     let sources = SharedSources::shared(messages.sources);
     let text = match agent.lowers_messages() {
         true => turn.message["text"].as_str().unwrap_or("").to_owned(),
@@ -168,6 +176,8 @@ async fn play(
         usage: turn.usage,
         untitled: turn.untitled,
         notes: turn.notes,
+        refusals: turn.refusals,
+        outputs: own_outputs,
     };
     session.turn(input, &events as &dyn EventSink).await
 }
@@ -176,6 +186,7 @@ async fn play(
 async fn read_messages(
     messages: &Messages,
     past: Vec<history::StoredTurn>,
+    mut outputs: BTreeMap<String, Vec<ModelOutput>>,
     turn: &TurnRun,
 ) -> Result<(Vec<PastTurn>, Arc<UserMessage>), AgentError> {
     let ids = past.iter().map(|past| past.id.clone());
@@ -189,6 +200,7 @@ async fn read_messages(
     let user = user.map_or_else(|| Arc::new(UserMessage::text(text)), Arc::clone);
     let history = past.into_iter().map(|past| PastTurn {
         messages: by_turn.remove(&past.id).unwrap_or_default(),
+        outputs: outputs.remove(&past.id).unwrap_or_default(),
         turn: past.turn,
     });
     Ok((history.collect(), user))

@@ -58,6 +58,7 @@ impl TestHost {
             usage: None,
             untitled: false,
             notes: None,
+            refusals: None,
         });
     }
 

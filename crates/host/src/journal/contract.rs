@@ -9,6 +9,7 @@ mod forks;
 mod list;
 mod log;
 mod messages;
+mod outputs;
 mod references;
 mod turns;
 mod whole;
@@ -68,6 +69,8 @@ contract! {
             a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat,
             bodies_of_messages_are_kept_while_a_turn_shows_them,
             what_a_fork_was_first_to_look_at_outlives_the_fork;
+        outputs: outputs_are_read_by_turn_and_round,
+            a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
             trimming_keeps_what_a_head_does_not_hold_yet,
@@ -209,10 +212,10 @@ impl Book {
         }
     }
 
-    fn context(&mut self, chat: u64) -> TurnPage {
+    fn context(&mut self, chat: u64, through_n: u64) -> TurnPage {
         match self.ask(Query::Context {
             chat: ChannelId(chat),
-            through_n: 2,
+            through_n,
             turns_max: 100,
             bytes_max: 100_000,
         }) {

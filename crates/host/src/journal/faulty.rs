@@ -182,6 +182,13 @@ impl Journal for Faulty {
         self.inner.probe()
     }
 
+    fn release_space(&mut self) -> Result<bool, JournalError> {
+        if self.faults.script().disk_broken {
+            return Err(unwritable("the disk is full"));
+        }
+        self.inner.release_space()
+    }
+
     fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         if self.faults.script().reads_broken {
             return Err(JournalError::Unreadable(

@@ -59,6 +59,10 @@ impl Journal for Memory {
         Ok(unreferenced.copied().collect())
     }
 
+    fn release_space(&mut self) -> Result<bool, JournalError> {
+        Ok(false)
+    }
+
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
         Ok(Box::new(self.clone()))
     }
@@ -94,6 +98,8 @@ struct JournalTables {
     /// The type of content by who refers to it: a channel, or a turn of it.
     references: BTreeMap<ReferenceKey, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,
+    /// By chat, turn and round.
+    outputs: BTreeMap<(u64, String, u64), Bytes>,
     /// What parts were frozen to.
     frozen: BTreeMap<String, Bytes>,
     /// Content, and the part of a message that refers to it.

@@ -18,8 +18,8 @@ pub use faulty::{Fault, Faults, Faulty};
 pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub use sqlite::{
-    Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession, Sqlite,
-    SqliteReader,
+    Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession,
+    SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,
 };
 pub use thread::{CommitStats, JournalThread, RefusedBatch};
 
@@ -56,6 +56,9 @@ pub trait Journal: Send {
     fn probe(&mut self) -> Result<(), JournalError>;
     /// Those of some content that nothing refers to. True until the next append.
     fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
+    /// Gives back some of the disk space that nothing uses any more, about as much work as a batch. Returns whether there is
+    /// more.
+    fn release_space(&mut self) -> Result<bool, JournalError>;
     /// A reading side of its own, for another thread.
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError>;
 }

@@ -8,10 +8,13 @@ mod actions;
 mod archive;
 mod messages;
 mod migrations;
+mod outputs;
 mod read;
 mod references;
 mod renders;
 mod schema;
+mod search;
+mod space;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,7 @@ use wire::Digest;
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
+pub use self::search::{SearchError, SearchHit, SearchIndex, TextPiece};
 use super::{DirectoryLock, Journal, JournalError, JournalReader};
 
 /// The file in the data directory.
@@ -73,9 +77,13 @@ impl Sqlite {
         let path = dir.join(FILE);
         make_private_file(&path, dir).map_err(unwritable)?;
         let mut conn = connect(&path).map_err(unwritten)?;
-        schema::check(&conn, chain.len())?;
+        let found = schema::check(&conn, chain.len())?;
+        if found == 0 {
+            space::prepare_empty(&conn).map_err(unwritten)?;
+        }
         prepare_writer(&conn).map_err(unwritten)?;
         schema::migrate(&mut conn, chain)?;
+        space::prepare_existing(&conn).map_err(unwritten)?;
         Ok(Self {
             conn,
             path,
@@ -116,12 +124,28 @@ impl Journal for Sqlite {
         self.in_snapshot(|conn| references::find_unreferenced(conn, digests))
     }
 
+    fn release_space(&mut self) -> Result<bool, JournalError> {
+        space::release_step(&self.conn).map_err(unwritten)
+    }
+
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
         Ok(Box::new(SqliteReader::connect(&self.path)?))
     }
 }
 
 impl Sqlite {
+    /// Gives back all space that nothing uses, at once. Takes as long as copying the journal, and as much space meanwhile.
+    pub fn compact(&mut self) -> Result<(), JournalError> {
+        space::compact(&self.conn).map_err(unwritten)
+    }
+
+    /// The bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64, JournalError> {
+        let metadata = fs::metadata(&self.path);
+        let bytes = metadata.map(|metadata| metadata.len());
+        bytes.map_err(|error| JournalError::Unreadable(error.to_string()))
+    }
+
     fn in_snapshot<T>(
         &mut self,
         read: impl FnOnce(&Connection) -> read::ReadResult<T>,

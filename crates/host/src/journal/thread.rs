@@ -40,6 +40,7 @@ enum Write {
     Append(Batch, oneshot::Sender<Result<(), RefusedBatch>>),
     Probe(ReplySender<()>),
     Collect(Vec<Digest>, Remove, ReplySender<()>),
+    Release(ReplySender<bool>),
 }
 
 struct Read(Query, ReplySender<Answer>);
@@ -166,6 +167,18 @@ impl JournalThread {
         answered.await.unwrap_or_else(|_| Err(unwritable()))
     }
 
+    /// Gives back disk space that nothing uses any more, step by step: batches are written between the steps.
+    pub async fn release_space(&self) -> Result<(), JournalError> {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            let taken = self.shared.writes.put(Write::Release(answer)).await;
+            taken.map_err(|Closed| unwritable())?;
+            if !answered.await.unwrap_or_else(|_| Err(unwritable()))? {
+                return Ok(());
+            }
+        }
+    }
+
     /// Answers with at least everything that was committed when it was asked.
     pub async fn read(&self, query: Query) -> Result<Answer, JournalError> {
         let (answer, answered) = oneshot::channel();
@@ -270,6 +283,7 @@ fn write_loop(
                 answer.send(written).is_err()
             }
             Write::Probe(answer) => answer.send(journal.probe()).is_err(),
+            Write::Release(answer) => answer.send(journal.release_space()).is_err(),
             Write::Collect(digests, remove, answer) => {
                 let unreferenced = journal.find_unreferenced(&digests);
                 let removed = unreferenced.map(|digests| remove(&digests));

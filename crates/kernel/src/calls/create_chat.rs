@@ -311,6 +311,7 @@ fn source_through(
         partial,
         host_like_turn_ids: private.host_like_turn_ids.clone(),
         compacted: private.compacted.clone().filter(|_| visible),
+        refusals: private.refusals.clone(),
         checkpoint: checkpoint.filter(|_| visible),
     }
 }

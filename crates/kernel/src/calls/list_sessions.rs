@@ -54,9 +54,14 @@ fn list_item(kernel: &Kernel, peer: PeerId, row: &SummaryRecord) -> Option<Value
     }
     let live = channels.find_session(&row.uri);
     let live = live.filter(|_| channels.id_of(&row.uri) == Some(row.session));
+    let is_empty = live.map_or(row.empty, |session| session.is_empty());
     let live = live.map(|session| session.published().clone());
     let stored = || serde_json::from_slice::<Object>(&row.json).ok();
     let mut summary = live.filter(|summary| !summary.is_empty()).or_else(stored)?;
+    if is_empty {
+        // It was announced for a draft that is gone: it stays in the list, and clients may leave it out (G-28).
+        summary.insert("_meta".to_owned(), json!({"x-empty": true}));
+    }
     if let Some(ready) = kernel.ready(peer) {
         compat::down_summary(ready.generation, &mut summary);
     }

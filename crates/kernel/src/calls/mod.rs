@@ -8,6 +8,7 @@ mod create_session;
 mod dispose_chat;
 mod dispose_session;
 mod fetch_turns;
+mod import_session;
 mod initialize;
 mod list_sessions;
 mod reconnect;
@@ -76,6 +77,8 @@ pub(crate) fn handle(
         Call::Completions(params) => {
             completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
         }
+        Call::ImportSession(params) => import_session::gather(step, params, answers)
+            .map(|imported| import_session::apply(step, peer, id, imported)),
         Call::AddModel(model) => {
             change_models::gather(step, answers, || ModelChange::Add(model.clone()))
                 .map(|answer| step.respond(peer, id, &answer))

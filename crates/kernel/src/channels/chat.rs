@@ -61,6 +61,7 @@ pub(crate) struct ChatBeginning {
     pub checkpoint: Option<(String, Bytes)>,
     pub host_like_turn_ids: BTreeSet<String>,
     pub compacted: Option<Compacted>,
+    pub refusals: Option<String>,
     pub brief: Option<Bytes>,
     pub depth: usize,
 }
@@ -126,6 +127,7 @@ impl Chat {
         let mut private = ChatPrivate::default();
         private.host_like_turn_ids = beginning.host_like_turn_ids;
         private.compacted = beginning.compacted;
+        private.refusals = beginning.refusals;
         private.brief = beginning.brief;
         private.depth = beginning.depth;
         Self::from_stored(
@@ -427,6 +429,13 @@ impl Chat {
             && is_host_like(&turn.id, seq)
         {
             ids.insert(turn.id.clone());
+        }
+    }
+
+    /// Takes note of the id of a turn that came from elsewhere, likewise.
+    pub(crate) fn note_host_like_turn(&mut self, turn_id: &str, seq: Seq) {
+        if is_host_like(turn_id, seq.0) {
+            self.private.host_like_turn_ids.insert(turn_id.to_owned());
         }
     }
 

@@ -51,6 +51,9 @@ pub(crate) struct ChatPrivate {
     /// How far back the agent remembers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Compacted>,
+    /// What the agent noted of what its model refused (G-50). Opaque.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<String>,
 }
 
 impl ChatPrivate {

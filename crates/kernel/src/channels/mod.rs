@@ -117,7 +117,7 @@ impl Channel {
         }
     }
 
-    fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
+    pub(crate) fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
         let (kind, head, parent, private) = match &self.body {
             ChannelBody::Session(session) => (
                 Kind::Session,

@@ -52,6 +52,14 @@ impl Session {
         }
     }
 
+    /// A session that was one before, somewhere else.
+    pub(crate) fn imported(state: SessionState, created: Timestamp, modified: Timestamp) -> Self {
+        let mut session = Self::new(state, None, created);
+        session.private.modified = modified.0;
+        session.private.had_turn = true;
+        session
+    }
+
     /// A session as the journal holds it.
     pub(crate) fn from_stored(
         state: SessionState,

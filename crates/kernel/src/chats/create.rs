@@ -43,6 +43,8 @@ pub(crate) struct ForkSource {
     pub host_like_turn_ids: BTreeSet<String>,
     /// How far back the agent remembers of them.
     pub compacted: Option<Compacted>,
+    /// What the agent noted of what its model refused of them.
+    pub refusals: Option<String>,
 }
 
 /// Makes a chat and enters it into its session's catalogue. Nothing can go wrong here: everything was checked before.
@@ -110,6 +112,7 @@ fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
     beginning.next_n = source.through.map_or(0, |(_, n)| n + 1);
     let compacted = source.compacted;
     beginning.compacted = compacted.filter(|compacted| compacted.from_n <= beginning.next_n);
+    beginning.refusals = source.refusals;
     if source.visible {
         beginning.turns = source.page;
     }

@@ -72,6 +72,7 @@ fn turn_for_agent(
         },
         untitled: session.state().title == NEW_SESSION_TITLE,
         notes: session.notes(),
+        refusals: private.refusals.clone().map(Bytes::from),
         turn_id,
         compact: task.compact,
         reaches_model: task.reaches_model,

@@ -181,6 +181,12 @@ const COMPLETIONS: FieldBound = fields(&[
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
 const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
+/// What is imported is bounded by its frame, and turn by turn by whoever reads it.
+const IMPORT_SESSION: FieldBound = fields(&[
+    ("channel", URI),
+    ("session", FieldBound::Body),
+    ("turns", FieldBound::Body),
+]);
 const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
 
 pub(super) fn of_params(method: Method) -> &'static FieldBound {
@@ -192,6 +198,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
         Method::AddModel => &ADD_MODEL,
+        Method::ImportSession => &IMPORT_SESSION,
         _ => &ON_CHANNEL,
     }
 }

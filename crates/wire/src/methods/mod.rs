@@ -16,6 +16,7 @@ use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::ext::import_session::ImportSessionParams;
 use crate::ext::models::AddModelParams;
 use crate::rpc::{RpcError, code};
 use crate::{ChannelUri, Object};
@@ -43,6 +44,7 @@ pub enum Call {
     AddModel(Object),
     /// `x-reloadModels`
     ReloadModels,
+    ImportSession(Box<ImportSessionParams>),
 }
 
 /// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
@@ -77,6 +79,9 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::FetchTurns => typed(params).map(Call::FetchTurns),
         Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
         Method::Completions => typed(or_session(params)).map(Call::Completions),
+        Method::ImportSession => {
+            typed(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
+        }
         Method::AddModel => {
             typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
         }

@@ -63,6 +63,7 @@ names! {
         FetchAutomationRuns = "fetchAutomationRuns",
         AddModel = "x-addModel",
         ReloadModels = "x-reloadModels",
+        ImportSession = "x-importSession",
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_name_leads_back_to_itself() {
-        assert_eq!(Method::ALL.len(), 33);
+        assert_eq!(Method::ALL.len(), 34);
         assert_eq!(HostRequest::ALL.len(), 10);
         assert_eq!(ClientNotification::ALL.len(), 2);
         assert_eq!(HostNotification::ALL.len(), 9);

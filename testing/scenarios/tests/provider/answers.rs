@@ -18,6 +18,7 @@ fn usage(input: u64, output: u64) -> ModelEvent {
         input_tokens: Some(input),
         output_tokens: Some(output),
         cache_read_tokens: None,
+        cache_write_tokens: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agents::provider::ProviderErrorKind::{
-    Interrupted, MediaRejected, Rejected, Unauthorized, Unavailable, Unreadable,
+    Interrupted, Rejected, Unauthorized, Unavailable, Unreadable,
 };
 use agents::provider::{self, ModelEndpoint, ModelEvent, Timeouts};
 use testkit::{Answer, Gate, ModelServer};
@@ -100,12 +100,12 @@ async fn permanent_errors_are_not_tried_again() {
         ),
         (
             Answer::status(413, ""),
-            MediaRejected,
+            Rejected,
             "does not take requests of this size (413)",
         ),
         (
             Answer::error(400, "this model takes no image input"),
-            MediaRejected,
+            Rejected,
             "does not take the request (400): this model takes no image input",
         ),
         (
@@ -325,6 +325,61 @@ async fn silence_has_an_end() {
         );
         assert!(received.events.is_empty());
     }
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_how_long_a_server_is_silent() {
+    let server = ModelServer::start().await;
+    let (first, second) = (Gate::new(), Gate::new());
+    let endpoint = endpoint(&server).with_timeouts(Timeouts {
+        silence_shown: Duration::from_millis(20),
+        ..Timeouts::default()
+    });
+    let answer = Answer::streams(["Hel"]).waits(&second);
+    server.answers([answer.then_streams(["lo"]).begins_after(&first)]);
+    let (sender, mut receiver) = mpsc::channel(4);
+    let asking = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
+    let mut seen = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        match event {
+            ModelEvent::Silent(lasted) => {
+                assert!(lasted >= Duration::from_millis(20));
+                let gate = if seen.is_empty() { &first } else { &second };
+                gate.open();
+            }
+            ModelEvent::Text(text) => seen.push(text),
+            _ => {}
+        }
+    }
+    asking.await.unwrap().unwrap();
+    assert_eq!(
+        seen,
+        ["Hel", "lo"],
+        "both waits were seen, or it would wait on"
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_of_what_could_be_smaller_is_not_tried_again() {
+    let server = ModelServer::start().await;
+    let stream =
+        "data: {\"error\":{\"code\":500,\"message\":\"image input is not supported\"}}\n\n";
+    let refusals = [
+        Answer::error(500, "image input is not supported"),
+        Answer::raw(stream),
+    ];
+    let count = refusals.len();
+    server.answers(refusals);
+    for _ in 0..count {
+        let (sender, _receiver) = mpsc::channel(4);
+        let mut request = greeting();
+        request.reducible = true;
+        let ended = provider::ask(&endpoint(&server), &request, &sender).await;
+        let blame = ended.unwrap_err().blame;
+        let image = std::collections::BTreeSet::from([provider::MediaKind::Image]);
+        assert_eq!(blame, Some(provider::Blame::Kinds(image)));
+    }
+    assert_eq!(server.requests().len(), count);
 }
 
 #[tokio::test]

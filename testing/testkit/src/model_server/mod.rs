@@ -73,7 +73,12 @@ struct Plan {
     answers: VecDeque<Answer>,
     /// Answers for requests whose body holds a text.
     particular: Vec<(String, Answer)>,
+    /// Answers whatever is asked, if it is there.
+    rule: Option<Rule>,
 }
+
+/// What a server answers to a request.
+type Rule = Box<dyn Fn(&CapturedRequest) -> Answer + Send>;
 
 #[derive(Default)]
 struct Seen {
@@ -122,6 +127,11 @@ impl ModelServer {
     pub fn answers_to(&self, text: &str, answers: impl IntoIterator<Item = Answer>) {
         let answers = answers.into_iter().map(|answer| (text.to_owned(), answer));
         self.plan().particular.extend(answers);
+    }
+
+    /// Answers every question by a rule from now on, instead of answers that are queued.
+    pub fn behaves(&self, rule: impl Fn(&CapturedRequest) -> Answer + Send + 'static) {
+        self.plan().rule = Some(Box::new(rule));
     }
 
     /// What `GET /models` lists.
@@ -217,7 +227,10 @@ impl Plan {
                 Some(answer) => answer,
                 None => Answer::models(&self.models),
             },
-            ("POST", "/v1/chat/completions") => {
+            ("POST", path) if answers_at(path) => {
+                if let Some(rule) = &self.rule {
+                    return rule(request);
+                }
                 let body = String::from_utf8_lossy(&request.body);
                 let particular = self
                     .particular
@@ -234,4 +247,12 @@ impl Plan {
             _ => Answer::error(404, "no such address"),
         }
     }
+}
+
+/// Where questions are asked, in any of the wire formats.
+fn answers_at(path: &str) -> bool {
+    matches!(
+        path,
+        "/v1/chat/completions" | "/v1/messages" | "/v1/responses"
+    ) || path.starts_with("/v1/models/") && path.ends_with(":streamGenerateContent")
 }

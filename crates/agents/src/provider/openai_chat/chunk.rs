@@ -182,6 +182,7 @@ fn usage(raw: Raw) -> Option<Usage> {
         cache_read_tokens: cached
             .or_else(|| at("/prompt_cache_hit_tokens"))
             .or_else(|| at("/cached_tokens")),
+        cache_write_tokens: None,
     };
     (usage != Usage::default()).then_some(usage)
 }

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::items::{apply_settings, input_object};
 use super::super::{ModelMessage, ModelRequest, ToolSpec, ToolUse};
 use crate::prompt;
 
@@ -23,23 +24,17 @@ pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request));
-    if !request.tools.is_empty() {
-        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    let tools = request.tools.iter().map(tool);
+    let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), Value::Array(tools));
     }
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     if let Some(limit) = request.max_output_tokens {
         body.insert(limit_field.to_owned(), json!(limit));
     }
-    for (name, value) in &request.settings {
-        if NOT_SETTINGS.contains(&name.as_str()) {
-            continue;
-        }
-        match value {
-            Value::Null => body.shift_remove(name),
-            value => body.insert(name.clone(), value.clone()),
-        };
-    }
+    apply_settings(&mut body, &request.settings, NOT_SETTINGS);
     Value::Object(body).to_string().into_bytes()
 }
 
@@ -48,29 +43,47 @@ fn messages(request: &ModelRequest) -> Value {
     let system = system.map(|system| json!({"role": "system", "content": system}));
     system
         .into_iter()
-        .chain(request.messages.iter().filter_map(message))
+        .chain(
+            request
+                .messages
+                .iter()
+                .filter_map(|it| message(it, request.strings_only)),
+        )
         .collect()
 }
 
-fn message(message: &ModelMessage) -> Option<Value> {
+fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
     match message {
         // What was for the host alone says nothing, and servers refuse a message without content.
         ModelMessage::User(content) if content.as_array().is_some_and(Vec::is_empty) => None,
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
-        // Servers refuse an empty assistant message.
-        ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
-        ModelMessage::Assistant { text, calls } => {
-            let content = Some(text).filter(|text| !text.is_empty());
-            let mut message = json!({"role": "assistant", "content": content});
-            if !calls.is_empty() {
-                message["tool_calls"] = calls.iter().map(call).collect();
-            }
-            Some(message)
-        }
-        ModelMessage::ToolResult { id, text } => {
+        ModelMessage::Assistant {
+            items: Some(items), ..
+        } => items.first().cloned(),
+        ModelMessage::Assistant { text, calls, .. } => assistant_message(text, calls, strings_only),
+        // A result is a text here.
+        ModelMessage::ToolResult { id, text, .. } => {
             Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
         }
     }
+}
+
+/// What the model said; none if it said nothing, for servers refuse an empty message.
+pub(crate) fn assistant_message(
+    text: &str,
+    calls: &[ToolUse],
+    strings_only: bool,
+) -> Option<Value> {
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    // Servers that know only texts do not know their absence either.
+    let content = Some(text).filter(|text| strings_only || !text.is_empty());
+    let mut message = json!({"role": "assistant", "content": content});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.iter().map(call).collect();
+    }
+    Some(message)
 }
 
 fn call(call: &ToolUse) -> Value {
@@ -80,12 +93,9 @@ fn call(call: &ToolUse) -> Value {
 
 /// Several servers parse the inputs of the history and fail on one that is no JSON object, in every round from then on.
 fn input(text: &str) -> String {
-    if text.trim().is_empty() {
-        return "{}".to_owned();
-    }
     match serde_json::from_str::<Map<String, Value>>(text) {
         Ok(_) => text.to_owned(),
-        Err(_) => json!({"not_json": text}).to_string(),
+        Err(_) => input_object(text).to_string(),
     }
 }
 
@@ -134,14 +144,17 @@ mod tests {
                         used("c1", "{\"path\":\"a\"}"),
                         used("c2", "{\"path\":\"b\"}"),
                     ],
+                    items: None,
                 },
                 ModelMessage::ToolResult {
                     id: "c1".to_owned(),
                     text: "A".to_owned(),
+                    blocks: Vec::new(),
                 },
                 ModelMessage::ToolResult {
                     id: "c2".to_owned(),
                     text: String::new(),
+                    blocks: Vec::new(),
                 },
             ],
             tools: vec![ToolSpec {
@@ -154,6 +167,7 @@ mod tests {
                 .as_object()
                 .unwrap()
                 .clone(),
+            ..ModelRequest::default()
         };
         let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}});
         check(
@@ -187,6 +201,7 @@ mod tests {
         let silent = ModelMessage::Assistant {
             text: String::new(),
             calls: Vec::new(),
+            items: None,
         };
         check(
             &asking(vec![
@@ -221,8 +236,10 @@ mod tests {
         let calling = ModelMessage::Assistant {
             text: String::new(),
             calls: vec![used("c1", "")],
+            items: None,
         };
-        assert_eq!(message(&calling).unwrap()["content"], Value::Null);
+        let content = |strings_only| message(&calling, strings_only).unwrap()["content"].clone();
+        assert_eq!((content(false), content(true)), (Value::Null, json!("")));
     }
 
     #[test]

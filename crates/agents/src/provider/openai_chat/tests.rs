@@ -5,12 +5,17 @@ use std::fmt::Write;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use super::super::answer_stream::AnswerStream;
 use super::super::{Decode, ModelEvent, ProviderError, StreamFlow};
-use super::ChatStreamDecoder;
+use super::ChatReader;
+
+fn made() -> AnswerStream<ChatReader> {
+    AnswerStream::new(ChatReader::naming_calls("made"))
+}
 
 /// All events, one a line, and how it ended.
 fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut decoder = ChatStreamDecoder::naming_calls("made");
+    let mut decoder = made();
     let mut events = Vec::new();
     let ended = read_all(&mut decoder, pieces, &mut events);
     let mut lines = String::new();
@@ -24,7 +29,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
 }
 
 fn read_all<'a>(
-    decoder: &mut ChatStreamDecoder,
+    decoder: &mut AnswerStream<ChatReader>,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     events: &mut Vec<ModelEvent>,
 ) -> Result<(), ProviderError> {
@@ -63,7 +68,7 @@ recorded! {
         Text("Grüße")
         Text(", 世界 😀\n")
         Text("\"quoted\"")
-        Usage(Usage { input_tokens: Some(19), output_tokens: Some(9), cache_read_tokens: Some(16) })
+        Usage(Usage { input_tokens: Some(19), output_tokens: Some(9), cache_read_tokens: Some(16), cache_write_tokens: None })
         Stopped(End)
     "#]];
     openai_calls_in_parallel: "openai_parallel_calls.sse" => expect![[r#"
@@ -74,13 +79,13 @@ recorded! {
         CallInput { index: 1, text: "{\"pattern\":\"ä" }
         CallInput { index: 0, text: " " }
         CallInput { index: 1, text: "\"}" }
-        Usage(Usage { input_tokens: Some(80), output_tokens: Some(40), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(80), output_tokens: Some(40), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(ToolCalls)
     "#]];
     openai_refuses: "openai_refusal.sse" => expect![[r#"
         Refusal("I can't ")
         Refusal("help with that.")
-        Stopped(End)
+        Stopped(Refusal)
     "#]];
     azure_cuts_off: "azure_filter.sse" => expect![[r#"
         Text("Once")
@@ -93,7 +98,7 @@ recorded! {
         CallInput { index: 0, text: "{" }
         CallInput { index: 0, text: "\"path\":\".\"" }
         CallInput { index: 0, text: "}" }
-        Usage(Usage { input_tokens: Some(140), output_tokens: Some(31), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(140), output_tokens: Some(31), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(ToolCalls)
     "#]];
     llama_cpp_complains_in_a_field_of_its_own: "llama_cpp_error_field.sse" => expect![[r#"
@@ -105,7 +110,7 @@ recorded! {
         CallInput { index: 0, text: "{\"path\":\"a\"}" }
         CallStarted { index: 1, id: "call_7q", name: "write" }
         CallInput { index: 1, text: "{\"path\":\"b\"}" }
-        Usage(Usage { input_tokens: Some(5), output_tokens: Some(6), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(5), output_tokens: Some(6), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(ToolCalls)
     "#]];
     old_ollama_gives_calls_neither_index_nor_id: "old_ollama_no_index_no_id.sse" => expect![[r#"
@@ -119,20 +124,20 @@ recorded! {
         Reasoning("Hm")
         Text("Yes")
         Text(".")
-        Usage(Usage { input_tokens: Some(7), output_tokens: Some(3), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(7), output_tokens: Some(3), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(Length)
     "#]];
     deepseek_keeps_the_line_open: "deepseek.sse" => expect![[r#"
         Reasoning("Hm.")
         Text("42")
-        Usage(Usage { input_tokens: Some(9), output_tokens: Some(5), cache_read_tokens: Some(4) })
+        Usage(Usage { input_tokens: Some(9), output_tokens: Some(5), cache_read_tokens: Some(4), cache_write_tokens: None })
         Stopped(End)
     "#]];
     mistral_thinks_in_parts: "mistral_thinking.sse" => expect![[r#"
         Reasoning("Let me")
         Text("So")
         Text(".")
-        Usage(Usage { input_tokens: Some(1), output_tokens: Some(2), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(1), output_tokens: Some(2), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(End)
     "#]];
     openrouter_complains_in_mid_answer: "openrouter_error.sse" => expect![[r#"
@@ -182,7 +187,7 @@ recorded! {
     only_the_first_of_several_choices: "several_choices.sse" => expect![[r#"
         Text("a")
         Text("c")
-        Usage(Usage { input_tokens: Some(3), output_tokens: Some(1), cache_read_tokens: Some(2) })
+        Usage(Usage { input_tokens: Some(3), output_tokens: Some(1), cache_read_tokens: Some(2), cache_write_tokens: None })
         Stopped(End)
     "#]];
     text_after_the_reason_to_stop: "text_after_finish.sse" => expect![[r#"
@@ -197,7 +202,7 @@ recorded! {
         CallInput { index: 0, text: "{\"path\":\".\"}" }
         CallStarted { index: 1, id: "c2", name: "read" }
         CallInput { index: 1, text: "{}" }
-        Usage(Usage { input_tokens: Some(2), output_tokens: Some(3), cache_read_tokens: None })
+        Usage(Usage { input_tokens: Some(2), output_tokens: Some(3), cache_read_tokens: None, cache_write_tokens: None })
         Stopped(ToolCalls)
     "#]];
 }
@@ -215,7 +220,7 @@ fn an_answer_without_a_reason_to_stop_broke_off() {
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"completion_tokens\":1}}\n\ndata: [DONE]\n\n",
         expect![[r#"
             Text("a")
-            Usage(Usage { input_tokens: None, output_tokens: Some(1), cache_read_tokens: None })
+            Usage(Usage { input_tokens: None, output_tokens: Some(1), cache_read_tokens: None, cache_write_tokens: None })
             Interrupted: the answer of the model server broke off
         "#]],
     );
@@ -371,7 +376,7 @@ fn the_number_of_calls_is_bounded() {
 
 #[test]
 fn a_document_has_a_bound() {
-    let mut decoder = ChatStreamDecoder::naming_calls("made");
+    let mut decoder = made();
     let piece = vec![b'['; 1 << 20];
     let read = (0..17).try_for_each(|_| decoder.read(&piece, &mut Vec::new()).map(|_| ()));
     assert!(read.unwrap_err().message.contains("too large"));

@@ -1,9 +1,9 @@
 //! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, TurnFollower};
+use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower};
 
 use super::{PlainChat, PlainFlow};
-use crate::chat::command::{ChatCommand, HELP, pick, session_lines};
+use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::open_options;
@@ -20,22 +20,34 @@ impl PlainChat {
         if line.trim().is_empty() {
             return Ok(PlainFlow::Continue);
         }
-        if let Some(command) = ChatCommand::parse(line) {
-            return match self.run_command(command).await {
-                Ok(flow) => Ok(flow),
-                Err(error) => {
-                    self.output.note(&format!("{error:#}"))?;
-                    self.exit = Exit::Failed;
-                    Ok(PlainFlow::Continue)
+        let done = match Entered::parse(line) {
+            Entered::Command(command) => self.run_command(command).await,
+            Entered::Wrong(why) => Err(anyhow::Error::msg(why)),
+            Entered::Message | Entered::Other(_) if self.asked.is_some() => {
+                self.choose(line)?;
+                Ok(PlainFlow::Continue)
+            }
+            Entered::Message => self.send(line),
+            Entered::Other(name) => match self.chat.check_command(&name).await? {
+                CommandCheck::Known => self.send(line),
+                CommandCheck::Unknown { others } => {
+                    Err(anyhow::Error::msg(unknown_command(&name, &others)))
                 }
-            };
+            },
+        };
+        match done {
+            Ok(flow) => Ok(flow),
+            Err(error) => {
+                self.output.note(&format!("{error:#}"))?;
+                self.exit = Exit::Failed;
+                Ok(PlainFlow::Continue)
+            }
         }
-        if self.asked.is_some() {
-            self.choose(line)?;
-        } else {
-            self.typed.push(line.to_owned());
-            self.chat.send(line)?;
-        }
+    }
+
+    fn send(&mut self, line: &str) -> anyhow::Result<PlainFlow> {
+        self.typed.push(line.to_owned());
+        self.chat.send(line)?;
         Ok(PlainFlow::Continue)
     }
 
@@ -98,11 +110,12 @@ impl PlainChat {
     async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<PlainFlow> {
         match command {
             ChatCommand::Help => {
-                for (name, what) in HELP {
-                    self.output.note(&format!("{name:12} {what}"))?;
+                for command in COMMANDS.iter().filter(|command| !command.needs_terminal) {
+                    let name = format!("{} {}", command.name, command.arguments);
+                    self.output.note(&format!("{name:18} {}", command.what))?;
                 }
                 for (name, what) in host_commands(&self.chat).await {
-                    self.output.note(&format!("{name:12} {what}"))?;
+                    self.output.note(&format!("{name:18} {what}"))?;
                 }
             }
             ChatCommand::Sessions => {
@@ -132,8 +145,42 @@ impl PlainChat {
             ChatCommand::Resume => self.chat.resume()?,
             ChatCommand::Steer(text) => self.chat.steer(&text, &[])?,
             ChatCommand::Quit => return Ok(PlainFlow::Leave),
+            ChatCommand::Rename(title) => {
+                self.chat.rename_session(self.chat.session(), &title)?;
+            }
+            ChatCommand::Model(name) => self.use_model(&name)?,
+            ChatCommand::Approvals(name) => self.use_mode(&name)?,
+            ChatCommand::Status
+            | ChatCommand::Export(_)
+            | ChatCommand::Archive
+            | ChatCommand::Delete
+            | ChatCommand::Earlier => {
+                anyhow::bail!("that needs a terminal; `greenroom --help` lists verbs that do it")
+            }
         }
         Ok(PlainFlow::Continue)
+    }
+
+    fn use_model(&mut self, name: &str) -> anyhow::Result<()> {
+        let models = self.chat.models();
+        let model = models
+            .iter()
+            .find(|model| model.id == name || model.name == name);
+        let Some(model) = model.filter(|model| model.unavailable.is_none()) else {
+            let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+            anyhow::bail!("/model needs one of: {}", ids.join(", "));
+        };
+        self.chat.set_model(Some(model.id.clone()));
+        Ok(())
+    }
+
+    fn use_mode(&mut self, name: &str) -> anyhow::Result<()> {
+        let modes = self.chat.permission_modes();
+        let Some(mode) = modes.iter().find(|mode| mode.id == name) else {
+            let ids: Vec<&str> = modes.iter().map(|mode| mode.id.as_str()).collect();
+            anyhow::bail!("/approvals needs one of: {}", ids.join(", "));
+        };
+        Ok(self.chat.set_permission_mode(mode)?)
     }
 
     async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {

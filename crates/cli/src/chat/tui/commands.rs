@@ -1,26 +1,36 @@
 //! The commands of this client, on a terminal.
 
 use client::chat::ChatSelector;
+use wire::state::status;
 
-use super::overlay::Overlay;
+use super::background::Answer;
 use super::{Flow, TerminalChat};
-use crate::chat::command::{ChatCommand, HELP, KEYS, pick, session_lines};
+use crate::chat::command::{COMMANDS, ChatCommand, KEYS, pick};
+use crate::chat::complete::host_commands;
 use crate::chat::line::{Line, Style};
-use crate::clock::now;
+use crate::export;
 
 impl TerminalChat {
     pub(super) async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<Flow> {
         match command {
             ChatCommand::Quit => return Ok(Flow::Leave),
             ChatCommand::Help => self.show_help().await,
-            ChatCommand::Sessions => match self.chat.live().list_sessions().await {
-                Ok(sessions) => {
-                    let lines = session_lines(&sessions, self.chat.session(), now());
-                    self.print(lines.into_iter().map(|line| Line::new(Style::Plain, line)));
-                    self.overlay = Some(Overlay::Sessions(sessions));
-                }
-                Err(error) => self.note_error(&error.to_string()),
-            },
+            ChatCommand::Status => self.show_status(),
+            ChatCommand::Sessions => self.open_sessions(),
+            ChatCommand::Rename(title) => {
+                self.chat.rename_session(self.chat.session(), &title)?;
+                self.note(&format!("Renamed to {title}"));
+            }
+            ChatCommand::Export(file) => self.export(&file),
+            ChatCommand::Archive => self.archive()?,
+            ChatCommand::Delete => {
+                let session = self.chat.session_state();
+                let title = session.map_or(String::new(), |session| session.title.clone());
+                self.ask_to_delete(self.chat.session().clone(), &title, false);
+            }
+            ChatCommand::Model(name) => self.open_models(&name),
+            ChatCommand::Approvals(name) => self.open_modes(&name)?,
+            ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
                 Err(_) => self.note_error("/open needs a URI; /sessions lists what there is"),
@@ -51,19 +61,54 @@ impl TerminalChat {
         }
     }
 
+    /// Puts the session away, or takes it out again.
+    fn archive(&mut self) -> anyhow::Result<()> {
+        let session = self.chat.session_state();
+        let is_archived = session.is_some_and(|session| session.status & status::IS_ARCHIVED != 0);
+        self.chat
+            .archive_session(self.chat.session(), !is_archived)?;
+        self.note(match is_archived {
+            true => "No longer archived",
+            false => "Archived: /archive takes it out again",
+        });
+        Ok(())
+    }
+
+    /// Writes the session to a file, which must not be there yet.
+    fn export(&mut self, file: &str) {
+        let Some(data) = self.data.clone() else {
+            return self.note_error("/export reads the data directory: use it where the host runs");
+        };
+        let session = self.chat.session().clone();
+        let file = match file {
+            "" => format!("{}.md", export::file_name(&session)),
+            file => file.to_owned(),
+        };
+        self.answers.wait_for(async move {
+            let written = tokio::task::spawn_blocking(move || {
+                export::write_file(&data, &session, file.as_ref()).map(|()| file)
+            });
+            Answer::Exported(written.await.map_err(anyhow::Error::from).flatten())
+        });
+    }
+
     async fn show_help(&mut self) {
         let row = |name: &str, what: &str| {
             Line::new(Style::Bold, format!("  {name:20}")).then(Style::Plain, what)
         };
-        let ours = HELP.iter().chain(KEYS).map(|(name, what)| row(name, what));
-        self.print(ours.collect::<Vec<Line>>());
-        let commands = crate::chat::complete::host_commands(&self.chat).await;
+        let ours = COMMANDS.iter().map(|command| {
+            let name = format!("{} {}", command.name, command.arguments);
+            row(&name, command.what)
+        });
+        let keys = KEYS.iter().map(|(name, what)| row(name, what));
+        self.print(ours.chain(keys).collect::<Vec<Line>>());
+        let commands = host_commands(&self.chat).await;
         if !commands.is_empty() {
             self.print([Line::new(Style::Dim, "  Commands of the host:")]);
             let commands = commands.iter().map(|(name, what)| row(name, what));
             self.print(commands.collect::<Vec<Line>>());
         }
-        let rest = "  Any other line that begins with / is for the agent.";
+        let rest = "  A message that begins with / is typed with \\ before it.";
         self.print([Line::new(Style::Dim, rest)]);
     }
 }

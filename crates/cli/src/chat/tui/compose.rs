@@ -3,7 +3,6 @@
 use client::chat::Sent;
 
 use super::{Flow, TerminalChat};
-use crate::chat::command::ChatCommand;
 
 impl TerminalChat {
     /// Enter: sends a message, now or when the agent is done; sets a paused queue going if there is none.
@@ -21,16 +20,13 @@ impl TerminalChat {
             return Ok(Flow::Continue);
         }
         self.remember(text);
-        match ChatCommand::parse(text) {
-            Some(command) => self.run_command(command).await,
-            None => {
-                self.send(text)?;
-                Ok(Flow::Continue)
-            }
-        }
+        self.enter_line(text).await
     }
 
     pub(super) fn send(&mut self, text: &str) -> anyhow::Result<()> {
+        if self.needs_model(text) {
+            return Ok(());
+        }
         let attachments = self.accepted.take_attachments(text);
         let sent = self.chat.send_with(text, &attachments)?;
         if sent == Sent::Queued && self.asked.is_some() {

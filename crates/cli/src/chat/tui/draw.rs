@@ -11,12 +11,18 @@ use crate::chat::tool::Detail;
 use crate::chat::transcript::{View, WholeCall};
 use crate::terminal::escape_line;
 
+/// Rows of a prompt that are shown however low the screen is.
+const ITEM_ROWS_MIN: usize = 4;
+
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
         // As it is now, not as it was when somebody last said that it had changed.
         self.painter.resize(self.tty.size());
         self.reading.begin_frame();
         self.reading.see_workers(self.chat.workers());
+        if self.draw_pager()? {
+            return Ok(());
+        }
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
@@ -34,7 +40,10 @@ impl TerminalChat {
         };
         let running = active_turn(ahead.as_deref());
         let dialog = self.dialog_lines(width);
-        let overlay = self.overlay_lines(width);
+        let mut overlay = self.overlay_lines(width);
+        overlay
+            .below
+            .push(self.status_line(ahead.as_deref(), width));
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -44,7 +53,7 @@ impl TerminalChat {
             above: overlay.above,
             note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
             prompt: overlay.prompt.unwrap_or(self.line_prompt()),
-            editor: &self.editor,
+            editor: self.overlay_editor().unwrap_or(&self.editor),
             below: overlay.below,
         };
         let area = layout(content, width, self.painter.rows());
@@ -80,7 +89,9 @@ impl TerminalChat {
         let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
         if self.field.is_none() {
             let items = dialog::items(&asked.input, &self.prompt);
-            lines.extend(self.prompt.lines(&items, width));
+            // What is asked stands above, and the input line below.
+            let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
+            lines.extend(self.prompt.lines(&items, width, rows_max));
         }
         lines
     }
@@ -127,9 +138,6 @@ impl TerminalChat {
             return dim(&format!(
                 "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
             ));
-        }
-        if !chat.queued_messages.is_empty() && self.editor.is_empty() {
-            return warn("Queue paused: Enter sends the next message, Up edits it");
         }
         None
     }

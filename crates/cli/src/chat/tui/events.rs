@@ -39,7 +39,11 @@ impl TerminalChat {
             ChatEvent::ConnectionLost { why } | ChatEvent::ReconnectFailed { why } => {
                 self.disconnected = Some(escape_line(&why.to_string()));
             }
-            ChatEvent::Reconnected => self.disconnected = None,
+            ChatEvent::Reconnected => {
+                self.disconnected = None;
+                // What was said about sessions meanwhile is not repeated.
+                self.ask_for_sessions();
+            }
             ChatEvent::Changed => {} // what is drawn is read from the state
         }
     }
@@ -53,6 +57,10 @@ impl TerminalChat {
 
     /// Looks at what the agent waits for now.
     pub(super) fn refresh_asked(&mut self) {
+        if self.field.is_none() && !self.editor.is_empty() {
+            // Text came into the line, however it did: nothing is chosen beside it.
+            self.prompt.clear_choice();
+        }
         let all = self.chat.asked_inputs();
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), &all);

@@ -41,9 +41,6 @@ impl TerminalChat {
             .escaped_at
             .take()
             .is_some_and(|at| at.elapsed() < TWICE);
-        if self.undo_completion() {
-            return Ok(Flow::Continue);
-        }
         if self.field.is_some() {
             self.leave_field();
         } else if self.prompt.has_choice() {

@@ -1,6 +1,8 @@
 //! Which part of the chat a key is for.
 //!
-//! In this order: what is open (an overlay), the keys that work everywhere, the prompt while the input line is empty, the input line.
+//! In this order: what is open (an overlay), what is proposed under the input line, the keys that work everywhere, the prompt while the input line is empty, the input line.
+
+use std::time::Instant;
 
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
@@ -15,9 +17,14 @@ impl TerminalChat {
                 self.tty.turn_on(protocol)?;
                 return Ok(Flow::Continue);
             }
-            Key::FocusGained | Key::FocusLost => return Ok(Flow::Continue),
+            Key::FocusGained | Key::FocusLost => {
+                let is_here = key == Key::FocusGained;
+                self.status.attention.focus_changed(is_here);
+                return Ok(Flow::Continue);
+            }
             _ => {}
         }
+        self.status.attention.key_pressed(Instant::now());
         self.note = None;
         if key != Key::Ctrl('c') {
             self.is_interrupted = false;
@@ -35,30 +42,39 @@ impl TerminalChat {
                 return Ok(flow);
             }
         }
-        if !matches!(key, Key::Tab | Key::Escape) {
-            self.accept_completion();
+        if let KeyUse::Used(flow) = self.press_popup(&key).await? {
+            return Ok(flow);
         }
         if std::mem::take(&mut self.is_after_ctrl_x) && key == Key::Ctrl('e') {
             self.edit_text().await;
             return Ok(Flow::Continue);
         }
-        self.press_anywhere(key).await
+        let flow = self.press_anywhere(key.clone()).await?;
+        self.refresh_popup(&key);
+        Ok(flow)
     }
 
     async fn press_anywhere(&mut self, key: Key) -> anyhow::Result<Flow> {
         match key {
             Key::Ctrl('c') => return self.interrupt(),
             Key::Ctrl('d') if self.editor.is_empty() => return Ok(Flow::Leave),
-            Key::Ctrl('z') => self.suspend()?,
-            Key::Ctrl('l') => self.clear_screen()?,
+            Key::Ctrl('z') => {
+                self.close_pager()?;
+                self.suspend()?;
+            }
+            Key::Ctrl('l') => {
+                self.close_pager()?;
+                self.clear_screen()?;
+            }
             Key::Ctrl('o') => self.open_whole().await?,
             Key::Ctrl('t') => self.toggle_reasoning(),
             Key::Ctrl('s') => self.steer_with_typed()?,
             Key::Ctrl('x') => self.is_after_ctrl_x = true,
             Key::Ctrl('r') => self.open_search(),
             Key::AltUp => self.open_queue()?,
-            Key::Tab if self.may_complete() => self.complete().await,
             Key::Tab => self.put_text_aside(),
+            Key::BackTab => self.cycle_modes()?,
+            Key::PageUp if self.editor.is_empty() => self.open_pager(),
             Key::Escape => return self.escape(),
             key => {
                 if self.is_prompt_for_keys()
@@ -94,7 +110,7 @@ impl TerminalChat {
 
     /// A key that edits the input line, or enters what is in it.
     pub(super) async fn type_key(&mut self, key: &Key) -> anyhow::Result<Flow> {
-        self.last_typed = Some(std::time::Instant::now());
+        self.last_typed = Some(Instant::now());
         let attachments = self.editor.attachments();
         match self.editor.key(key) {
             EditorOutcome::Entered(text) => {
@@ -109,7 +125,7 @@ impl TerminalChat {
     }
 
     /// Enter was pressed on a text.
-    async fn enter_text(&mut self, text: &str) -> anyhow::Result<Flow> {
+    pub(super) async fn enter_text(&mut self, text: &str) -> anyhow::Result<Flow> {
         if let Some(field) = self.field {
             self.enter_field(field, text).await?;
             return Ok(Flow::Continue);

@@ -3,55 +3,82 @@
 //! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
 //! answered goes away by itself.
 
+mod background;
 mod commands;
-mod completion;
 mod compose;
 mod draw;
+mod entering;
 mod events;
 mod handover;
 mod interrupt;
 mod keys;
+mod model_picker;
 mod navigate;
 mod overlay;
+mod pager;
+mod picker;
+mod popup;
 mod prompt_keys;
 mod queue;
 mod reading;
 mod rewrite;
 mod search;
+mod session_picker;
+mod status_line;
 
+use std::collections::VecDeque;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
 
+use self::background::Answers;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
 use self::reading::Reading;
-use super::complete::CompletionCycle;
+use self::status_line::Status;
+use super::attention::Signal as UserSignal;
 use super::dialog::PromptNumber;
 use super::editor::Editor;
 use super::history::HistoryFile;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
+use super::popup::Popup;
 use super::prompt::{PromptField, PromptState};
 use super::terminal_traits::TerminalTraits;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::models::local_servers::Hint;
 use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
+/// More keys than this at once are not typed: a terminal that does not mark what is pasted pastes.
+const BURST_KEYS: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Continue,
     Leave,
+}
+
+/// How the chat is shown, beside what is shown.
+pub(crate) struct TerminalOptions {
+    /// What was sent in earlier runs.
+    pub(crate) history: HistoryFile,
+    /// Lines for somebody who has no model yet.
+    pub(crate) hint: Option<Hint>,
+    /// The list of sessions is opened first.
+    pub(crate) begins_with_sessions: bool,
+    pub(crate) signal: UserSignal,
+    /// The data directory of the host, if it is on this machine.
+    pub(crate) data: Option<PathBuf>,
 }
 
 pub(crate) struct TerminalChat {
@@ -83,8 +110,8 @@ pub(crate) struct TerminalChat {
     unprinted: Vec<Line>,
     /// One line about what just happened.
     note: Option<Line>,
-    /// What the word at the cursor may become, while the suggestions are gone through.
-    completing: Option<CompletionCycle>,
+    /// What the word at the cursor may become.
+    popup: Popup,
     accepted: AcceptedCompletions,
     /// Why there is no connection, while there is none.
     disconnected: Option<String>,
@@ -94,6 +121,8 @@ pub(crate) struct TerminalChat {
     escaped_at: Option<Instant>,
     /// The last key was Ctrl-X, which begins a command.
     is_after_ctrl_x: bool,
+    /// The key came with others at once.
+    is_burst: bool,
     last_typed: Option<Instant>,
     /// The last key answered a question.
     has_just_answered: bool,
@@ -101,8 +130,16 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// What was asked in the background.
+    answers: Answers,
+    /// It is being found out whether a command is one; what was entered behind it waits.
+    is_checking: bool,
+    unsent: VecDeque<String>,
+    status: Status,
+    /// The data directory of the host, if it is on this machine.
+    data: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
-    hint: Option<JoinHandle<Vec<String>>>,
+    hint: Option<Hint>,
     exit: Exit,
 }
 
@@ -128,12 +165,7 @@ impl Signals {
 }
 
 impl TerminalChat {
-    /// `hint` is shown when it is known.
-    pub(crate) fn open(
-        chat: OpenChat,
-        history: HistoryFile,
-        hint: Option<JoinHandle<Vec<String>>>,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn open(chat: OpenChat, options: TerminalOptions) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -147,7 +179,7 @@ impl TerminalChat {
             editor: Editor::default(),
             transcript: Transcript::below(),
             reading: Reading::new(),
-            history,
+            history: options.history,
             asked: None,
             asked_number: PromptNumber::default(),
             prompt: PromptState::default(),
@@ -158,21 +190,30 @@ impl TerminalChat {
             rewriting: None,
             unprinted: Vec::new(),
             note: None,
-            completing: None,
+            popup: Popup::default(),
             accepted: AcceptedCompletions::default(),
             disconnected: None,
             is_interrupted: false,
             escaped_at: None,
             is_after_ctrl_x: false,
+            is_burst: false,
             last_typed: None,
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
-            hint,
+            answers: Answers::new(),
+            is_checking: false,
+            unsent: VecDeque::new(),
+            status: Status::new(options.signal, options.data.is_some()),
+            data: options.data,
+            hint: options.hint,
             exit: Exit::Complete,
         };
         terminal.read_history();
         terminal.show_header();
+        if options.begins_with_sessions {
+            terminal.open_sessions();
+        }
         Ok(terminal)
     }
 
@@ -196,7 +237,10 @@ impl TerminalChat {
 
     async fn run_until_left(&mut self) -> anyhow::Result<()> {
         let mut signals = Signals::watch()?;
+        self.refresh_asked();
         self.draw()?;
+        // After the first drawing: nobody waits for it.
+        self.ask_for_sessions();
         loop {
             let may_be_escape = self.decoder.is_waiting();
             let frame = self.reading.next_frame(self.chat.is_working());
@@ -218,12 +262,13 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
+                answer = self.answers.next() => self.take_answer(answer).await?,
                 () = self.reading.read_more() => Flow::Continue,
                 () = reading::wait_for(frame) => {
                     self.draw()?;
                     continue;
                 }
-                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                lines = async { Some(self.hint.as_mut()?.await) }, if self.hint.is_some() => {
                     self.hint = None;
                     self.show_hint(lines.unwrap_or_default());
                     Flow::Continue
@@ -243,6 +288,7 @@ impl TerminalChat {
             if flow == Flow::Leave {
                 return self.draw();
             }
+            self.tell_terminal()?;
             if self.reading.is_frame_due() {
                 self.draw()?;
             }
@@ -250,7 +296,9 @@ impl TerminalChat {
     }
 
     async fn take_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<Flow> {
-        for key in self.decoder.decode(bytes) {
+        let keys = self.decoder.decode(bytes);
+        self.is_burst = keys.len() > BURST_KEYS;
+        for key in keys {
             if self.press(key).await? == Flow::Leave {
                 return Ok(Flow::Leave);
             }

@@ -6,23 +6,23 @@
 //!
 //! Promises: a key that an overlay does not use goes on to the input line; Escape closes it.
 
-use client::SessionSummary;
-use client::chat::ChatSelector;
-
+use super::pager::OpenPager;
+use super::picker::Picker;
 use super::queue::QueueMenu;
 use super::rewrite::RewritePrompt;
 use super::search::HistorySearch;
 use super::{Flow, TerminalChat};
-use crate::chat::command::pick;
-use crate::chat::editor::EditorOutcome;
+use crate::chat::editor::Editor;
 use crate::chat::keys::Key;
-use crate::chat::line::{Line, Style};
+use crate::chat::line::Line;
 
 /// What is open above or below the input line.
 #[derive(Debug)]
 pub(super) enum Overlay {
-    /// The number of one of these sessions is typed.
-    Sessions(Vec<SessionSummary>),
+    /// Something is chosen from a list.
+    Picker(Box<Picker>),
+    /// The transcript is read, on a screen of its own.
+    Pager(Box<OpenPager>),
     /// What was sent before is searched.
     Search(HistorySearch),
     /// One of the messages that wait is chosen.
@@ -56,7 +56,8 @@ impl TerminalChat {
     pub(super) async fn press_overlay(&mut self, key: &Key) -> anyhow::Result<KeyUse> {
         match self.overlay.take() {
             None => Ok(KeyUse::Unused),
-            Some(Overlay::Sessions(sessions)) => self.press_sessions(sessions, key).await,
+            Some(Overlay::Picker(picker)) => self.press_picker(*picker, key).await,
+            Some(Overlay::Pager(pager)) => self.press_pager(pager, key),
             Some(Overlay::Search(search)) => Ok(self.press_search(search, key)),
             Some(Overlay::Queue(menu)) => self.press_queue(menu, key),
             Some(Overlay::Rewrite(prompt)) => self.press_rewrite(prompt, key).await,
@@ -65,44 +66,24 @@ impl TerminalChat {
 
     pub(super) fn overlay_lines(&self, width: usize) -> OverlayLines {
         match &self.overlay {
-            None => OverlayLines::default(),
-            Some(Overlay::Sessions(_)) => OverlayLines {
-                above: vec![Line::new(
-                    Style::Dim,
-                    "the number of a session; Enter alone stays here",
-                )],
-                prompt: Some("number › "),
+            // What is proposed while typing is no overlay: it takes some keys, and the rest is typed.
+            None => OverlayLines {
+                below: self.popup.lines(width),
                 ..OverlayLines::default()
             },
+            Some(Overlay::Picker(picker)) => self.picker_lines(picker, width),
+            Some(Overlay::Pager(_)) => OverlayLines::default(), // it has its own screen
             Some(Overlay::Search(search)) => search.lines(width),
             Some(Overlay::Queue(menu)) => self.queue_lines(menu),
             Some(Overlay::Rewrite(prompt)) => prompt.lines(width),
         }
     }
 
-    async fn press_sessions(
-        &mut self,
-        sessions: Vec<SessionSummary>,
-        key: &Key,
-    ) -> anyhow::Result<KeyUse> {
-        let used = Ok(KeyUse::Used(Flow::Continue));
-        if *key == Key::Escape {
-            self.editor.take();
-            return used;
+    /// What is typed into, if not the input line.
+    pub(super) fn overlay_editor(&self) -> Option<&Editor> {
+        match &self.overlay {
+            Some(Overlay::Picker(picker)) => Some(picker.editor()),
+            _ => None,
         }
-        match self.editor.key(key) {
-            EditorOutcome::Entered(text) if text.trim().is_empty() => {}
-            EditorOutcome::Entered(text) => match pick(&sessions, &text) {
-                Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
-                Err(why) => {
-                    self.note_error(&why);
-                    self.overlay = Some(Overlay::Sessions(sessions));
-                }
-            },
-            EditorOutcome::Taken | EditorOutcome::Unused => {
-                self.overlay = Some(Overlay::Sessions(sessions));
-            }
-        }
-        used
     }
 }

@@ -28,6 +28,17 @@ impl TerminalChat {
             return used;
         }
         self.has_just_answered = false;
+        let key = match key {
+            Key::Enter if self.is_burst && self.prompt.has_choice() => {
+                self.note("That came all at once, as if pasted: press Enter by itself");
+                // A digit before it is text, then, and this the end of its line.
+                match self.prompt.has_digit() {
+                    true => &Key::NewLine,
+                    false => return used,
+                }
+            }
+            key => key,
+        };
         match self.prompt.press(key, &items) {
             PromptKey::Chose => used,
             PromptKey::NothingChosen => {
@@ -42,9 +53,12 @@ impl TerminalChat {
             }
             PromptKey::Text(digit) => {
                 if let Some(digit) = digit {
-                    self.type_key(&Key::Char(digit)).await?;
+                    self.editor.key(&Key::Char(digit));
                 }
-                Ok(KeyUse::Unused)
+                match key {
+                    Key::NewLine => self.type_key(key).await.map(KeyUse::Used),
+                    _ => Ok(KeyUse::Unused),
+                }
             }
         }
     }

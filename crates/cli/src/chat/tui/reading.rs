@@ -12,16 +12,15 @@ use tokio::sync::mpsc;
 use wire::state::ChatState;
 
 use super::TerminalChat;
+use crate::chat::external_pager;
 use crate::chat::line::{Colors, Line};
-use crate::chat::pager;
 use crate::chat::render::Page;
+use crate::chat::status;
 use crate::chat::tool::{Content, References, Worker};
 use crate::chat::transcript::View;
 
 /// The shortest time between two drawings.
 const FRAME: Duration = Duration::from_millis(16);
-/// How often what takes time is drawn anew.
-const TICK: Duration = Duration::from_secs(1);
 /// How long a content may take; after that a call is shown without it.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// References that may be read at once.
@@ -104,7 +103,7 @@ impl Reading {
         let drawn_at = self.drawn_at?;
         match (self.is_due, is_working) {
             (true, _) => Some(drawn_at + FRAME),
-            (false, true) => Some(drawn_at + TICK),
+            (false, true) => Some(drawn_at + status::FRAME),
             (false, false) => None,
         }
     }
@@ -170,7 +169,7 @@ impl TerminalChat {
             match tokio::time::timeout(CONTENT_TIMEOUT, read).await {
                 Ok(Ok(ReadContent::Text(text))) => {
                     lines.push(Line::default());
-                    lines.extend(pager::text_lines(&text));
+                    lines.extend(external_pager::text_lines(&text));
                 }
                 Ok(Ok(ReadContent::Base64(_))) => {}
                 Ok(Err(_)) | Err(_) => self.note_error("the whole output cannot be read"),
@@ -187,7 +186,7 @@ impl TerminalChat {
 
     /// Shows lines in the user's pager; `false` if there is none.
     async fn page(&mut self, lines: &[Line]) -> anyhow::Result<bool> {
-        let Some(command) = pager::find_pager() else {
+        let Some(command) = external_pager::find_pager() else {
             return Ok(false);
         };
         let colors = self.painter.page().colors;
@@ -199,7 +198,7 @@ impl TerminalChat {
             colors == Colors::Off || !text.is_empty(),
             "there is something to show"
         );
-        self.hand_over(|| pager::open_pager(&command, text))
+        self.hand_over(|| external_pager::open_pager(&command, text))
             .await
             .map(|status| status.success())
     }

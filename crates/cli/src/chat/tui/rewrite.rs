@@ -38,7 +38,7 @@ impl RewritePrompt {
         let question = "Send this instead of your last message? That message and what came of it leave the chat; \
                         files stay as they are.";
         let mut above = body(question, Style::Bold, width);
-        above.extend(self.state.lines(&items(), width));
+        above.extend(self.state.lines(&items(), width, items().len()));
         OverlayLines {
             above,
             ..OverlayLines::default()

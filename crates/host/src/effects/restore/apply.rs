@@ -95,7 +95,8 @@ fn prepare_one(file: PlannedFile, files: &Files) -> Result<Prepared, String> {
         return Err(say(FileError::ChangedSinceProposal { path }));
     }
     if let Some(now) = &now {
-        let stored = files.blobs.put_named(&now.digest, &now.bytes, files.now);
+        let (store, time) = (files.bodies.store(), files.bodies.now());
+        let stored = store.put_named(&now.digest, &now.bytes, time);
         stored.map_err(|error| format!("{} is left alone: {error}", file.path))?;
     }
     let wanted = match file.wanted {
@@ -217,15 +218,13 @@ async fn complete_call(
     events: &dyn EventSink,
 ) -> Result<(), Stop> {
     let summary = words::summary(command, restored);
-    let mut content = vec![json!({"type": "text", "text": words::results(restored)})];
-    content.extend(blocks);
     let result = match restored.files.is_empty() {
         true => ToolResult::failed(summary.clone(), &summary),
         false => ToolResult::new(true, summary),
     };
     let completed = AgentEvent::ToolCompleted {
         call: CALL,
-        result: result.with_content(content),
+        result: result.with_content(blocks),
         review: false,
     };
     Ok(events.send(completed).await?)

@@ -145,7 +145,6 @@ async fn choose_turns(
 /// The session's files, as far as it may work with them now (G-23).
 async fn open_files(turn: &TurnRun, services: &TurnServices) -> Result<Files, AgentError> {
     let confinement = services.bodies.confinement().clone();
-    let (blobs, now) = (services.bodies.store(), services.bodies.now());
     let directories = turn.working_directories.clone();
     let opened = run_blocking(move |_| Workspace::open(&directories, &confinement)).await?;
     let workspace = opened.map_err(|error| AgentError {
@@ -155,8 +154,7 @@ async fn open_files(turn: &TurnRun, services: &TurnServices) -> Result<Files, Ag
     })?;
     Ok(Files {
         workspace,
-        blobs,
-        now,
+        bodies: services.bodies.clone(),
     })
 }
 

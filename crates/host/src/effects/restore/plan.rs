@@ -4,22 +4,21 @@
 //! Must not know: which command it is for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use agent_api::{AgentError, FileContent};
-use wire::{Digest, Timestamp};
+use wire::Digest;
 use workspace::{DiffStats, FILE_BYTES_MAX, Workspace};
 
 use super::run_blocking;
 use super::turns::FileTurn;
-use crate::blobs::{Blobs, Found};
+use crate::blobs::Found;
+use crate::effects::Bodies;
 
 /// The files of a session, and the store that has their earlier contents. Clones share both.
 #[derive(Clone)]
 pub(super) struct Files {
     pub workspace: Workspace,
-    pub blobs: Arc<dyn Blobs>,
-    pub now: Timestamp,
+    pub bodies: Bodies,
 }
 
 /// A file that turns changed, and what it was before.
@@ -162,7 +161,7 @@ impl Files {
 
     /// What a file held.
     pub(super) fn read(&self, path: &str, digest: Digest) -> Result<Vec<u8>, String> {
-        match self.blobs.read(&digest, FILE_BYTES_MAX) {
+        match self.bodies.store().read(&digest, FILE_BYTES_MAX) {
             Ok(Found::Body(body)) => Ok(body),
             Ok(Found::Missing) => Err(format!("what {path} held is not kept any more")),
             Ok(Found::TooLarge { .. }) => Err(format!("what {path} held is too large")),

@@ -151,6 +151,10 @@ pub(super) fn undo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
     let mut candidates = Vec::new();
     for (index, turn) in newest_first.iter().enumerate() {
         if undone.contains(turn.id.as_str()) {
+            // An undo that was redone: the redo stands for what it had taken back.
+            let undo = turn.restores.iter();
+            let undo = undo.filter(|restored| restored.command == Command::Undo);
+            undone.extend(undo.map(|restored| restored.turn_id.as_str()));
             continue;
         }
         match &turn.restores {

@@ -55,8 +55,8 @@ pub(super) fn impossible(plan: &Plan) -> String {
 /// What is said if the user wants nothing changed.
 pub(super) fn kept(command: Command) -> &'static str {
     match command {
-        Command::Undo => "Nothing was undone: all files are as they were.",
-        Command::Redo => "Nothing was redone: all files are as they were.",
+        Command::Undo => "Nothing was undone; no file was changed.",
+        Command::Redo => "Nothing was redone; no file was changed.",
         Command::Rewind => "The files were left as they are.",
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn list(command: Command, target: &FileTurn, plan: &Plan) -> String {
         };
         match file.is_foreign {
             false => format!("{path} {fate} ({change})"),
-            true => format!("{path} was changed by someone else since ({change} to restore it)"),
+            true => format!("{path} was changed after the agent's edit ({change} to restore it)"),
         }
     });
     let problems = plan
@@ -131,13 +131,6 @@ pub(super) fn summary(command: Command, restored: &Restored) -> String {
         Command::Redo => format!("Redid the changes of {count}"),
         Command::Rewind => format!("Restored {count}"),
     }
-}
-
-/// What became of each file.
-pub(super) fn results(restored: &Restored) -> String {
-    let mut text = String::new();
-    add_lines(&mut text, result_lines(restored));
-    text.trim_start().to_owned()
 }
 
 /// What the user and, with the next message, the model are told.
@@ -278,7 +271,7 @@ mod tests {
             - a.rs will be restored (+3 -1)
             - new\u{1b}[2J.rs will be removed (+3 -1)
             - b.rs will be re-created (+3 -1)
-            - mine.rs was changed by someone else since (+3 -1 to restore it)
+            - mine.rs was changed after the agent's edit (+3 -1 to restore it)
             - cannot be restored: c is a symbolic link by now; it is left alone"#]]
         .assert_eq(&list(Command::Undo, &target(), &plan));
         assert_eq!(

@@ -156,11 +156,16 @@ pub(super) fn the_context_of_a_side_chat_is_kept_and_not_shown(book: &mut Book) 
     ]);
     book.write([turn(2, 3, "b3")]);
     assert_eq!(book.turns(2), ["b3"]);
-    assert_eq!(numbers(&book.context(2)), vec![0, 1, 2]);
+    assert_eq!(numbers(&book.context(2, 2)), vec![0, 1, 2]);
+    assert_eq!(
+        numbers(&book.context(2, 0)),
+        vec![0],
+        "no further than asked"
+    );
     book.write([hide(1, 0, 20), dispose(1, 30)]);
     book.write([sweep(31)]);
     book.write([sweep(31)]);
     book.reopen();
     assert_eq!(book.turns(2), ["b3"]);
-    assert_eq!(numbers(&book.context(2)), vec![0, 1, 2]);
+    assert_eq!(numbers(&book.context(2, 2)), vec![0, 1, 2]);
 }

@@ -4,7 +4,8 @@
 
 use kernel::{
     Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, MessageRecord,
-    Query, Seq, StoredChannel, StoredMessage, StoredTurn, SummaryRecord, TurnPage,
+    ModelOutputRecord, Query, Seq, StoredChannel, StoredMessage, StoredTurn, SummaryRecord,
+    TurnPage,
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
@@ -82,6 +83,10 @@ impl JournalTables {
                 let of = |turn_id: &String| self.messages_of(chat.0, turn_id);
                 Answer::Messages(turn_ids.iter().flat_map(of).collect())
             }
+            Query::ModelOutputs { chat, turn_ids } => {
+                let of = |turn_id: &String| self.outputs_of(*chat, turn_id);
+                Answer::ModelOutputs(turn_ids.iter().flat_map(of).collect())
+            }
             Query::Message { id } => {
                 let found = self.messages.get(id);
                 Answer::Messages(
@@ -92,6 +97,28 @@ impl JournalTables {
                 )
             }
         }
+    }
+
+    /// What was recorded of models' answers in a turn, from the nearest chat that has any.
+    fn outputs_of(&self, chat: ChannelId, turn_id: &str) -> Vec<ModelOutputRecord> {
+        let sources = self.ranges.get(&chat.0).into_iter().flatten().rev();
+        let chats = std::iter::once(chat.0).chain(sources.map(|range| range.source));
+        for of_chat in chats {
+            let rounds = (of_chat, turn_id.to_owned(), 0)..=(of_chat, turn_id.to_owned(), u64::MAX);
+            let rows = self.outputs.range(rounds);
+            let found: Vec<ModelOutputRecord> = rows
+                .map(|((_, turn_id, round), json)| ModelOutputRecord {
+                    chat,
+                    turn_id: turn_id.clone(),
+                    round: *round,
+                    json: json.clone(),
+                })
+                .collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
     }
 
     /// The messages of a turn, from the nearest chat that has it.

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
+use kernel::{
+    Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, ModelOutputRecord, Record, Seq,
+};
 use wire::{ChannelUri, Digest, Timestamp};
 
 use crate::journal::JournalError;
@@ -119,6 +121,7 @@ impl JournalTables {
             Record::FloorGone { client_id, channel } => {
                 self.floors.remove(&(client_id.clone(), channel.clone()));
             }
+            Record::ModelOutput(output) => self.put_output(output),
             // For inspection from another process only: it cannot look into memory.
             Record::Lowered(_) | Record::Render(_) => {}
             Record::Trim { through } => self.trim(*through),
@@ -154,6 +157,11 @@ impl JournalTables {
             }
             None => self.remove_checkpoint(chat, turn_id),
         }
+    }
+
+    fn put_output(&mut self, output: &ModelOutputRecord) {
+        let key = (output.chat.0, output.turn_id.clone(), output.round);
+        self.outputs.insert(key, output.json.clone());
     }
 
     fn put_client(&mut self, client: &ClientRecord) {
@@ -292,6 +300,10 @@ impl JournalTables {
             let mut rows = turns.range((message.chat.0, 0)..=(message.chat.0, u64::MAX));
             let has_turn = rows.any(|(_, row)| Some(&row.turn.id) == message.turn_id.as_ref());
             !due.contains(&message.chat.0) || has_turn
+        });
+        self.outputs.retain(|(chat, turn_id, _), _| {
+            let mut rows = turns.range((*chat, 0)..=(*chat, u64::MAX));
+            !due.contains(chat) || rows.any(|(_, row)| row.turn.id == *turn_id)
         });
         // A channel whose turns forks still see stays behind, so that a later sweep finds them.
         self.channels.retain(|id, _| {

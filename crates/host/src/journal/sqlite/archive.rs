@@ -7,15 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kernel::{Answer, ChannelId, Kind, Query, StoredChannel, StoredMessage, TurnPage};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 use wire::reduce::reduce_chat;
 use wire::state::{ChatState, SessionState};
-use wire::{ChannelUri, action};
+use wire::{ChannelUri, Timestamp, action};
 
 use super::messages::{self, ArchivedLowering};
+use super::read::list::UNLISTED;
 use super::renders::{self, ArchivedRender};
-use super::{SqliteReader, read, unread};
+use super::{SqliteReader, int, read, unread};
 use crate::journal::JournalError;
 
 /// Turns and bytes of a page.
@@ -34,6 +35,8 @@ pub struct ArchivedSession {
     pub uri: ChannelUri,
     pub state: SessionState,
     pub chats: Vec<ArchivedChat>,
+    /// When it was made, and when it was last modified, if it was ever listed.
+    pub times: Option<(Timestamp, Timestamp)>,
 }
 
 /// A chat without its completed turns: see [`Archive::turns`].
@@ -68,9 +71,78 @@ impl Archive {
         };
         Ok(Some(ArchivedSession {
             state: session_of(&session)?,
+            times: self.times_of(session.id)?,
             uri: session.uri,
             chats,
         }))
+    }
+
+    fn times_of(&self, session: ChannelId) -> Result<Option<(Timestamp, Timestamp)>, JournalError> {
+        let mut statement = self
+            .conn
+            .prepare_cached(
+                "SELECT created, modified FROM summary WHERE session = ?1 AND modified > ?2",
+            )
+            .map_err(unread)?;
+        let found = statement.query_row([int(session.0), UNLISTED], |row| {
+            Ok((Timestamp(row.get(0)?), Timestamp(row.get(1)?)))
+        });
+        found.optional().map_err(unread)
+    }
+
+    /// The summaries of all sessions that are listed, the newest first.
+    pub fn sessions(&self) -> Result<Vec<Value>, JournalError> {
+        let mut statement = self
+            .conn
+            .prepare_cached(
+                "SELECT json, empty FROM summary WHERE modified > ?1 ORDER BY modified DESC, session DESC",
+            )
+            .map_err(unread)?;
+        let rows = statement.query_map([UNLISTED], |row| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, bool>(1)?))
+        });
+        let mut summaries = Vec::new();
+        for row in rows.map_err(unread)? {
+            let (json, is_empty) = row.map_err(unread)?;
+            let mut summary = json_of(&json, "a summary")?;
+            if is_empty {
+                summary["_meta"] = json!({"x-empty": true});
+            }
+            summaries.push(summary);
+        }
+        Ok(summaries)
+    }
+
+    /// What can be said of the sessions that are in no list: nothing was said in them yet (G-28).
+    pub fn unlisted_sessions(&self) -> Result<Vec<Value>, JournalError> {
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT uri, created FROM summary WHERE modified = ?1 ORDER BY created DESC, session DESC")
+            .map_err(unread)?;
+        let rows = statement.query_map([UNLISTED], |row| {
+            Ok((row.get::<_, String>(0)?, Timestamp(row.get(1)?)))
+        });
+        let mut summaries = Vec::new();
+        for row in rows.map_err(unread)? {
+            let (uri, created) = row.map_err(unread)?;
+            let parsed = ChannelUri::parse(&uri).ok();
+            let found = parsed.map(|uri| self.channel(&uri)).transpose()?.flatten();
+            let state = found.map(|found| session_of(&found)).transpose()?;
+            let Some(state) = state else {
+                continue; // disposed of, its row is about to go
+            };
+            summaries.push(json!({
+                "resource": uri,
+                "provider": state.provider,
+                "title": state.title,
+                "status": state.status,
+                "createdAt": created.to_rfc3339(),
+                "modifiedAt": created.to_rfc3339(),
+                "workingDirectories": state.working_directories,
+                "_meta": {"x-empty": true},
+            }));
+        }
+        Ok(summaries)
     }
 
     /// Hands over the completed turns of a chat, the oldest first.

@@ -34,7 +34,7 @@ pub(super) const BY_ID: &str = "SELECT id, turn_id, metadata_json FROM chat_mess
 pub(super) const PARTS: &str = "SELECT chat_parts.id, type, data_json, frozen.json FROM chat_parts
      LEFT JOIN frozen ON frozen.part_id = chat_parts.id WHERE message_id = ?1 ORDER BY \"index\"";
 
-const SOURCES: &str = "SELECT source FROM turn_range WHERE chat = ?1 ORDER BY pos DESC";
+pub(super) const SOURCES: &str = "SELECT source FROM turn_range WHERE chat = ?1 ORDER BY pos DESC";
 
 pub(super) fn put(conn: &Connection, message: &MessageRecord) -> Result<()> {
     conn.prepare_cached(

@@ -79,3 +79,16 @@ pub(super) fn part_large_rows(tx: &Transaction<'_>) -> Result<()> {
          UPDATE reference SET content_type = NULL WHERE length(content_type) > 255;",
     )
 }
+
+/// Format 7: what models' servers want back of their answers (G-61).
+pub(super) fn store_outputs(tx: &Transaction<'_>) -> Result<()> {
+    tx.execute_batch(
+        "CREATE TABLE model_output (
+             chat INTEGER NOT NULL,
+             turn_id TEXT NOT NULL,
+             round INTEGER NOT NULL,
+             json BLOB NOT NULL
+         );
+         CREATE UNIQUE INDEX model_output_key ON model_output (chat, turn_id, round);",
+    )
+}

@@ -14,7 +14,7 @@ use kernel::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::{actions, int, messages, references};
+use super::{actions, int, messages, outputs, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, PageBuilder};
 
@@ -92,6 +92,9 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
         }
         Query::Messages { chat, turn_ids } => {
             Answer::Messages(messages::of_turns(conn, *chat, turn_ids)?)
+        }
+        Query::ModelOutputs { chat, turn_ids } => {
+            Answer::ModelOutputs(outputs::of_turns(conn, *chat, turn_ids)?)
         }
         Query::Message { id } => Answer::Messages(messages::by_id(conn, id)?.into_iter().collect()),
     })

@@ -21,6 +21,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     format_4,
     migrations::refer_by_part,
     migrations::part_large_rows,
+    migrations::store_outputs,
 ];
 
 /// "GRjl": distinguishes a journal from any other SQLite file.

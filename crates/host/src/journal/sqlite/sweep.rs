@@ -7,7 +7,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::write::{forget_client, run};
-use super::{actions, messages, references};
+use super::{actions, messages, outputs, references};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
 const SWEEP_CHANNELS_MAX: i64 = 100;
@@ -74,6 +74,7 @@ fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
         )?;
         references::forget_turn(conn, channel, *n)?;
         messages::forget_turn(conn, channel, id)?;
+        outputs::forget_turn(conn, channel, id)?;
     }
     Ok(i64::try_from(unused.len()).unwrap_or(i64::MAX))
 }
@@ -91,6 +92,7 @@ fn bury(conn: &Connection, channel: i64) -> Result<()> {
     run(conn, "DELETE FROM checkpoint WHERE chat = ?1", &[&channel])?;
     run(conn, "DELETE FROM render WHERE chat = ?1", &[&channel])?;
     messages::forget_chat(conn, channel)?;
+    outputs::forget_chat(conn, channel)?;
     let held: bool = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM turn WHERE channel = ?1)")?
         .query_row([channel], |row| row.get(0))?;

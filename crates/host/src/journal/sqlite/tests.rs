@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use super::read::{self, list, turns};
 use super::schema::{MIGRATIONS, Migration};
-use super::{FILE, Sqlite, SqliteReader, actions, messages, references, sweep, write};
+use super::{FILE, Sqlite, SqliteReader, actions, messages, outputs, references, sweep, write};
 use crate::journal::{Journal, JournalError, JournalReader};
 
 fn batch(seq: u64, bytes: usize) -> Batch {
@@ -77,8 +77,8 @@ fn only_the_owner_can_read_what_was_said() {
         .collect();
     assert_eq!(
         files.len(),
-        4,
-        "lock, journal and its two side files: {files:?}"
+        5,
+        "lock, pid, journal and its two side files: {files:?}"
     );
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
@@ -460,6 +460,7 @@ fn every_question_and_sweep_goes_by_an_index() {
         references::CONTENT_TYPE,
         references::FORGET_CHANNEL,
         messages::OF_TURN,
+        outputs::OF_TURN,
         messages::BY_ID,
         messages::PARTS,
     ];

@@ -12,7 +12,7 @@ use wire::state::Turn;
 
 use super::actions::{self, ActionWriter};
 use super::read::list;
-use super::{int, messages, references, renders, sweep, unwritten};
+use super::{int, messages, outputs, references, renders, sweep, unwritten};
 use crate::journal::JournalError;
 
 pub(super) const HIDE_TURNS: &str =
@@ -66,6 +66,7 @@ fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> 
         Record::Frozen(frozen) => messages::freeze(conn, frozen),
         Record::PartReference { part_id, digest } => references::put_of_part(conn, part_id, digest),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
+        Record::ModelOutput(output) => outputs::put(conn, output),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
             chat,

@@ -34,6 +34,8 @@ fn input(text: &str) -> TurnInput {
         usage: None,
         untitled: false,
         notes: None,
+        refusals: None,
+        outputs: Vec::new(),
     }
 }
 
@@ -100,12 +102,8 @@ fn line(event: &AgentEvent) -> String {
             format!("content {} {:?}", content_type.unwrap(), content.uri)
         }
         AgentEvent::ToolStarted { call, start } => {
-            format!(
-                "start {} {} {:?}",
-                name(call),
-                start.name,
-                start.display_name
-            )
+            let title = &start.display_name;
+            format!("start {} {} {title:?}", name(call), start.name)
         }
         AgentEvent::ToolInput { call, text } => format!("input {} {text:?}", name(call)),
         AgentEvent::ToolReady { call, ready } => {
@@ -157,6 +155,7 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::Title(_)
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
+        | AgentEvent::Refusals(_)
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }

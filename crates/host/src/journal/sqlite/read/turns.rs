@@ -89,7 +89,7 @@ pub(super) fn context(
         return Ok(reading.found);
     }
     for range in ranges(conn, chat)?.iter().rev() {
-        let end = range.last_n.saturating_add(1);
+        let end = range.last_n.min(int(through_n)).saturating_add(1);
         let rows = conn.prepare_cached(RANGE_TURNS)?;
         let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
         if reading.take(rows, &values)? == Room::None {

@@ -37,6 +37,7 @@ impl Manager {
 pub(crate) struct Service {
     manager: Manager,
     name: String,
+    data: PathBuf,
     home: PathBuf,
     /// `$XDG_CONFIG_HOME`, or where it is by default.
     config: PathBuf,
@@ -58,6 +59,7 @@ impl Service {
                 true => NAME.to_owned(),
                 false => format!("{NAME}-{:08x}", hash(data.as_os_str())),
             },
+            data,
             config: directory("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
             home,
         })
@@ -90,30 +92,43 @@ impl Service {
         }
     }
 
+    /// Whether there is a unit for this data directory. What the default directory is depends on the environment, so that a
+    /// unit of this name may be another's.
     pub(crate) fn is_installed(&self) -> bool {
-        self.file().exists()
+        let data = match self.manager {
+            Manager::Systemd => systemd::argument(&self.data),
+            Manager::Launchd => launchd::argument(&self.data),
+        };
+        let written = fs::read_to_string(self.file());
+        written.is_ok_and(|written| data.is_ok_and(|data| written.contains(&data)))
     }
 
     /// Whether the unit is the one that this executable would write.
-    pub(crate) fn is_current(&self, data: &Path) -> bool {
-        let unit = || {
-            let data = std::path::absolute(data)?;
-            self.describe(&std::env::current_exe()?, &data)
-        };
+    pub(crate) fn is_current(&self) -> bool {
+        let unit = || self.describe(&std::env::current_exe()?);
         let written = fs::read_to_string(self.file());
         written.is_ok_and(|written| unit().is_ok_and(|unit| unit == written))
     }
 
     /// The unit that starts this program with this data directory.
-    pub(super) fn describe(&self, program: &Path, data: &Path) -> anyhow::Result<String> {
+    pub(super) fn describe(&self, program: &Path) -> anyhow::Result<String> {
         match self.manager {
-            Manager::Systemd => systemd::unit(program, data),
-            Manager::Launchd => launchd::property_list(&self.name(), program, data, &self.home),
+            Manager::Systemd => systemd::unit(program, &self.data),
+            Manager::Launchd => {
+                launchd::property_list(&self.name(), program, &self.data, &self.home)
+            }
         }
     }
 
     pub(super) fn write(&self, unit: &str) -> anyhow::Result<()> {
         let file = self.file();
+        if file.exists() && !self.is_installed() {
+            bail!(
+                "{} is there already and is not for the data directory {}; remove it first",
+                file.display(),
+                self.data.display()
+            );
+        }
         let written = file.parent().map_or(Ok(()), fs::create_dir_all);
         written
             .and_then(|()| fs::write(&file, unit))
@@ -177,6 +192,9 @@ impl Service {
     }
 
     pub(crate) fn is_active(&self) -> bool {
+        if !self.is_installed() {
+            return false; // what runs under this name is another's
+        }
         let asked = match self.manager {
             Manager::Systemd => run_quietly(&["systemctl", "--user", "is-active", &self.name()]),
             Manager::Launchd => run_quietly(&["launchctl", "print", &self.launchd_target()]),

@@ -1,11 +1,14 @@
-//! `greenroom export`: a session as JSON Lines, read from the data directory; no host is needed, and one may run.
+//! `greenroom export`: a session as JSON Lines or as a document, read from the data directory; no host is needed, and one may run.
 //!
 //! Promises: every line is `{"type": "session" | "message" | "part", "data": {...}}`: the session first, then each message
 //! in order, each followed by its parts. What was recorded comes out as it is, unknown fields included.
 
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+mod markdown;
 
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 use client::endpoint;
 use host::journal::{Archive, ArchivedChat, ArchivedSession, JournalError};
 use serde_json::{Map, Value, json};
@@ -14,23 +17,53 @@ use wire::state::ActiveTurn;
 
 use crate::archive::find_session;
 use crate::exit::Exit;
+use crate::session_name::SessionName;
 use crate::terminal::json_line;
 
-/// Write a session, its messages and their parts as JSON Lines
+/// Write a session as JSON Lines, or as a document to read
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom export scripted:/0190... > session.jsonl
+  greenroom export --markdown 'Parser work' > session.md
   greenroom export scripted:/0190... | jq -r 'select(.data.type == \"markdown\").data.data.content'
 
 Reads the data directory: no host has to run, and one that does is not disturbed. A turn that is running is written as far \
-as it got, without a `state`. `greenroom sessions` lists the URIs.")]
+as it got, without a `state`. `greenroom sessions import` makes a session of the JSON Lines again. `greenroom sessions` lists the URIs.")]
 pub(crate) struct ExportOptions {
-    /// The session; or one chat of it
-    #[arg(value_parser = ChannelUri::parse)]
-    uri: ChannelUri,
+    /// The session: its URI, a part of its id, or its title; or the URI of one chat of it
+    #[arg(value_name = "SESSION")]
+    name: SessionName,
+    /// Write a document in Markdown instead
+    #[arg(long)]
+    markdown: bool,
     /// Data directory [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+}
+
+/// A name for the file of a session, without its ending.
+pub(crate) fn file_name(session: &ChannelUri) -> String {
+    let id = session.as_str().rsplit('/').next().unwrap_or("session");
+    let id: String = id
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .collect();
+    format!("greenroom-{id}")
+}
+
+/// Writes a session to a file that is not there yet: JSON Lines if its name says so, else a document.
+pub(crate) fn write_file(data: &Path, session: &ChannelUri, file: &Path) -> anyhow::Result<()> {
+    let (archive, session) = find_session(data, &SessionName::of(session))?;
+    let created = std::fs::File::create_new(file);
+    let created = created.with_context(|| format!("{} cannot be created", file.display()))?;
+    let mut out = BufWriter::new(created);
+    let ending = file.extension().and_then(std::ffi::OsStr::to_str);
+    match ending {
+        Some("jsonl" | "json" | "ndjson") => write(&mut out, &archive, &session)?,
+        _ => markdown::write(&mut out, &archive, &session)?,
+    }
+    out.flush()?;
+    Ok(())
 }
 
 /// Why an export stopped.
@@ -44,9 +77,13 @@ enum ExportError {
 
 pub(crate) fn run(options: &ExportOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
-    let (archive, session) = find_session(&data, &options.uri)?;
+    let (archive, session) = find_session(&data, &options.name)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    match write(&mut out, &archive, &session).and_then(|()| Ok(out.flush()?)) {
+    let written = match options.markdown {
+        true => markdown::write(&mut out, &archive, &session),
+        false => write(&mut out, &archive, &session),
+    };
+    match written.and_then(|()| Ok(out.flush()?)) {
         // Whoever closed the pipe has seen enough.
         Err(ExportError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             Ok(Exit::Complete)
@@ -67,6 +104,10 @@ fn write(
     data.insert("resource".to_owned(), json!(session.uri.as_str()));
     if let Value::Object(state) = wire::action::to_value(&session.state) {
         data.extend(state);
+    }
+    if let Some((created, modified)) = session.times {
+        data.insert("createdAt".to_owned(), json!(created.to_rfc3339()));
+        data.insert("modifiedAt".to_owned(), json!(modified.to_rfc3339()));
     }
     write_line(out, "session", data)?;
     for chat in &session.chats {
@@ -193,8 +234,8 @@ mod tests {
     #[test]
     fn a_missing_session_is_reported_with_a_hint() {
         let data = tempfile::tempdir().unwrap();
-        let uri = ChannelUri::parse("scripted:/none").unwrap();
-        let error = find_session(data.path(), &uri).unwrap_err();
+        let name = "scripted:/none".parse().unwrap();
+        let error = find_session(data.path(), &name).unwrap_err();
         assert!(error.to_string().contains("--data"), "{error}");
     }
 }

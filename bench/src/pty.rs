@@ -1,0 +1,112 @@
+//! A program in a pseudo-terminal, and when it wrote something.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::measure::now_ns;
+
+/// Longer than anything takes that works.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A program in a terminal of 80 columns and 24 rows; it is gone when this is.
+pub(crate) struct PtyProcess {
+    child: Child,
+    keyboard: File,
+    written: Receiver<(u64, Vec<u8>)>,
+    started_ns: u64,
+    seen: Vec<u8>,
+}
+
+impl PtyProcess {
+    pub(crate) fn start(program: &Path, arguments: &[&str], directory: &Path) -> Result<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let path = ptsname(&master, Vec::new())?;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = rustix::fs::open(path, flags, Mode::empty())?;
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&slave, size)?;
+        let keyboard = File::from(master);
+        let mut output = keyboard.try_clone()?;
+        let (sender, written) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            // A terminal whose other end is closed answers with an error.
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                if sender.send((now_ns(), bytes[..count].to_vec())).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::from(slave.try_clone()?))
+            .stdout(Stdio::from(slave.try_clone()?))
+            .stderr(Stdio::from(slave.try_clone()?));
+        let started_ns = now_ns();
+        let child = command.spawn();
+        let child = child.with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self {
+            child,
+            keyboard,
+            written,
+            started_ns,
+            seen: Vec::new(),
+        })
+    }
+
+    /// Nanoseconds from its start until it had written this.
+    pub(crate) fn wrote_after_ns(&mut self, text: &str) -> Result<u64> {
+        loop {
+            let Ok((at_ns, bytes)) = self.written.recv_timeout(TIMEOUT) else {
+                let seen = String::from_utf8_lossy(&self.seen);
+                bail!("a program in a terminal never wrote `{text}`: {seen:?}");
+            };
+            self.seen.extend(bytes);
+            let is_there = self
+                .seen
+                .windows(text.len())
+                .any(|window| window == text.as_bytes());
+            if is_there {
+                return Ok(at_ns - self.started_ns);
+            }
+        }
+    }
+
+    /// Presses keys and waits until it has ended.
+    pub(crate) fn leave(mut self, keys: &str) -> Result<()> {
+        // One that has ended already needs no key.
+        let _ = self.keyboard.write_all(keys.as_bytes());
+        let status = self.child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => bail!("a program in a terminal ended with {status}"),
+        }
+    }
+}
+
+impl Drop for PtyProcess {
+    fn drop(&mut self) {
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

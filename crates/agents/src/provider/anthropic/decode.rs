@@ -1,0 +1,318 @@
+//! An answer as Anthropic's Messages sends it: blocks that begin, grow and end.
+//!
+//! Promises: blocks go back as they came, signatures included; an answer is whole only if the server said why it stopped.
+
+use serde_json::{Map, Value, json};
+
+use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
+use super::super::error_body::ErrorBody;
+use super::super::items::{input_object, link};
+use super::super::{ModelEvent, ProviderError, StopReason, Usage};
+
+/// More blocks than this in one answer are no answer.
+const BLOCKS_MAX: usize = 1_024;
+
+/// The events of one answer.
+#[derive(Default)]
+pub(crate) struct MessageReader {
+    blocks: Vec<Block>,
+    /// How many calls began.
+    calls: usize,
+    usage: Map<String, Value>,
+    stop: Option<String>,
+    done: bool,
+}
+
+/// A block of the answer.
+#[derive(Default)]
+struct Block {
+    /// As it began.
+    value: Value,
+    /// What came since.
+    text: String,
+    thinking: String,
+    signature: String,
+    input: String,
+    /// Which of the calls it is.
+    call: Option<usize>,
+}
+
+impl ReadAnswer for MessageReader {
+    fn take(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let event: Value = serde_json::from_str(data).map_err(|_| invalid(data))?;
+        match event["type"].as_str().unwrap_or("") {
+            "message_start" => self.count(&event["message"]["usage"]),
+            "content_block_start" => self.begin_block(&event["content_block"], events)?,
+            "content_block_delta" => self.grow(&event, events),
+            "content_block_stop" => self.end_block(&event, events),
+            "message_delta" => {
+                self.count(&event["usage"]);
+                let stop = event["delta"]["stop_reason"].as_str();
+                self.stop = stop.map(str::to_owned).or(self.stop.take());
+            }
+            "message_stop" => self.conclude(events)?,
+            "error" => {
+                let body = ErrorBody::from_json(&event).unwrap_or_default();
+                return Err(reported(&body));
+            }
+            // Signs of life, and what later versions may add.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_document(
+        &mut self,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let message: Value = serde_json::from_str(text).map_err(|_| invalid(text))?;
+        let Some(content) = message["content"].as_array() else {
+            return Err(invalid(text));
+        };
+        self.count(&message["usage"]);
+        for block in content {
+            self.begin_block(block, events)?;
+            let index = self.blocks.len() - 1;
+            self.end_block(&json!({"index": index}), events);
+        }
+        self.stop = message["stop_reason"].as_str().map(str::to_owned);
+        self.conclude(events)
+    }
+
+    fn conclude(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.done = true;
+        let usage = self.usage();
+        let Some(stop) = self.stop.take() else {
+            events.extend(usage.map(ModelEvent::Usage));
+            return Err(broken_off());
+        };
+        let items: Vec<Value> = std::mem::take(&mut self.blocks)
+            .into_iter()
+            .map(Block::into_item)
+            .filter(|item| item["text"].as_str().is_none_or(|text| !text.is_empty()))
+            .collect();
+        if !items.is_empty() {
+            events.push(ModelEvent::Items(items));
+        }
+        events.extend(usage.map(ModelEvent::Usage));
+        events.push(ModelEvent::Stopped(match stop.as_str() {
+            "end_turn" | "stop_sequence" | "tool_use" if self.calls > 0 => StopReason::ToolCalls,
+            "end_turn" | "stop_sequence" | "tool_use" => StopReason::End,
+            "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+            "refusal" => StopReason::Refusal,
+            "pause_turn" => StopReason::Paused,
+            other => StopReason::Other(other.to_owned()),
+        }));
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+}
+
+impl MessageReader {
+    /// Figures come at the beginning and again at the end; the last of each counts.
+    fn count(&mut self, usage: &Value) {
+        for (name, value) in usage.as_object().into_iter().flatten() {
+            if value.is_u64() {
+                self.usage.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The server counts what it read from the cache and wrote to it apart (G-60).
+    fn usage(&self) -> Option<Usage> {
+        let at = |name: &str| self.usage.get(name).and_then(Value::as_u64);
+        let (read, written) = (
+            at("cache_read_input_tokens"),
+            at("cache_creation_input_tokens"),
+        );
+        let fresh = at("input_tokens");
+        let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+        let usage = Usage {
+            input_tokens: fresh.map(|fresh| fresh.saturating_add(cached)),
+            output_tokens: at("output_tokens"),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+        };
+        (usage != Usage::default()).then_some(usage)
+    }
+
+    fn begin_block(
+        &mut self,
+        block: &Value,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        if self.blocks.len() == BLOCKS_MAX {
+            return Err(invalid("more blocks than an answer can have"));
+        }
+        let mut block = Block {
+            value: block.clone(),
+            ..Block::default()
+        };
+        let word = |name: &str| block.value[name].as_str().unwrap_or("").to_owned();
+        let (kind, id) = (word("type"), word("id"));
+        // Some servers send the whole input with the beginning.
+        let input = &block.value["input"];
+        let input = match input.as_object().is_some_and(|input| !input.is_empty()) {
+            true => input.to_string(),
+            false => String::new(),
+        };
+        match kind.as_str() {
+            "text" => push(events, ModelEvent::Text, &word("text")),
+            "thinking" => push(events, ModelEvent::Reasoning, &word("thinking")),
+            "tool_use" => {
+                let index = self.calls;
+                self.calls += 1;
+                let name = word("name");
+                events.push(ModelEvent::CallStarted { index, id, name });
+                if !input.is_empty() {
+                    let text = input.clone();
+                    events.push(ModelEvent::CallInput { index, text });
+                }
+                block.call = Some(index);
+                block.input = input;
+            }
+            "server_tool_use" => block.input = input,
+            kind if kind.ends_with("_tool_result") => {
+                events.push(server_result(&block.value));
+            }
+            // Thoughts that nobody can read, and kinds that came later: they go back as they are.
+            _ => {}
+        }
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn grow(&mut self, event: &Value, events: &mut Vec<ModelEvent>) {
+        let Some(block) = block_at(&mut self.blocks, event) else {
+            return; // of a block that never began: there is nowhere to put it
+        };
+        let delta = &event["delta"];
+        let word = |name: &str| delta[name].as_str().unwrap_or("");
+        match word("type") {
+            "text_delta" => {
+                block.text.push_str(word("text"));
+                push(events, ModelEvent::Text, word("text"));
+            }
+            "thinking_delta" => {
+                block.thinking.push_str(word("thinking"));
+                push(events, ModelEvent::Reasoning, word("thinking"));
+            }
+            "signature_delta" => block.signature.push_str(word("signature")),
+            "input_json_delta" => {
+                let text = word("partial_json").to_owned();
+                block.input.push_str(&text);
+                if let Some(index) = block.call
+                    && !text.is_empty()
+                {
+                    events.push(ModelEvent::CallInput { index, text });
+                }
+            }
+            "citations_delta" => {
+                let citation = &delta["citation"];
+                let title = citation["title"].as_str();
+                let link = citation["url"].as_str().and_then(|url| link(title, url));
+                if block.add_citation(citation) {
+                    events.extend(link.map(ModelEvent::Text));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end_block(&mut self, event: &Value, events: &mut Vec<ModelEvent>) {
+        let Some(block) = block_at(&mut self.blocks, event) else {
+            return; // of a block that never began
+        };
+        if block.value["type"] == "server_tool_use" {
+            let word = |name: &str| block.value[name].as_str().unwrap_or("").to_owned();
+            events.push(ModelEvent::ServerCall {
+                id: word("id"),
+                name: word("name"),
+                input: block.input.clone(),
+            });
+        }
+    }
+}
+
+fn block_at<'a>(blocks: &'a mut [Block], event: &Value) -> Option<&'a mut Block> {
+    let index = usize::try_from(event["index"].as_u64()?).ok()?;
+    blocks.get_mut(index)
+}
+
+fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {
+    if !text.is_empty() {
+        events.push(event(text.to_owned()));
+    }
+}
+
+impl Block {
+    /// Whether it is the first of this source in the block.
+    fn add_citation(&mut self, citation: &Value) -> bool {
+        let Some(block) = self.value.as_object_mut() else {
+            return false; // a block that is no object has no sources
+        };
+        let citations = block
+            .entry("citations")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if !citations.is_array() {
+            *citations = Value::Array(Vec::new());
+        }
+        let Some(citations) = citations.as_array_mut() else {
+            return false; // it was made one
+        };
+        let is_new = !citations.iter().any(|it| it["url"] == citation["url"]);
+        citations.push(citation.clone());
+        is_new
+    }
+
+    /// As it goes back.
+    fn into_item(self) -> Value {
+        let Value::Object(mut block) = self.value else {
+            return self.value;
+        };
+        for (field, more) in [
+            ("text", self.text),
+            ("thinking", self.thinking),
+            ("signature", self.signature),
+        ] {
+            if !more.is_empty() {
+                let before = block.get(field).and_then(Value::as_str).unwrap_or("");
+                let whole = format!("{before}{more}");
+                block.insert(field.to_owned(), Value::String(whole));
+            }
+        }
+        let kind = block.get("type").and_then(Value::as_str);
+        if matches!(kind, Some("tool_use" | "server_tool_use")) {
+            block.insert("input".to_owned(), input_object(&self.input));
+        }
+        Value::Object(block)
+    }
+}
+
+/// What came of a tool of the server, as people read it.
+fn server_result(block: &Value) -> ModelEvent {
+    let content = &block["content"];
+    let found = content.as_array().into_iter().flatten();
+    let lines = found.filter_map(|it| {
+        let url = it["url"].as_str()?;
+        link(it["title"].as_str(), url).map(|link| format!("-{link}"))
+    });
+    let text = match content["error_code"].as_str() {
+        Some(code) => code.to_owned(),
+        None => lines.collect::<Vec<_>>().join("\n"),
+    };
+    let output = content["stdout"].as_str().filter(|_| text.is_empty());
+    ModelEvent::ServerResult {
+        id: block["tool_use_id"].as_str().unwrap_or("").to_owned(),
+        success: content["error_code"].is_null(),
+        text: output.map_or(text, str::to_owned),
+    }
+}

@@ -1,0 +1,211 @@
+//! Requests compared whole, and streams as the server sends them.
+
+use expect_test::expect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::{ModelMessage, ModelRequest};
+use super::encode;
+
+fn body(request: &ModelRequest) -> Value {
+    serde_json::from_slice(&encode(request)).unwrap()
+}
+
+fn request() -> ModelRequest {
+    let blocks = json!([
+        {"type": "text", "text": "see"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}, "title": "a.pdf"},
+        {"type": "text", "text": " "},
+    ]);
+    let items = json!([
+        {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"},
+        {"type": "text", "text": "Reading."},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+        {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b"}},
+    ]);
+    let settings = json!({"thinking": {"type": "enabled", "budget_tokens": 1024}, "stream": false, "messages": []});
+    long_request(blocks, items, settings)
+}
+
+#[test]
+fn a_request_with_everything() {
+    let cache = json!({"type": "ephemeral"});
+    let expected = json!({
+        "model": "m-1",
+        "max_tokens": 4096,
+        "system": [
+            {"type": "text", "text": "You are one.", "cache_control": cache},
+            {"type": "text", "text": "\n\nIt is Monday."},
+            {"type": "text", "text": "\n\nBe brief.", "cache_control": cache},
+        ],
+        "tools": [{
+            "name": "read", "description": "Reads a file.",
+            "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+        }],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "first"}]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Told."},
+                {"type": "tool_use", "id": "old", "name": "list", "input": {}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "old", "content": "a.rs"},
+                {"type": "text", "text": "see"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}},
+                {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}, "title": "a.pdf"},
+            ]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"},
+                {"type": "text", "text": "Reading."},
+                {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+                {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b"}, "cache_control": cache},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "A"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "B"},
+                {"type": "text", "text": "and hurry", "cache_control": cache},
+            ]},
+        ],
+        "stream": true,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+    });
+    assert_eq!(body(&request()), expected);
+}
+
+/// A request without the marks of the cache, which move along.
+fn unmarked(request: &ModelRequest) -> String {
+    let text = String::from_utf8(encode(request)).unwrap();
+    text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+#[test]
+fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
+    let longer = request();
+    let whole = unmarked(&longer);
+    for messages in [1, 3, 5, 7] {
+        let shorter = unmarked(&shortened(&longer, messages));
+        let (prefix, _) = shorter.split_once(r#"]}],"stream""#).unwrap();
+        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
+    }
+}
+
+#[test]
+fn no_more_is_marked_than_the_server_takes() {
+    for messages in 0..=8 {
+        let text = String::from_utf8(encode(&shortened(&request(), messages))).unwrap();
+        let marks = text.matches("cache_control").count();
+        assert!((2..=4).contains(&marks), "{messages}: {marks}");
+    }
+}
+
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last["content"][0]["content"],
+        json!([{"type": "text", "text": "A"}, picture])
+    );
+}
+
+macro_rules! recorded {
+    ($($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+    };
+}
+
+recorded! {
+    broken_off: "broken_off.sse" => expect![[r#"
+        Text("Hel")
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(1), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Interrupted: the answer of the model server broke off
+    "#]];
+    document: "document.json" => expect![[r#"
+        Text("Hi")
+        CallStarted { index: 0, id: "t1", name: "list" }
+        CallInput { index: 0, text: "{\"path\":\".\"}" }
+        item {"type":"text","text":"Hi"}
+        item {"type":"tool_use","id":"t1","name":"list","input":{"path":"."}}
+        Usage(Usage { input_tokens: Some(5), output_tokens: Some(6), cache_read_tokens: None, cache_write_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    overloaded: "overloaded.sse" => expect![[r#"
+        Unavailable: the model server reports an error: Overloaded
+    "#]];
+    pauses: "pauses.sse" => expect![[r#"
+        Text("Looking")
+        item {"type":"text","text":"Looking"}
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(4), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Stopped(Paused)
+    "#]];
+    refuses: "refuses.sse" => expect![[r#"
+        Text("I cannot")
+        item {"type":"text","text":"I cannot"}
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(4), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Stopped(Refusal)
+    "#]];
+    searches: "searches.sse" => expect![[r#"
+        ServerCall { id: "srvtoolu_01", name: "web_search", input: "{\"query\":\"rust\"}" }
+        ServerResult { id: "srvtoolu_01", text: "- ([Rust](https://www.rust-lang.org/))", success: true }
+        Text("Rust is a language")
+        Text(" ([Rust](https://www.rust-lang.org/))")
+        item {"type":"server_tool_use","id":"srvtoolu_01","name":"web_search","input":{"query":"rust"}}
+        item {"type":"web_search_tool_result","tool_use_id":"srvtoolu_01","content":[{"type":"web_search_result","title":"Rust","url":"https://www.rust-lang.org/","encrypted_content":"EqgfCioIARgBIiQ3YTAw","page_age":"1 day"}]}
+        item {"type":"text","text":"Rust is a language","citations":[{"type":"web_search_result_location","cited_text":"A language","url":"https://www.rust-lang.org/","title":"Rust","encrypted_index":"Eo8BCioIAhgB"},{"type":"web_search_result_location","cited_text":"empowering","url":"https://www.rust-lang.org/","title":"Rust","encrypted_index":"Eo8BCioIAhgC"}]}
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(30), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Stopped(End)
+    "#]];
+    thinks_and_calls: "thinks_and_calls.sse" => expect![[r#"
+        Reasoning("Let me ")
+        Reasoning("see.")
+        Text("Grüße, ")
+        Text("世界.")
+        CallStarted { index: 0, id: "toolu_01A", name: "read" }
+        CallInput { index: 0, text: "{\"path\": \"a" }
+        CallInput { index: 0, text: ".rs\"}" }
+        CallStarted { index: 1, id: "toolu_01B", name: "list" }
+        item {"type":"thinking","thinking":"Let me see.","signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
+        item {"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}
+        item {"type":"text","text":"Grüße, 世界."}
+        item {"type":"tool_use","id":"toolu_01A","name":"read","input":{"path":"a.rs"}}
+        item {"type":"tool_use","id":"toolu_01B","name":"list","input":{}}
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(89), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Stopped(ToolCalls)
+    "#]];
+    too_long: "too_long.sse" => expect![[r#"
+        Text("Once")
+        item {"type":"text","text":"Once"}
+        Usage(Usage { input_tokens: Some(2125), output_tokens: Some(4096), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
+        Stopped(Length)
+    "#]];
+}
+
+proptest! {
+    #[test]
+    fn damaged_bytes_never_panic(
+        recorded in proptest::sample::select(RECORDED),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+        size in 1_usize..64,
+    ) {
+        let mut stream = recorded.as_bytes().to_vec();
+        for (offset, byte) in damage {
+            let offset = offset.index(stream.len());
+            stream[offset] = byte;
+        }
+        let whole = decode(super::decoder(), [stream.as_slice()]);
+        prop_assert_eq!(decode(super::decoder(), stream.chunks(size)), whole);
+    }
+}

@@ -1,0 +1,114 @@
+//! A request as Google's Gemini takes it.
+//!
+//! Promises: the same request gives the same bytes; settings cannot change what is asked, only how.
+
+use serde_json::{Map, Value, json};
+
+use super::super::items::{apply_settings, blocks_of, call_of, input_object, push_blocks};
+use super::super::{ModelMessage, ModelRequest, ToolSpec};
+use super::OWN_ID;
+
+/// Fields that belong to the request itself.
+const NOT_SETTINGS: &[&str] = &["contents", "systemInstruction", "tools", "model"];
+
+/// Settings that stand beside the configuration of the answer, not in it.
+const OUTER_SETTINGS: &[&str] = &["safetySettings", "toolConfig", "cachedContent", "labels"];
+
+pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
+    let mut body = Map::new();
+    let system: Vec<Value> = request
+        .system
+        .iter()
+        .map(|section| section.content.trim_end())
+        .filter(|text| !text.is_empty())
+        .map(|text| json!({"text": text}))
+        .collect();
+    if !system.is_empty() {
+        let instruction = json!({"parts": system});
+        body.insert("systemInstruction".to_owned(), instruction);
+    }
+    let tools = tools(request);
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), Value::Array(tools));
+    }
+    body.insert("contents".to_owned(), Value::Array(contents(request)));
+    let (outer, inner): (wire::Object, wire::Object) = request
+        .settings
+        .clone()
+        .into_iter()
+        .partition(|(name, _)| OUTER_SETTINGS.contains(&name.as_str()));
+    let mut config = Map::new();
+    if let Some(limit) = request.max_output_tokens {
+        config.insert("maxOutputTokens".to_owned(), json!(limit));
+    }
+    apply_settings(&mut config, &inner, NOT_SETTINGS);
+    if !config.is_empty() {
+        body.insert("generationConfig".to_owned(), Value::Object(config));
+    }
+    apply_settings(&mut body, &outer, NOT_SETTINGS);
+    Value::Object(body).to_string().into_bytes()
+}
+
+fn tools(request: &ModelRequest) -> Vec<Value> {
+    let own: Vec<Value> = request.tools.iter().map(declaration).collect();
+    let own = (!own.is_empty()).then(|| json!({"functionDeclarations": own}));
+    let server = request.server_tools.iter().cloned();
+    own.into_iter().chain(server).collect()
+}
+
+fn declaration(tool: &ToolSpec) -> Value {
+    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
+}
+
+fn contents(request: &ModelRequest) -> Vec<Value> {
+    let mut contents = Vec::new();
+    let text_part = |text: &str| json!({"text": text});
+    for message in &request.messages {
+        match message {
+            ModelMessage::User(content) => {
+                push_blocks(
+                    &mut contents,
+                    "user",
+                    "parts",
+                    blocks_of(content, text_part),
+                );
+            }
+            ModelMessage::Assistant {
+                items: Some(items), ..
+            } => push_blocks(&mut contents, "model", "parts", items.iter().cloned()),
+            ModelMessage::Assistant { text, calls, .. } => {
+                let said = Some(text).filter(|text| !text.is_empty());
+                let said = said.map(|text| text_part(text));
+                let calls = calls.iter().map(|call| {
+                    let mut function =
+                        json!({"name": call.name, "args": input_object(&call.input)});
+                    name_call(&mut function, &call.id);
+                    json!({"functionCall": function})
+                });
+                push_blocks(
+                    &mut contents,
+                    "model",
+                    "parts",
+                    said.into_iter().chain(calls),
+                );
+            }
+            ModelMessage::ToolResult { id, text, blocks } => {
+                let name = call_of(request, id).map_or("", |call| call.name.as_str());
+                let mut function = json!({"name": name, "response": {"output": text}});
+                name_call(&mut function, id);
+                let result = json!({"functionResponse": function});
+                // Bodies stand beside the result: only the newest models take them in it.
+                let parts = std::iter::once(result).chain(blocks.iter().cloned());
+                push_blocks(&mut contents, "user", "parts", parts);
+            }
+        }
+    }
+    contents
+}
+
+/// The id of a call, if the server made it.
+fn name_call(function: &mut Value, id: &str) {
+    if !id.starts_with(OWN_ID) {
+        function["id"] = json!(id);
+    }
+}

@@ -1,0 +1,204 @@
+//! Requests compared whole, and streams as the server sends them.
+
+use expect_test::expect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::answer_stream::AnswerStream;
+use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::{ModelMessage, ModelRequest};
+use super::decode::GeminiReader;
+use super::{encode, path};
+
+fn made() -> AnswerStream<GeminiReader> {
+    AnswerStream::new(GeminiReader::naming_calls("gr_made"))
+}
+
+fn body(request: &ModelRequest) -> Value {
+    serde_json::from_slice(&encode(request)).unwrap()
+}
+
+fn request() -> ModelRequest {
+    let blocks = json!([
+        {"text": "see"},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBO"}},
+        {"inlineData": {"mimeType": "application/pdf", "data": "JVBE"}},
+    ]);
+    let items = json!([
+        {"text": "Reading."},
+        {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "CpQB"},
+        {"functionCall": {"id": "c2", "name": "read", "args": {"path": "b"}}},
+    ]);
+    let settings = json!({
+        "temperature": 0.2, "thinkingConfig": {"includeThoughts": true}, "safetySettings": [], "contents": [],
+    });
+    let mut request = long_request(blocks, items, settings);
+    // The server named the second call alone.
+    for message in &mut request.messages {
+        match message {
+            ModelMessage::Assistant { calls, .. } => {
+                let unnamed = calls.iter_mut().filter(|call| call.id == "c1");
+                unnamed.for_each(|call| call.id = "gr_made_0".to_owned());
+            }
+            ModelMessage::ToolResult { id, .. } if id == "c1" => *id = "gr_made_0".to_owned(),
+            ModelMessage::ToolResult { .. } | ModelMessage::User(_) => {}
+        }
+    }
+    request
+}
+
+#[test]
+fn a_request_with_everything() {
+    let expected = json!({
+        "systemInstruction": {"parts": [{"text": "You are one."}, {"text": "It is Monday."}, {"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [{
+            "name": "read", "description": "Reads a file.",
+            "parametersJsonSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
+        }]}],
+        "contents": [
+            {"role": "user", "parts": [{"text": "first"}]},
+            {"role": "model", "parts": [
+                {"text": "Told."},
+                {"functionCall": {"name": "list", "args": {}, "id": "old"}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "list", "response": {"output": "a.rs"}, "id": "old"}},
+                {"text": "see"},
+                {"inlineData": {"mimeType": "image/png", "data": "iVBO"}},
+                {"inlineData": {"mimeType": "application/pdf", "data": "JVBE"}},
+            ]},
+            {"role": "model", "parts": [
+                {"text": "Reading."},
+                {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "CpQB"},
+                {"functionCall": {"id": "c2", "name": "read", "args": {"path": "b"}}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "read", "response": {"output": "A"}}},
+                {"functionResponse": {"name": "read", "response": {"output": "B"}, "id": "c2"}},
+                {"text": "and hurry"},
+            ]},
+        ],
+        "generationConfig": {
+            "maxOutputTokens": 4096, "temperature": 0.2, "thinkingConfig": {"includeThoughts": true},
+        },
+        "safetySettings": [],
+    });
+    assert_eq!(body(&request()), expected);
+    assert_eq!(path("models/m-1"), "m-1:streamGenerateContent");
+}
+
+#[test]
+fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
+    let longer = request();
+    let whole = String::from_utf8(encode(&longer)).unwrap();
+    for messages in [1, 3, 5, 7] {
+        let shorter = String::from_utf8(encode(&shortened(&longer, messages))).unwrap();
+        let (prefix, _) = shorter.split_once(r#"]}],"generationConfig""#).unwrap();
+        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
+    }
+}
+
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "iVBO"}});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["contents"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["parts"][1], picture);
+}
+
+macro_rules! recorded {
+    ($($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            check(made, include_str!(concat!("streams/", $file)), &$expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+    };
+}
+
+recorded! {
+    blocked: "blocked.sse" => expect![[r#"
+        Usage(Usage { input_tokens: Some(4), output_tokens: None, cache_read_tokens: None, cache_write_tokens: None })
+        Stopped(Refusal)
+    "#]];
+    broken_off: "broken_off.sse" => expect![[r#"
+        Text("Hel")
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Interrupted: the answer of the model server broke off
+    "#]];
+    error: "error.sse" => expect![[r#"
+        Unavailable: the model server reports an error: The model is overloaded.
+    "#]];
+    list: "list.json" => expect![[r#"
+        Text("Hi")
+        Text("!")
+        item {"text":"Hi!"}
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Stopped(End)
+    "#]];
+    malformed: "malformed.sse" => expect![[r#"
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Interrupted: the model server gave up in mid-answer (MALFORMED_FUNCTION_CALL)
+    "#]];
+    runs_code: "runs_code.sse" => expect![[r#"
+        ServerCall { id: "gr_made_code_1", name: "code_execution", input: "{\"code\":\"print(1)\"}" }
+        ServerResult { id: "gr_made_code_1", text: "1\n", success: true }
+        Text("It is 1.")
+        Text(" ([a](https://a.example/))")
+        item {"executableCode":{"language":"PYTHON","code":"print(1)"}}
+        item {"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1\n"}}
+        item {"text":"It is 1."}
+        Usage(Usage { input_tokens: Some(9), output_tokens: Some(7), cache_read_tokens: None, cache_write_tokens: None })
+        Stopped(End)
+    "#]];
+    thinks_and_calls: "thinks_and_calls.sse" => expect![[r#"
+        Reasoning("**Looking** around")
+        Text("Grü")
+        Text("ße.")
+        CallStarted { index: 0, id: "gr_made_0", name: "read" }
+        CallInput { index: 0, text: "{\"path\":\"a.rs\"}" }
+        CallStarted { index: 1, id: "fc-2", name: "list" }
+        CallInput { index: 1, text: "{}" }
+        item {"text":"Grüße."}
+        item {"functionCall":{"name":"read","args":{"path":"a.rs"}},"thoughtSignature":"CpQBAcu98PA="}
+        item {"functionCall":{"id":"fc-2","name":"list","args":{}}}
+        item {"text":"","thoughtSignature":"Cg0="}
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    too_long: "too_long.sse" => expect![[r#"
+        Text("Once")
+        item {"text":"Once"}
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Stopped(Length)
+    "#]];
+    filtered: "unsafe.sse" => expect![[r#"
+        Text("Once")
+        item {"text":"Once"}
+        Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
+        Stopped(ContentFilter)
+    "#]];
+}
+
+proptest! {
+    #[test]
+    fn damaged_bytes_never_panic(
+        recorded in proptest::sample::select(RECORDED),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+        size in 1_usize..64,
+    ) {
+        let mut stream = recorded.as_bytes().to_vec();
+        for (offset, byte) in damage {
+            let offset = offset.index(stream.len());
+            stream[offset] = byte;
+        }
+        let whole = decode(made(), [stream.as_slice()]);
+        prop_assert_eq!(decode(made(), stream.chunks(size)), whole);
+    }
+}

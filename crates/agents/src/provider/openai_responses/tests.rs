@@ -1,0 +1,181 @@
+//! Requests compared whole, and streams as the server sends them.
+
+use expect_test::expect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::{ModelMessage, ModelRequest};
+use super::encode;
+
+fn body(request: &ModelRequest) -> Value {
+    serde_json::from_slice(&encode(request)).unwrap()
+}
+
+fn request() -> ModelRequest {
+    let blocks = json!([
+        {"type": "input_text", "text": "see"},
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
+    ]);
+    let items = json!([
+        {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+        {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\": \"a\"}"},
+        {"id": "fc_2", "type": "function_call", "call_id": "c2", "name": "read", "arguments": "{\"path\": \"b\"}"},
+    ]);
+    let settings =
+        json!({"reasoning": {"effort": "low", "summary": "auto"}, "store": true, "input": []});
+    long_request(blocks, items, settings)
+}
+
+#[test]
+fn a_request_with_everything() {
+    let expected = json!({
+        "model": "m-1",
+        "instructions": "You are one.\n\nIt is Monday.\n\nBe brief.",
+        "tools": [{
+            "type": "function", "name": "read", "description": "Reads a file.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}, "strict": false,
+        }],
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "first"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Told."}]},
+            {"type": "function_call", "call_id": "old", "name": "list", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "old", "output": "a.rs"},
+            {"type": "message", "role": "user", "content": [
+                {"type": "input_text", "text": "see"},
+                {"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"},
+                {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
+            ]},
+            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+            {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\": \"a\"}"},
+            {"id": "fc_2", "type": "function_call", "call_id": "c2", "name": "read", "arguments": "{\"path\": \"b\"}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "A"},
+            {"type": "function_call_output", "call_id": "c2", "output": "B"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "and hurry"}]},
+        ],
+        "stream": true,
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "max_output_tokens": 4096,
+        "reasoning": {"effort": "low", "summary": "auto"},
+    });
+    assert_eq!(body(&request()), expected);
+}
+
+#[test]
+fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
+    let longer = request();
+    let whole = String::from_utf8(encode(&longer)).unwrap();
+    for messages in [1, 3, 5, 7] {
+        let shorter = String::from_utf8(encode(&shortened(&longer, messages))).unwrap();
+        let (prefix, _) = shorter.split_once(r#"],"stream""#).unwrap();
+        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
+    }
+}
+
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["input"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last["output"],
+        json!([{"type": "input_text", "text": "A"}, picture])
+    );
+}
+
+macro_rules! recorded {
+    ($($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+    };
+}
+
+recorded! {
+    broken_off: "broken_off.sse" => expect![[r#"
+        Text("Hel")
+        Interrupted: the answer of the model server broke off
+    "#]];
+    document: "document.json" => expect![[r#"
+        Text("Grüße.")
+        CallStarted { index: 0, id: "call_A", name: "read" }
+        CallInput { index: 0, text: "{\"path\":\"a.rs\"}" }
+        item {"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Grüße.","annotations":[],"logprobs":[]}]}
+        item {"id":"fc_1","type":"function_call","status":"completed","call_id":"call_A","name":"read","arguments":"{\"path\":\"a.rs\"}"}
+        Usage(Usage { input_tokens: Some(120), output_tokens: Some(50), cache_read_tokens: Some(64), cache_write_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    error: "error.sse" => expect![[r#"
+        Unavailable: the model server reports an error: Slow down
+    "#]];
+    fails: "fails.sse" => expect![[r#"
+        Unavailable: the model server reports an error: The model failed.
+    "#]];
+    refuses: "refuses.sse" => expect![[r#"
+        Refusal("I can't help.")
+        item {"id":"m","type":"message","status":"completed","role":"assistant","content":[{"type":"refusal","refusal":"I can't help."}]}
+        Stopped(Refusal)
+    "#]];
+    searches: "searches.sse" => expect![[r#"
+        ServerCall { id: "ws_1", name: "web_search", input: "{\"type\":\"search\",\"query\":\"rust\"}" }
+        ServerResult { id: "ws_1", text: "", success: true }
+        Text("A language.")
+        Text(" ([Rust](https://www.rust-lang.org/))")
+        item {"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"rust"}}
+        item {"id":"msg_2","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"A language.","annotations":[{"type":"url_citation","start_index":0,"end_index":10,"url":"https://www.rust-lang.org/","title":"Rust"}]}]}
+        Usage(Usage { input_tokens: Some(120), output_tokens: Some(50), cache_read_tokens: Some(64), cache_write_tokens: None })
+        Stopped(End)
+    "#]];
+    thinks_and_calls: "thinks_and_calls.sse" => expect![[r#"
+        Reasoning("**Look")
+        Reasoning("ing**")
+        Reasoning("\n\n")
+        Reasoning("**Reading**")
+        Text("Grü")
+        Text("ße.")
+        CallStarted { index: 0, id: "call_A", name: "read" }
+        CallStarted { index: 1, id: "call_B", name: "list" }
+        CallInput { index: 0, text: "{\"path\":" }
+        CallInput { index: 0, text: "\"a.rs\"}" }
+        CallInput { index: 1, text: "{}" }
+        item {"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"**Looking**"},{"type":"summary_text","text":"**Reading**"}],"encrypted_content":"gAAAAABo"}
+        item {"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Grüße.","annotations":[],"logprobs":[]}]}
+        item {"id":"fc_1","type":"function_call","status":"completed","call_id":"call_A","name":"read","arguments":"{\"path\":\"a.rs\"}"}
+        item {"id":"fc_2","type":"function_call","status":"completed","call_id":"call_B","name":"list","arguments":"{}"}
+        Usage(Usage { input_tokens: Some(120), output_tokens: Some(50), cache_read_tokens: Some(64), cache_write_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    too_long: "too_long.sse" => expect![[r#"
+        Text("Once")
+        Usage(Usage { input_tokens: Some(120), output_tokens: Some(50), cache_read_tokens: Some(64), cache_write_tokens: None })
+        Stopped(Length)
+    "#]];
+}
+
+proptest! {
+    #[test]
+    fn damaged_bytes_never_panic(
+        recorded in proptest::sample::select(RECORDED),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+        size in 1_usize..64,
+    ) {
+        let mut stream = recorded.as_bytes().to_vec();
+        for (offset, byte) in damage {
+            let offset = offset.index(stream.len());
+            stream[offset] = byte;
+        }
+        let whole = decode(super::decoder(), [stream.as_slice()]);
+        prop_assert_eq!(decode(super::decoder(), stream.chunks(size)), whole);
+    }
+}

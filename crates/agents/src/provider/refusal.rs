@@ -1,0 +1,411 @@
+//! What a server's refusal of a request is about, as far as its words tell.
+//!
+//! Promises: words that list what a server takes are not read as a complaint about it; a refusal for the key, for money or
+//! for too many requests is none of the kind that a smaller request could mend.
+//! Must not know: what was asked.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of bodies that a request may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    Image,
+    Document,
+    Audio,
+    Video,
+}
+
+impl MediaKind {
+    pub const ALL: [Self; 4] = [Self::Image, Self::Document, Self::Audio, Self::Video];
+
+    /// As decisions of the lowering call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Document => "document",
+            Self::Audio => "audio",
+            Self::Video => "video",
+        }
+    }
+
+    /// What people call several of them.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Image => "images",
+            Self::Document => "PDFs",
+            Self::Audio => "audio",
+            Self::Video => "video",
+        }
+    }
+
+    /// Words by which servers name it, in lower case.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Image => &["image", "picture", "vision", "visual", "photo"],
+            Self::Document => &[
+                "pdf",
+                "document",
+                "input_file",
+                "file_data",
+                "'file'",
+                "\"file\"",
+                "`file`",
+                "type: file",
+                "type file",
+                "file content",
+                "file input",
+                "file part",
+            ],
+            Self::Audio => &["audio"],
+            Self::Video => &["video"],
+        }
+    }
+}
+
+/// What a refused request should do without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blame {
+    /// The words say nothing of it.
+    Unknown,
+    /// Whatever is of these kinds: the model or its server takes none.
+    Kinds(BTreeSet<MediaKind>),
+    /// A body of one of these kinds, or of any if none is named: it is too large, damaged or of a format that is not
+    /// known. Another one may do.
+    Body(BTreeSet<MediaKind>),
+    /// Lists where a text is expected.
+    Lists,
+    /// What the model itself had added to its answers: signatures, reasoning that only the server can read.
+    Signatures,
+}
+
+/// Statuses of a refusal that a smaller request may mend.
+pub(super) fn is_refusal(status: u16) -> bool {
+    matches!(status, 400 | 404 | 413 | 415 | 422 | 500 | 501)
+}
+
+/// What a refusal is about; none if it is about something that no smaller request mends. `words` are in lower case.
+pub(super) fn blame_of(status: Option<u16>, words: &str) -> Option<Blame> {
+    if status.is_some_and(|status| !is_refusal(status)) || names_any(words, FOREIGN) {
+        return None;
+    }
+    // A pointer to the documentation is no complaint about documents.
+    let words = &words.replace("documentation", "");
+    let blame = read_words(words);
+    let is_missing = status == Some(404) && blame == Blame::Unknown && names_any(words, MISSING);
+    if is_missing {
+        return None;
+    }
+    Some(match (status, blame) {
+        (Some(413), Blame::Unknown | Blame::Kinds(_)) => Blame::Body(kinds_in(words)),
+        (_, blame) => blame,
+    })
+}
+
+/// What is wrong with the asker, or with the moment, and not with what is asked.
+const FOREIGN: &[&str] = &[
+    "api key",
+    "api_key",
+    "authentication",
+    "unauthorized",
+    "permission denied",
+    "insufficient_quota",
+    "insufficient_balance",
+    "billing",
+    "rate limit",
+    "rate_limit",
+    "too many requests",
+    "overloaded",
+    "resource_exhausted",
+    "timed out",
+];
+
+/// What else is missing where something is not found.
+const MISSING: &[&str] = &["not found", "does not exist", "no such"];
+
+const SIGNATURES: &[&str] = &[
+    "signature",
+    "thinking block",
+    "`thinking`",
+    "redacted_thinking",
+    "encrypted_content",
+    "encrypted content",
+    "reasoning item",
+    "type 'reasoning'",
+];
+
+const LISTS: &[&str] = &[
+    "expected a string",
+    "expected string",
+    "expects a string",
+    "must be a string",
+    "must be string",
+    "be a valid string",
+    "of type string",
+    "invalid type: sequence",
+    "unmarshal array",
+    "not a string",
+    "only string",
+    "got array",
+    "but is array",
+];
+
+/// All kinds at once.
+const MULTIMODAL: &[&str] = &["multimodal", "multi-modal", "multi modal", "mmproj"];
+
+/// Words about one body, not about its kind.
+const BODY: &[&str] = &[
+    "exceed",
+    "too large",
+    "too big",
+    "too long",
+    "too many",
+    "maximum",
+    "larger than",
+    "pages",
+    "dimension",
+    "pixels",
+    "could not process",
+    "unable to process",
+    "failed to process",
+    "failed to load",
+    "cannot identify",
+    "not valid",
+    "invalid image",
+    "base64",
+    "corrupt",
+    "damaged",
+    "decode",
+    "password",
+    "encrypted",
+    "mime",
+    "media_type",
+    "media type",
+    "unsupported image",
+    "image format",
+];
+
+/// What comes after one of these is what the server takes.
+const LISTED_AFTER: &[&str] = &[
+    "supported values are",
+    "supported types",
+    "valid values",
+    ", expected",
+    "expected one of",
+    "must be one of",
+    "is either",
+    "input should be",
+    "only supports",
+];
+
+fn read_words(words: &str) -> Blame {
+    if names_any(words, SIGNATURES) {
+        return Blame::Signatures;
+    }
+    if names_any(words, LISTS) {
+        return Blame::Lists;
+    }
+    let listed = LISTED_AFTER.iter().filter_map(|mark| words.find(mark));
+    let (complaint, listed) = words.split_at(listed.min().unwrap_or(words.len()));
+    let none_is_allowed = complaint.contains("at most 0 ");
+    let named = kinds_in(complaint);
+    if names_any(complaint, BODY) && !none_is_allowed {
+        return Blame::Body(named);
+    }
+    if !named.is_empty() && !names_any(complaint, MULTIMODAL) {
+        return Blame::Kinds(named);
+    }
+    if names_any(complaint, MULTIMODAL) {
+        return Blame::Kinds(match named.is_empty() {
+            true => BTreeSet::from(MediaKind::ALL),
+            false => named,
+        });
+    }
+    let taken = kinds_in(listed);
+    match taken.is_empty() {
+        true => Blame::Unknown,
+        false => {
+            let all = MediaKind::ALL.into_iter();
+            Blame::Kinds(all.filter(|kind| !taken.contains(kind)).collect())
+        }
+    }
+}
+
+fn kinds_in(words: &str) -> BTreeSet<MediaKind> {
+    let all = MediaKind::ALL.into_iter();
+    all.filter(|kind| names_any(words, kind.words())).collect()
+}
+
+fn names_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MediaKind::{Audio, Document, Image, Video};
+
+    fn kinds<const N: usize>(kinds: [MediaKind; N]) -> Option<Blame> {
+        Some(Blame::Kinds(BTreeSet::from(kinds)))
+    }
+
+    fn body<const N: usize>(kinds: [MediaKind; N]) -> Option<Blame> {
+        Some(Blame::Body(BTreeSet::from(kinds)))
+    }
+
+    #[track_caller]
+    fn check(status: u16, words: &str, expected: Option<Blame>) {
+        let found = blame_of(Some(status), &words.to_lowercase());
+        assert_eq!(found, expected, "{status} {words}");
+    }
+
+    #[test]
+    fn servers_that_do_not_take_a_kind_say_which() {
+        for (status, words, kind) in [
+            (
+                400,
+                "Invalid content type. image_url is only supported by certain models.",
+                Image,
+            ),
+            (404, "No endpoints found that support image input", Image),
+            (
+                500,
+                "image input is not supported - hint: if this is unexpected, you may need to provide it",
+                Image,
+            ),
+            (
+                400,
+                "At most 0 image(s) may be provided in one prompt.",
+                Image,
+            ),
+            (400, "Unknown part type: file", Document),
+            (
+                400,
+                "Invalid Value: 'file'. This model does not support file content types.",
+                Document,
+            ),
+            (
+                400,
+                "Invalid Value: 'file'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'audio'.",
+                Document,
+            ),
+            (
+                422,
+                "messages[1]: unknown variant `image_url`, expected `text` at line 1 column 912",
+                Image,
+            ),
+            (
+                500,
+                "audio input is not supported - hint: see the documentation",
+                Audio,
+            ),
+            (400, "video input is not supported by this model", Video),
+            (
+                400,
+                "Model does not support images. Please use a model that does.",
+                Image,
+            ),
+        ] {
+            check(status, words, kinds([kind]));
+        }
+        let all = kinds([Image, Document, Audio, Video]);
+        check(400, "opt-125m is not a multimodal model None", all);
+    }
+
+    #[test]
+    fn what_a_server_lists_as_taken_is_not_blamed() {
+        let words = "Invalid 'content': 'content' objects must have a 'type' field that is either 'text' or 'image_url'.";
+        check(400, words, kinds([Document, Audio, Video]));
+    }
+
+    #[test]
+    fn complaints_about_one_body_blame_no_kind() {
+        for (status, words, kind) in [
+            (
+                400,
+                "messages.8.content.0.image.source.base64: image exceeds 5 MB maximum: 17 > 5 bytes",
+                Image,
+            ),
+            (
+                400,
+                "messages.38.content.0.pdf.source.base64.data: A maximum of 100 PDF pages may be provided.",
+                Document,
+            ),
+            (400, "Could not process PDF", Document),
+            (400, "Could not process image", Image),
+            (
+                400,
+                "Unable to process input image. Please retry or report in the forum",
+                Image,
+            ),
+            (400, "Provided image is not valid", Image),
+            (400, "invalid image input", Image),
+        ] {
+            check(status, words, body([kind]));
+        }
+        check(413, "Request Entity Too Large", body([]));
+        check(413, "", body([]));
+        check(
+            400,
+            "prompt is too long: 212 tokens > 200 maximum",
+            body([]),
+        );
+    }
+
+    #[test]
+    fn servers_that_want_strings_say_so() {
+        for (status, words) in [
+            (
+                400,
+                "json: cannot unmarshal array into Go struct field Message.messages.content of type string",
+            ),
+            (
+                500,
+                "[json.exception.type_error.302] type must be string, but is array",
+            ),
+            (
+                400,
+                "messages[5]: invalid type: sequence, expected a string at line 1 column 33928",
+            ),
+            (422, "Input should be a valid string"),
+        ] {
+            check(status, words, Some(Blame::Lists));
+        }
+    }
+
+    #[test]
+    fn signatures_are_recognised() {
+        let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
+        check(400, words, Some(Blame::Signatures));
+        let words = "The encrypted content gAAA... could not be verified.";
+        check(400, words, Some(Blame::Signatures));
+    }
+
+    #[test]
+    fn words_that_say_nothing_blame_nothing() {
+        for (status, words) in [
+            (500, "Internal Server Error"),
+            (400, "Request contains an invalid argument."),
+            (
+                422,
+                "messages[1]: data did not match any variant of untagged enum ChatCompletionRequestContent",
+            ),
+            (500, "unsupported content[].type"),
+            (501, ""),
+        ] {
+            check(status, words, Some(Blame::Unknown));
+        }
+    }
+
+    #[test]
+    fn keys_money_and_a_missing_model_are_not_about_the_request() {
+        check(400, "API key not valid. Please pass a valid API key.", None);
+        check(404, "model 'x' not found, try pulling it first", None);
+        check(400, "insufficient_quota", None);
+        for status in [401, 403, 408, 429, 502, 503, 504, 529] {
+            check(status, "image input is not supported", None);
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! What is proposed under the input line while a command or a mention is typed.
+//!
+//! Promises: typing never waits: proposals are asked for one at a time, and an answer to what is no longer there is dropped.
+//! What a host proposes cannot control the terminal. Once closed it stays closed for that word.
+//! Must not know: terminals, connections.
+
+use client::chat::{Completion, is_completable};
+use markup::visible::is_hidden;
+
+use super::command::{COMMANDS, OwnCommand};
+use super::complete::about;
+use super::line::Line;
+use super::menu::{Menu, MenuItem};
+
+/// Lines of the popup.
+const ROWS: usize = 8;
+
+/// What was typed, and where the cursor is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) text: String,
+    pub(crate) cursor: usize,
+}
+
+/// Something that the word at the cursor may become.
+#[derive(Debug, Clone)]
+pub(crate) enum Proposal {
+    Own(&'static OwnCommand),
+    Host(Completion),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Popup {
+    /// What is at the cursor now, if it may become something.
+    current: Option<Query>,
+    /// What the host was asked about and has not answered.
+    asked: Option<Query>,
+    menu: Option<Menu<Proposal>>,
+    /// Where the word begins that this was closed for.
+    closed_at: Option<usize>,
+    /// The first proposal is to be taken as soon as it is there.
+    is_taken_when_there: bool,
+    /// The arrows were used: what is selected was chosen on purpose.
+    is_steered: bool,
+}
+
+impl Query {
+    /// Where the word at the cursor begins.
+    fn word_start(&self) -> usize {
+        let before = self.text.get(..self.cursor).unwrap_or(&self.text);
+        before
+            .char_indices()
+            .rev()
+            .find(|(_, c)| c.is_whitespace())
+            .map_or(0, |(at, c)| at + c.len_utf8())
+    }
+
+    fn word(&self) -> &str {
+        self.text.get(self.word_start()..self.cursor).unwrap_or("")
+    }
+
+    fn is_command(&self) -> bool {
+        self.text.starts_with('/') && self.word_start() == 0
+    }
+
+    /// Whether it is certain that something of ours is being typed: a `#` or an `@` inside of a word may be anything.
+    fn is_certain(&self) -> bool {
+        self.is_command()
+            || self
+                .word()
+                .trim_start_matches(['(', '[', '{', '"', '\''])
+                .starts_with('@')
+    }
+}
+
+impl Popup {
+    /// Something was typed; what the host is to be asked about it now, if anything.
+    pub(crate) fn typed(&mut self, text: &str, cursor: usize) -> Option<Query> {
+        let query = Query {
+            text: text.to_owned(),
+            cursor,
+        };
+        if !is_completable(text, cursor) {
+            self.close();
+            return None;
+        }
+        let start = query.word_start();
+        if self.closed_at.is_some_and(|closed| closed != start) {
+            self.closed_at = None;
+        }
+        let before = self.current.replace(query.clone());
+        self.is_steered = false;
+        self.is_taken_when_there = false;
+        let items = self.narrowed(before.as_ref(), &query);
+        self.show(items);
+        self.next_question()
+    }
+
+    /// The host's answer to what was asked; what it is to be asked next, if anything.
+    pub(crate) fn answered(
+        &mut self,
+        query: &Query,
+        completions: Vec<Completion>,
+    ) -> Option<Query> {
+        self.asked = None;
+        if self.current.as_ref() != Some(query) {
+            return self.next_question(); // stale
+        }
+        let mut items = own_items(query);
+        let is_own = |completion: &Completion| {
+            let name = completion.insert_text.trim_end();
+            query.is_command() && COMMANDS.iter().any(|command| command.name == name)
+        };
+        let completions = completions.into_iter().filter(is_printable);
+        items.extend(completions.filter(|one| !is_own(one)).map(host_item));
+        let selected = self.menu.as_ref().filter(|_| self.is_steered);
+        let selected = selected.and_then(|menu| menu.selected().map(|item| item.label.clone()));
+        self.show(items);
+        if let (Some(menu), Some(label)) = (&mut self.menu, selected) {
+            let labels = |proposal: &Proposal| proposal.label() == label;
+            menu.select(labels);
+        }
+        None
+    }
+
+    /// The host did not answer; what it is to be asked next, if anything.
+    pub(crate) fn failed(&mut self) -> Option<Query> {
+        let failed = self.asked.take();
+        if failed == self.current {
+            return None; // it is asked again when more is typed
+        }
+        self.next_question()
+    }
+
+    /// Tab where nothing is shown: the first proposal is wanted. What the host is to be asked, or `None` if it was asked
+    /// already.
+    pub(crate) fn want_first(&mut self, text: &str, cursor: usize) -> Option<Query> {
+        self.closed_at = None;
+        let question = self.typed(text, cursor);
+        self.is_taken_when_there = true;
+        question
+    }
+
+    /// What Tab waited for, once it is there; the popup stays open if there is a choice. `None` while nothing is there.
+    pub(crate) fn take_wanted(&mut self) -> Option<Proposal> {
+        let menu = self.menu.as_ref().filter(|_| self.is_taken_when_there)?;
+        let is_only = menu.len() == 1;
+        self.is_taken_when_there = false;
+        is_only.then(|| self.selected()).flatten()
+    }
+
+    /// Whether Tab waited for proposals, and there are none.
+    pub(crate) fn found_nothing(&mut self) -> bool {
+        let is_answered = self.asked.is_none() && self.menu.is_none();
+        is_answered && std::mem::take(&mut self.is_taken_when_there)
+    }
+
+    fn next_question(&mut self) -> Option<Query> {
+        if self.asked.is_some() || self.closed_at.is_some() {
+            return None;
+        }
+        self.asked = self.current.clone();
+        self.asked.clone()
+    }
+
+    /// What fits of what was shown before the last key, with our own commands: it is there before the host answers.
+    fn narrowed(&self, before: Option<&Query>, now: &Query) -> Vec<MenuItem<Proposal>> {
+        let mut items = own_items(now);
+        let (Some(before), Some(menu)) = (before, &self.menu) else {
+            return items;
+        };
+        let tail = |query: &Query| query.text.get(query.cursor..).map(str::to_owned);
+        if before.word_start() != now.word_start() || tail(before) != tail(now) {
+            return items;
+        }
+        let typed = now
+            .word()
+            .trim_start_matches(['@', '#', '/'])
+            .to_lowercase();
+        items.extend(menu.items().filter_map(|item| {
+            let Proposal::Host(completion) = &item.value else {
+                return None;
+            };
+            let mut completion = completion.clone();
+            let end = completion.replaces.end + now.cursor;
+            completion.replaces.end = end.checked_sub(before.cursor)?;
+            let is_range = completion.replaces.start <= completion.replaces.end
+                && completion.replaces.end <= now.text.len();
+            let fits = completion.insert_text.to_lowercase().contains(&typed);
+            (is_range && fits).then(|| host_item(completion))
+        }));
+        items
+    }
+
+    fn show(&mut self, items: Vec<MenuItem<Proposal>>) {
+        let is_wanted = !items.is_empty() && self.closed_at.is_none();
+        self.menu = is_wanted.then(|| Menu::new(items));
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.menu.is_some()
+    }
+
+    /// Forgets what is at the cursor: it was sent, or something else has the keys.
+    pub(crate) fn close(&mut self) {
+        self.current = None;
+        self.menu = None;
+        self.closed_at = None;
+        self.is_taken_when_there = false;
+    }
+
+    /// Escape: closed for this word.
+    pub(crate) fn dismiss(&mut self) {
+        self.menu = None;
+        self.closed_at = self.current.as_ref().map(Query::word_start);
+    }
+
+    pub(crate) fn step(&mut self) {
+        self.is_steered = true;
+        if let Some(menu) = &mut self.menu {
+            menu.step();
+        }
+    }
+
+    pub(crate) fn step_back(&mut self) {
+        self.is_steered = true;
+        if let Some(menu) = &mut self.menu {
+            menu.step_back();
+        }
+    }
+
+    pub(crate) fn selected(&self) -> Option<Proposal> {
+        Some(self.menu.as_ref()?.selected()?.value.clone())
+    }
+
+    /// What Enter takes: what is selected, unless it is what was typed already, or what was typed may be something else.
+    pub(crate) fn taken_by_enter(&self) -> Option<Proposal> {
+        let query = self.current.as_ref()?;
+        let selected = self.selected()?;
+        let is_typed = selected.label() == query.word();
+        let is_exact = query.is_command()
+            && COMMANDS.iter().any(|command| command.name == query.word())
+            && !self.is_steered;
+        let is_meant = query.is_certain() || self.is_steered;
+        (is_meant && !is_typed && !is_exact).then_some(selected)
+    }
+
+    /// The text with a proposal in it, and where the cursor is then.
+    pub(crate) fn text_with(&self, proposal: &Proposal) -> Option<(String, usize)> {
+        let query = self.current.as_ref()?;
+        let mut text = query.text.clone();
+        let (range, inserted) = match proposal {
+            Proposal::Own(command) => {
+                let end = text.find(char::is_whitespace).unwrap_or(text.len());
+                let space = match (command.arguments.is_empty(), text.len() == end) {
+                    (false, true) => " ",
+                    _ => "",
+                };
+                (0..end, format!("{}{space}", command.name))
+            }
+            Proposal::Host(completion) => {
+                (completion.replaces.clone(), completion.insert_text.clone())
+            }
+        };
+        text.get(range.clone())?;
+        let cursor = range.start + inserted.len();
+        text.replace_range(range, &inserted);
+        Some((text, cursor))
+    }
+
+    pub(crate) fn lines(&self, width: usize) -> Vec<Line> {
+        let menu = self.menu.as_ref();
+        menu.map_or(Vec::new(), |menu| menu.lines(width, ROWS))
+    }
+}
+
+impl Proposal {
+    fn label(&self) -> String {
+        match self {
+            Self::Own(command) => command.name.to_owned(),
+            Self::Host(completion) => completion.insert_text.trim_end().to_owned(),
+        }
+    }
+}
+
+/// Our own commands that what is typed may become: those that begin with it first.
+fn own_items(query: &Query) -> Vec<MenuItem<Proposal>> {
+    if !query.is_command() {
+        return Vec::new();
+    }
+    let typed = query.word().to_lowercase();
+    let name = typed.trim_start_matches('/');
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for command in COMMANDS {
+        let about = format!("{}  {}", command.arguments, command.what);
+        let item = MenuItem::new(Proposal::Own(command), command.name, about.trim());
+        if command.name.starts_with(&typed) {
+            first.push(item);
+        } else if command.name.contains(name) {
+            second.push(item);
+        }
+    }
+    first.extend(second);
+    first
+}
+
+fn host_item(completion: Completion) -> MenuItem<Proposal> {
+    let label = completion.insert_text.trim_end().to_owned();
+    let about = about(&completion);
+    MenuItem::new(Proposal::Host(completion), label, about)
+}
+
+fn is_printable(completion: &Completion) -> bool {
+    !completion.insert_text.contains(is_hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion(insert_text: &str, replaces: std::ops::Range<usize>) -> Completion {
+        Completion {
+            insert_text: insert_text.to_owned(),
+            replaces,
+            attachment: None,
+            argument_hint: "FILE".to_owned(),
+            description: "Does\u{7} it".to_owned(),
+        }
+    }
+
+    fn labels(popup: &Popup) -> Vec<String> {
+        let menu = popup.menu.as_ref();
+        menu.map_or(Vec::new(), |menu| {
+            menu.items().map(|item| item.label.clone()).collect()
+        })
+    }
+
+    fn query(text: &str) -> Query {
+        Query {
+            text: text.to_owned(),
+            cursor: text.len(),
+        }
+    }
+
+    #[test]
+    fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
+        let mut popup = Popup::default();
+        assert_eq!(popup.typed("/re", 3), Some(query("/re")));
+        assert_eq!(
+            labels(&popup),
+            ["/rename", "/resume"],
+            "those with it inside come last"
+        );
+        let host = vec![completion("/review ", 0..3), completion("/rename ", 0..3)];
+        assert_eq!(popup.answered(&query("/re"), host), None);
+        assert_eq!(
+            labels(&popup),
+            ["/rename", "/resume", "/review"],
+            "ours win"
+        );
+        assert_eq!(popup.typed("/rev", 4), Some(query("/rev")));
+        assert_eq!(
+            labels(&popup),
+            ["/review"],
+            "narrowed before the host answers"
+        );
+        let taken = popup.taken_by_enter().unwrap();
+        assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
+    }
+
+    #[test]
+    fn one_question_at_a_time_and_stale_answers_are_dropped() {
+        let mut popup = Popup::default();
+        assert!(popup.typed("see @a", 6).is_some());
+        assert_eq!(popup.typed("see @al", 7), None, "one is on its way");
+        assert_eq!(popup.typed("see @alp", 8), None);
+        let next = popup.answered(&query("see @a"), vec![completion("@file:a ", 4..6)]);
+        assert_eq!(next, Some(query("see @alp")));
+        assert!(!popup.is_open(), "that was for another text");
+        popup.answered(&query("see @alp"), vec![completion("@file:alpha ", 4..8)]);
+        assert_eq!(labels(&popup), ["@file:alpha"]);
+        assert!(popup.lines(60)[0].text().contains("FILE  Does\\x07 it"));
+        assert_eq!(popup.typed("see @alp ", 9), None);
+        assert!(!popup.is_open());
+        assert!(popup.typed("/x", 2).is_some());
+        assert_eq!(popup.failed(), None);
+        assert!(popup.typed("/xy", 3).is_some(), "asked again");
+    }
+
+    #[test]
+    fn closed_stays_closed_for_the_word() {
+        let mut popup = Popup::default();
+        popup.typed("/", 1);
+        popup.dismiss();
+        popup.typed("/h", 2);
+        assert!(!popup.is_open());
+        popup.typed("", 0);
+        popup.typed("/", 1);
+        assert!(popup.is_open());
+    }
+
+    #[test]
+    fn enter_takes_only_what_is_meant() {
+        let enter = |text: &str, proposed: &str| {
+            let mut popup = Popup::default();
+            let start = query(text).word_start();
+            popup.typed(text, text.len());
+            popup.answered(&query(text), vec![completion(proposed, start..text.len())]);
+            popup.taken_by_enter().map(|taken| taken.label())
+        };
+        assert_eq!(enter("/hel", "/x "), Some("/help".to_owned()));
+        assert_eq!(enter("/help", "/x "), None, "typed whole");
+        assert_eq!(enter("see @a", "@file:a "), Some("@file:a".to_owned()));
+        assert_eq!(enter("see (@a", "@file:a "), Some("@file:a".to_owned()));
+        assert_eq!(enter("see @file:a", "@file:a "), None, "typed whole");
+        assert_eq!(enter("issue #12", "#file:12.txt "), None, "may be anything");
+        assert_eq!(enter("ann@example", "@file:example "), None);
+        let mut popup = Popup::default();
+        popup.typed("issue #12", 9);
+        popup.answered(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
+        popup.step();
+        assert!(popup.taken_by_enter().is_some(), "chosen with the arrows");
+    }
+
+    #[test]
+    fn tab_takes_the_only_one_when_it_is_there() {
+        let mut popup = Popup::default();
+        assert!(popup.want_first("@al", 3).is_some());
+        assert!(popup.take_wanted().is_none());
+        popup.answered(&query("@al"), vec![completion("@file:alpha ", 0..3)]);
+        assert!(popup.take_wanted().is_some());
+        let mut popup = Popup::default();
+        popup.want_first("@al", 3);
+        popup.answered(&query("@al"), Vec::new());
+        assert!(popup.found_nothing());
+        assert!(!popup.found_nothing(), "said once");
+        let bad = vec![completion("\u{1b}[2J", 0..3)];
+        popup.typed("@al", 3);
+        popup.answered(&query("@al"), bad);
+        assert!(
+            !popup.is_open(),
+            "what would control the terminal is not proposed"
+        );
+    }
+}

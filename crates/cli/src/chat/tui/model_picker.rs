@@ -1,0 +1,284 @@
+//! Choosing a model and its settings, and the permission mode.
+
+use client::chat::{CurrentModel, ModelSelection, ModelSetting, OfferedModel, PermissionMode};
+use serde_json::Value;
+
+use super::TerminalChat;
+use super::picker::{Asked, Picker, Question};
+use crate::chat::keys::Key;
+use crate::chat::menu::{Menu, MenuItem, MenuOutcome, Tone};
+use crate::terminal::escape_line;
+
+/// A setting of a model that was chosen; those behind it are asked for next.
+#[derive(Debug)]
+pub(super) struct SettingPicker {
+    model: ModelSelection,
+    /// What people call the model.
+    name: String,
+    setting: ModelSetting,
+    others: Vec<ModelSetting>,
+    pub(super) menu: Menu<Value>,
+}
+
+impl SettingPicker {
+    pub(super) fn heading(&self) -> String {
+        format!(
+            "{} of {}",
+            escape_line(&self.setting.title),
+            escape_line(&self.name)
+        )
+    }
+}
+
+impl TerminalChat {
+    /// `/model`: the list, or the model that is named.
+    pub(super) fn open_models(&mut self, name: &str) {
+        let models = self.chat.models();
+        if models.is_empty() {
+            return self.note_error(match self.chat.has_agent() {
+                true => "this agent has no models to choose from",
+                false => {
+                    "the agent of this session is not on this host; /new starts another session"
+                }
+            });
+        }
+        let current = match self.chat.current_model() {
+            CurrentModel::Offered(model) => Some(model.id),
+            CurrentModel::Gone { .. } | CurrentModel::None => None,
+        };
+        if !name.is_empty() {
+            let is_named = |model: &&OfferedModel| model.id == name || model.name == name;
+            return match models.iter().find(is_named).cloned() {
+                Some(model) => self.use_model(&model),
+                None => self.note_error(&format!(
+                    "there is no model {name}; /model lists those that there are"
+                )),
+            };
+        }
+        let mut menu = Menu::new(
+            models
+                .iter()
+                .map(|model| model_item(model, &current))
+                .collect(),
+        );
+        menu.select(|model| Some(&model.id) == current.as_ref());
+        self.open_picker(Picker::Models(menu));
+    }
+
+    pub(super) fn choose_model(&mut self, menu: Menu<OfferedModel>) {
+        let Some(model) = menu.selected().map(|item| item.value.clone()) else {
+            return self.open_picker(Picker::Models(menu)); // nothing matches what was typed
+        };
+        match model.unavailable {
+            Some(why) => {
+                self.note_error(&format!("{} is {why}; choose another", model.name));
+                self.open_picker(Picker::Models(menu));
+            }
+            None => self.use_model(&model),
+        }
+    }
+
+    /// Uses a model from now on, after asking for its settings.
+    fn use_model(&mut self, model: &OfferedModel) {
+        if let Some(why) = model.unavailable {
+            return self.note_error(&format!("{} is {why}", model.name));
+        }
+        let selection = ModelSelection {
+            id: model.id.clone(),
+            ..ModelSelection::default()
+        };
+        self.chat.select_model(selection.clone());
+        self.note(&format!("Later messages go to {}", model.name));
+        self.ask_for_setting(selection, &model.name, model.settings.clone());
+    }
+
+    fn ask_for_setting(
+        &mut self,
+        model: ModelSelection,
+        name: &str,
+        mut settings: Vec<ModelSetting>,
+    ) {
+        if settings.is_empty() {
+            return; // all are chosen
+        }
+        let setting = settings.remove(0);
+        let items = setting.values.iter().map(|value| {
+            let detail = match setting.default.as_ref() == Some(value) {
+                true => "default",
+                false => "",
+            };
+            MenuItem::new(value.clone(), escape_line(&text_of(value)), detail)
+        });
+        let mut menu = Menu::new(items.collect());
+        menu.select(|value| setting.default.as_ref() == Some(value));
+        self.open_picker(Picker::Setting(SettingPicker {
+            model,
+            name: name.to_owned(),
+            setting,
+            others: settings,
+            menu,
+        }));
+    }
+
+    pub(super) fn press_setting(&mut self, mut picker: SettingPicker, key: &Key) {
+        match picker.menu.key(key) {
+            MenuOutcome::Taken | MenuOutcome::Unused => self.open_picker(Picker::Setting(picker)),
+            // The model is chosen; the rest of it stays at its defaults.
+            MenuOutcome::Closed => {}
+            MenuOutcome::Chosen => {
+                if let Some(item) = picker.menu.selected() {
+                    let key = picker.setting.key.clone();
+                    picker.model.settings.insert(key, item.value.clone());
+                }
+                self.chat.select_model(picker.model.clone());
+                self.ask_for_setting(picker.model, &picker.name, picker.others);
+            }
+        }
+    }
+
+    /// `/approvals`: the list, or the mode that is named.
+    pub(super) fn open_modes(&mut self, name: &str) -> anyhow::Result<()> {
+        let modes = self.chat.permission_modes();
+        if modes.is_empty() {
+            self.note_error("the agent of this session has no permission modes");
+            return Ok(());
+        }
+        if !name.is_empty() {
+            let is_named = |mode: &&PermissionMode| {
+                mode.id == name || mode.title.to_lowercase() == name.to_lowercase()
+            };
+            return match modes.iter().find(is_named) {
+                Some(mode) => self.set_or_ask(mode),
+                None => {
+                    let names: Vec<&str> = modes.iter().map(|mode| mode.id.as_str()).collect();
+                    self.note_error(&format!(
+                        "there is no mode {name}; there are {}",
+                        names.join(", ")
+                    ));
+                    Ok(())
+                }
+            };
+        }
+        let mut menu = Menu::new(modes.into_iter().map(mode_item).collect());
+        menu.select(|mode| mode.is_current);
+        self.open_picker(Picker::Modes(menu));
+        Ok(())
+    }
+
+    pub(super) fn press_modes(
+        &mut self,
+        mut menu: Menu<PermissionMode>,
+        key: &Key,
+    ) -> anyhow::Result<()> {
+        let outcome = match key {
+            Key::BackTab => {
+                menu.step();
+                MenuOutcome::Taken
+            }
+            key => menu.key(key),
+        };
+        match (outcome, menu.selected().map(|item| item.value.clone())) {
+            (MenuOutcome::Chosen, Some(mode)) => self.set_or_ask(&mode)?,
+            (MenuOutcome::Closed, _) => {}
+            (MenuOutcome::Taken | MenuOutcome::Unused | MenuOutcome::Chosen, _) => {
+                self.open_picker(Picker::Modes(menu));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shift-Tab: the next mode of the list.
+    pub(super) fn cycle_modes(&mut self) -> anyhow::Result<()> {
+        let modes = self.chat.permission_modes();
+        let current = modes.iter().position(|mode| mode.is_current);
+        self.go_to_mode_after(&modes, current)
+    }
+
+    /// Shift-Tab at the question about a mode: the one after it.
+    pub(super) fn skip_mode(&mut self, action: &Asked) -> anyhow::Result<()> {
+        let Asked::SetMode(asked) = action else {
+            return Ok(()); // the question is about something else
+        };
+        let modes = self.chat.permission_modes();
+        let current = modes.iter().position(|mode| mode.id == asked.id);
+        self.go_to_mode_after(&modes, current)
+    }
+
+    fn go_to_mode_after(
+        &mut self,
+        modes: &[PermissionMode],
+        current: Option<usize>,
+    ) -> anyhow::Result<()> {
+        let next = current.map_or(0, |index| index + 1);
+        match modes.get(next).or_else(|| modes.first()) {
+            Some(mode) if mode.is_current => {}
+            Some(mode) => return self.set_or_ask(mode),
+            None => self.note("the agent of this session has no permission modes"),
+        }
+        Ok(())
+    }
+
+    /// Sets a mode; one that gives much is asked about first.
+    fn set_or_ask(&mut self, mode: &PermissionMode) -> anyhow::Result<()> {
+        if !mode.gives_much() || mode.is_current {
+            return self.set_mode(mode);
+        }
+        let text = format!(
+            "{}: {}",
+            escape_line(&mode.title),
+            escape_line(&mode.description)
+        );
+        let yes = format!("Yes, {}", escape_line(&mode.title).to_lowercase());
+        let question = Question::new(text, &yes, "No", Asked::SetMode(mode.clone()));
+        self.open_picker(Picker::Question(question));
+        Ok(())
+    }
+
+    pub(super) fn set_mode(&mut self, mode: &PermissionMode) -> anyhow::Result<()> {
+        self.chat.set_permission_mode(mode)?;
+        self.note(&format!("{}. {}", mode.title, mode.description));
+        Ok(())
+    }
+}
+
+fn model_item(model: &OfferedModel, current: &Option<String>) -> MenuItem<OfferedModel> {
+    let mut detail = Vec::new();
+    if Some(&model.id) == current.as_ref() {
+        detail.push("in use".to_owned());
+    }
+    detail.extend(model.unavailable.map(str::to_owned));
+    if model.name != model.id {
+        detail.push(escape_line(&model.id));
+    }
+    if let Some(tokens) = model.context_tokens {
+        detail.push(format!("{}k tokens", tokens / 1_000));
+    }
+    let mut item = MenuItem::new(model.clone(), escape_line(&model.name), detail.join(" · "));
+    if model.unavailable.is_some() {
+        item.tone = Tone::Dim;
+    }
+    item
+}
+
+fn mode_item(mode: PermissionMode) -> MenuItem<PermissionMode> {
+    let label = match mode.is_current {
+        true => format!("{} (now)", escape_line(&mode.title)),
+        false => escape_line(&mode.title),
+    };
+    let detail = escape_line(&mode.description);
+    let gives_much = mode.gives_much();
+    let mut item = MenuItem::new(mode, label, detail);
+    if gives_much {
+        item.tone = Tone::Warn;
+    }
+    item
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "on".to_owned(),
+        Value::Bool(false) => "off".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Lists to choose from that have the keys: sessions, models and their settings, permission modes, and a question of our own.
+//!
+//! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
+//! much, is asked about once.
+
+use client::chat::{OfferedModel, PermissionMode};
+use wire::ChannelUri;
+
+use super::model_picker::SettingPicker;
+use super::overlay::{KeyUse, Overlay, OverlayLines};
+use super::session_picker::SessionPicker;
+use super::{Flow, TerminalChat};
+use crate::chat::editor::Editor;
+use crate::chat::keys::Key;
+use crate::chat::line::{Line, Style};
+use crate::chat::menu::{Menu, MenuItem, MenuOutcome};
+
+/// Rows of a list.
+const ROWS_MAX: usize = 12;
+/// Rows that stay for everything else.
+const ROWS_BESIDE: usize = 8;
+
+#[derive(Debug)]
+pub(super) enum Picker {
+    Sessions(SessionPicker),
+    Models(Menu<OfferedModel>),
+    Setting(SettingPicker),
+    Modes(Menu<PermissionMode>),
+    Question(Question),
+}
+
+/// A question of our own, answered by yes or no.
+#[derive(Debug)]
+pub(super) struct Question {
+    text: String,
+    action: Asked,
+    menu: Menu<bool>,
+}
+
+/// What is done on a yes.
+#[derive(Debug, Clone)]
+pub(super) enum Asked {
+    DeleteSession {
+        uri: ChannelUri,
+        /// The list it was chosen from is shown again.
+        is_listed: bool,
+    },
+    SetMode(PermissionMode),
+}
+
+impl Question {
+    pub(super) fn new(text: String, yes: &str, no: &str, action: Asked) -> Self {
+        // What changes nothing is selected.
+        let items = vec![MenuItem::new(false, no, ""), MenuItem::new(true, yes, "")];
+        Self {
+            text,
+            action,
+            menu: Menu::new(items),
+        }
+    }
+}
+
+impl TerminalChat {
+    pub(super) fn open_picker(&mut self, picker: Picker) {
+        self.popup.close();
+        self.overlay = Some(Overlay::Picker(Box::new(picker)));
+    }
+
+    pub(super) async fn press_picker(
+        &mut self,
+        picker: Picker,
+        key: &Key,
+    ) -> anyhow::Result<KeyUse> {
+        match picker {
+            Picker::Sessions(sessions) => self.press_sessions(sessions, key).await?,
+            Picker::Models(mut menu) => match menu.key(key) {
+                MenuOutcome::Taken | MenuOutcome::Unused => self.open_picker(Picker::Models(menu)),
+                MenuOutcome::Closed => {}
+                MenuOutcome::Chosen => self.choose_model(menu),
+            },
+            Picker::Setting(setting) => self.press_setting(setting, key),
+            Picker::Modes(menu) => self.press_modes(menu, key)?,
+            Picker::Question(question) => self.press_question(question, key).await?,
+        }
+        Ok(KeyUse::Used(Flow::Continue))
+    }
+
+    async fn press_question(&mut self, mut question: Question, key: &Key) -> anyhow::Result<()> {
+        let outcome = match key {
+            // Letters decide nothing, and narrow nothing down to one answer.
+            Key::Up | Key::Down | Key::Enter | Key::Escape => question.menu.key(key),
+            Key::BackTab if matches!(question.action, Asked::SetMode(_)) => {
+                return self.skip_mode(&question.action);
+            }
+            _ => MenuOutcome::Unused,
+        };
+        let is_yes = question.menu.selected().is_some_and(|item| item.value);
+        match outcome {
+            MenuOutcome::Taken | MenuOutcome::Unused => {
+                self.open_picker(Picker::Question(question));
+            }
+            MenuOutcome::Chosen if is_yes => self.do_asked(question.action).await?,
+            MenuOutcome::Chosen | MenuOutcome::Closed => {
+                if let Asked::DeleteSession {
+                    is_listed: true, ..
+                } = question.action
+                {
+                    self.open_sessions();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn do_asked(&mut self, action: Asked) -> anyhow::Result<()> {
+        match action {
+            Asked::DeleteSession { uri, is_listed } => self.delete_session(&uri, is_listed).await,
+            Asked::SetMode(mode) => self.set_mode(&mode)?,
+        }
+        Ok(())
+    }
+
+    /// What a list draws around the input line, which holds what narrows it.
+    pub(super) fn picker_lines(&self, picker: &Picker, width: usize) -> OverlayLines {
+        let rows = self.painter.rows().saturating_sub(ROWS_BESIDE);
+        let rows = rows.clamp(3, ROWS_MAX);
+        let heading = |text: &str| vec![Line::new(Style::Dim, text).clip(width)];
+        match picker {
+            Picker::Sessions(sessions) => sessions.lines(width, rows),
+            Picker::Models(menu) => OverlayLines {
+                above: heading("Enter uses it for later messages · Escape goes back"),
+                below: menu.lines(width, rows),
+                prompt: Some("model › "),
+                ..OverlayLines::default()
+            },
+            Picker::Setting(setting) => OverlayLines {
+                above: heading(&setting.heading()),
+                below: setting.menu.lines(width, rows),
+                prompt: Some("value › "),
+                ..OverlayLines::default()
+            },
+            Picker::Modes(menu) => OverlayLines {
+                above: heading("What the agent may do without asking · Escape goes back"),
+                below: menu.lines(width, rows),
+                prompt: Some("approvals › "),
+                ..OverlayLines::default()
+            },
+            Picker::Question(question) => OverlayLines {
+                above: vec![Line::new(Style::Warn, &question.text).clip(width)],
+                below: question.menu.lines(width, rows),
+                prompt: Some("arrows, Enter › "),
+                ..OverlayLines::default()
+            },
+        }
+    }
+}
+
+impl Picker {
+    /// What is typed into while it is open.
+    pub(super) fn editor(&self) -> &Editor {
+        match self {
+            Self::Sessions(sessions) => sessions.editor(),
+            Self::Models(menu) => &menu.filter,
+            Self::Setting(setting) => &setting.menu.filter,
+            Self::Modes(menu) => &menu.filter,
+            Self::Question(question) => &question.menu.filter,
+        }
+    }
+}

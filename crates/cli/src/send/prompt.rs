@@ -1,0 +1,148 @@
+//! What a turn waits for, asked on the terminal: shown once, decided by a line that is a digit or a word of the prompt (G-64).
+//!
+//! Promises: a line that is none of those decides nothing; what was decided elsewhere is not asked any more.
+//! Must not know: how the turn goes on.
+
+use std::io::{Stderr, Stdout};
+
+use anyhow::Context;
+use client::chat::{AskedInput, OpenChat};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+
+use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
+use crate::chat::part::part_lines;
+use crate::chat::prompt::{PromptField, PromptState, item_named};
+use crate::chat::tool::Detail;
+use crate::output::TurnOutput;
+
+/// No line is broken here: the terminal does that.
+const WIDTH: usize = usize::MAX / 4;
+
+type Output = TurnOutput<Stdout, Stderr>;
+
+/// The person at the terminal, and what they are asked.
+#[derive(Default)]
+pub(super) struct TerminalPrompt {
+    asked: Option<AskedInput>,
+    state: PromptState,
+    /// A text that a choice asked for.
+    field: Option<PromptField>,
+    number: PromptNumber,
+    /// Read from only while something is asked: what is typed before is for the shell.
+    input: Option<Lines<BufReader<Stdin>>>,
+}
+
+impl TerminalPrompt {
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
+        let lines = || BufReader::new(tokio::io::stdin()).lines();
+        let input = self.input.get_or_insert_with(lines);
+        let line = input.next_line().await;
+        line.context("standard input cannot be read as text")
+    }
+
+    /// Asks for the first thing that waits, unless it is asked already.
+    pub(super) fn refresh(
+        &mut self,
+        all: &[AskedInput],
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let before = self.asked.take();
+        self.asked = AskedInput::refresh(before.clone(), all);
+        self.number.count = all.len();
+        let is_same = match (&before, &self.asked) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_same {
+            return Ok(());
+        }
+        self.state = PromptState::default();
+        self.field = None;
+        let Some(asked) = &self.asked else {
+            return Ok(()); // decided elsewhere
+        };
+        output.end_line()?;
+        if asked.worker.is_none() {
+            for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
+                output.note(&line.text())?;
+            }
+        }
+        self.ask(output)
+    }
+
+    fn ask(&self, output: &mut Output) -> anyhow::Result<()> {
+        let Some(asked) = &self.asked else {
+            return Ok(()); // decided elsewhere
+        };
+        let mut lines = dialog::subject_lines(asked, self.number, Detail::Whole, WIDTH);
+        let items = dialog::items(&asked.input, &self.state);
+        lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
+        for line in lines {
+            output.note(&line.text())?;
+        }
+        eprint!("? ");
+        Ok(())
+    }
+
+    /// Takes a line that was typed.
+    pub(super) fn take_line(
+        &mut self,
+        line: &str,
+        chat: &OpenChat,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let Some(asked) = &mut self.asked else {
+            return Ok(()); // decided elsewhere while the line was typed
+        };
+        let outcome = match self.field.take() {
+            Some(field) => dialog::enter_field(&mut asked.input, &mut self.state, field, line),
+            None => {
+                let items = dialog::items(&asked.input, &self.state);
+                match item_named(&items, line.trim()) {
+                    Some(item) => {
+                        let action = item.action.clone();
+                        dialog::apply(&mut asked.input, &mut self.state, action)
+                    }
+                    None => PromptOutcome::Wrong(
+                        "Nothing is decided: type one of these digits, then Enter".to_owned(),
+                    ),
+                }
+            }
+        };
+        match outcome {
+            // The state changes when the host has it; until then nothing else is asked.
+            PromptOutcome::Decided(decision) => {
+                chat.confirm(asked, &decision)?;
+                self.asked = None;
+            }
+            PromptOutcome::Responded(response) => {
+                chat.answer(asked, &response)?;
+                self.asked = None;
+            }
+            PromptOutcome::Stays => self.ask(output)?,
+            PromptOutcome::Opens(field) => self.open_field(field, output)?,
+            PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
+            PromptOutcome::Wrong(why) => {
+                output.note(&why)?;
+                self.ask(output)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_field(&mut self, field: PromptField, output: &mut Output) -> anyhow::Result<()> {
+        self.field = Some(field);
+        output.note(match field {
+            PromptField::Reason => "Say why, in one line",
+            PromptField::Answer | PromptField::OwnWords => "Type your answer, in one line",
+            PromptField::Input => "Type the whole input, in one line; then decide",
+        })?;
+        eprint!("{}", dialog::field_prompt(field));
+        Ok(())
+    }
+}

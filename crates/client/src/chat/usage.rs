@@ -1,0 +1,147 @@
+//! What a chat has used: how full the model's window is, and what was paid (G-45).
+//!
+//! Promises: each turn is read once. What is not reported is not guessed: a chat whose older turns are not here says that its
+//! cost is a part of the whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wire::state::ChatState;
+
+/// What was used so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChatUsage {
+    /// Tokens of the last model call: what was sent and what came back.
+    pub context_used: Option<u64>,
+    /// Tokens that the model of that call can look at, if it was said with it.
+    pub context_size: Option<u64>,
+    pub cost: Option<Cost>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    pub amount: f64,
+    pub currency: String,
+    /// Older turns are not here, and what they cost is not in the amount.
+    pub is_partial: bool,
+}
+
+/// Reads what turns used, and remembers it.
+#[derive(Debug, Default)]
+pub struct UsageReader {
+    /// By turn; those that are not in the chat any more are forgotten.
+    turns: BTreeMap<String, Value>,
+}
+
+impl UsageReader {
+    pub fn read(&mut self, chat: &ChatState) -> ChatUsage {
+        let turns = chat.turns.as_slice();
+        let mut known = std::mem::take(&mut self.turns);
+        for turn in turns {
+            let usage = known.remove(&turn.id);
+            let usage = usage.unwrap_or_else(|| turn.value()["usage"].take());
+            self.turns.insert(turn.id.clone(), usage);
+        }
+        let active = chat
+            .active_turn
+            .as_ref()
+            .and_then(|turn| turn.usage.as_ref());
+        let completed = turns.iter().filter_map(|turn| self.turns.get(&turn.id));
+        let mut used = ChatUsage::default();
+        for usage in completed.chain(active) {
+            used.add(usage);
+        }
+        if let Some(cost) = &mut used.cost {
+            cost.is_partial = chat.turns_next_cursor.is_some();
+        }
+        used
+    }
+}
+
+impl ChatUsage {
+    fn add(&mut self, usage: &Value) {
+        let meta = &usage["_meta"];
+        let last_call = || {
+            let input = usage["inputTokens"].as_u64()?;
+            Some(input.saturating_add(usage["outputTokens"].as_u64().unwrap_or(0)))
+        };
+        if let Some(context) = meta["contextUsed"].as_u64().or_else(last_call) {
+            self.context_used = Some(context);
+            self.context_size = meta["contextSize"].as_u64();
+        }
+        let Some(amount) = meta["cost"]["amount"].as_f64() else {
+            return; // a model without prices
+        };
+        let currency = meta["cost"]["currency"].as_str().unwrap_or("USD");
+        match &mut self.cost {
+            Some(cost) if cost.currency == currency => cost.amount += amount,
+            // Amounts of another currency cannot be added up: the first one counts.
+            Some(_) => {}
+            None => {
+                self.cost = Some(Cost {
+                    amount,
+                    currency: currency.to_owned(),
+                    is_partial: false,
+                });
+            }
+        }
+    }
+
+    /// How much of a window is used; none if either is not known.
+    pub fn context_percent(&self, context_tokens: Option<u64>) -> Option<u64> {
+        let size = self
+            .context_size
+            .or(context_tokens)
+            .filter(|size| *size > 0)?;
+        Some(
+            self.context_used?
+                .saturating_mul(100)
+                .div_ceil(size)
+                .min(999),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use wire::state::{Turn, TurnList};
+
+    use super::*;
+
+    #[test]
+    fn turns_are_added_up_and_the_last_call_fills_the_window() {
+        let turn = |id: &str, usage: Value| {
+            let turn = json!({
+                "id": id, "state": "complete", "responseParts": [], "message": {}, "usage": usage,
+            });
+            Arc::new(Turn::from_value(&turn).unwrap())
+        };
+        let cost = |amount: f64| json!({"amount": amount, "currency": "USD"});
+        let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
+        chat.turns = Arc::new(TurnList::new(vec![
+            turn(
+                "a",
+                json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25)}}),
+            ),
+            turn(
+                "b",
+                json!({"inputTokens": 40, "outputTokens": 1, "_meta": {"cost": cost(0.5)}}),
+            ),
+            turn("c", Value::Null),
+        ]));
+        let mut reader = UsageReader::default();
+        let used = reader.read(&chat);
+        assert_eq!(used.context_used, Some(41));
+        assert_eq!(used.context_percent(Some(200)), Some(21));
+        assert_eq!(used.context_percent(None), None);
+        let paid = used.cost.clone().unwrap();
+        assert_eq!((paid.amount, paid.is_partial), (0.75, false));
+        chat.turns_next_cursor = Some("older".to_owned());
+        assert!(reader.read(&chat).cost.unwrap().is_partial);
+        chat.turns = Arc::default();
+        assert_eq!(reader.read(&chat), ChatUsage::default());
+    }
+}

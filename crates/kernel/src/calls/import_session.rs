@@ -1,0 +1,255 @@
+//! `x-importSession`: a session of another host, or of an export, with all its turns (ADR 0050).
+//!
+//! Promises: all of it or nothing; what it may do is this host's default, whatever it says. It is written and not loaded: it is in
+//! memory when somebody opens it, like any session at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wire::ext::import_session::{ImportSessionParams, ImportedTurn};
+use wire::rpc::code;
+use wire::state::{ChatState, ChatSummary, ConfigState, SessionState, Turn, status};
+use wire::{ChannelUri, Id, Object, RpcError, Timestamp, published};
+
+use super::uri;
+use crate::channels::{Channel, Chat, Session};
+use crate::config;
+use crate::io::PeerId;
+use crate::load::need_channels;
+use crate::pause::{HandlerAnswers, Stop};
+use crate::record::{ChannelId, Record};
+use crate::state::{Kernel, Step};
+use crate::summary;
+
+/// Flags of a session that are people's, and stay.
+const FLAGS: u32 = status::IS_READ | status::IS_ARCHIVED;
+
+/// A session that can be imported.
+pub(super) struct ImportedSession {
+    uri: ChannelUri,
+    state: SessionState,
+    chats: Vec<(ChannelUri, ChatState, Vec<Arc<Turn>>)>,
+    created: Timestamp,
+    modified: Timestamp,
+}
+
+/// The session that is to be made: everything that can be wrong with it is checked.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &ImportSessionParams,
+    answers: &HandlerAnswers,
+) -> Result<ImportedSession, Stop> {
+    let session: Value = serde_json::from_str(&params.session)
+        .map_err(|error| uri::bad(format!("`session` is no JSON: {error}")))?;
+    let uri = uri::parse(
+        "session.resource",
+        session["resource"].as_str().unwrap_or(""),
+    )?;
+    uri::check_names_session(&uri)?;
+    let (created, modified) = times_of(kernel, &session);
+    let state = read_state(kernel, session)?;
+    let chats = chat_uris(kernel, &state)?;
+    let wanted = chats.iter().chain([&uri]).map(|uri| (uri.clone(), 1));
+    let wanted: Vec<(ChannelUri, u32)> = wanted.collect();
+    let exist = need_channels(kernel, &wanted, answers)?;
+    uri::check_writable(kernel)?;
+    if let Some(((taken, _), _)) = wanted.iter().zip(exist).find(|(_, exists)| *exists) {
+        let message = format!("{taken} exists already");
+        return Err(RpcError::new(code::SESSION_ALREADY_EXISTS, message).into());
+    }
+    let mut turns = read_turns(kernel, &params.turns)?;
+    let chats = chats.into_iter().zip(&state.chats).map(|(uri, entry)| {
+        let turns = turns.remove(uri.as_str()).unwrap_or_default();
+        (uri, chat_state(&state, entry), turns)
+    });
+    let chats: Vec<_> = chats.collect();
+    if let Some((unknown, _)) = turns.first_key_value() {
+        let message = format!("`turns` names a chat that the session does not list: {unknown}");
+        return Err(uri::bad(message).into());
+    }
+    if chats.iter().all(|(_, _, turns)| turns.is_empty()) {
+        return Err(uri::bad("`turns` holds none: there is nothing to import").into());
+    }
+    Ok(ImportedSession {
+        uri,
+        state,
+        chats,
+        created,
+        modified,
+    })
+}
+
+/// When it was made and changed last, as it says; never in the future, or it would stay on top of the list.
+fn times_of(kernel: &Kernel, session: &Value) -> (Timestamp, Timestamp) {
+    let now = kernel.now();
+    let time = |field: &str| {
+        let text = session[field].as_str();
+        text.and_then(Timestamp::parse_rfc3339)
+            .map(|at| at.min(now))
+    };
+    let modified = time("modifiedAt").unwrap_or(now);
+    (
+        time("createdAt").unwrap_or(modified).min(modified),
+        modified,
+    )
+}
+
+/// The state without what was true only there and then: who was active, what was waited for, what the agent was allowed.
+fn read_state(kernel: &Kernel, mut session: Value) -> Result<SessionState, RpcError> {
+    let bad = |error: &dyn std::fmt::Display| uri::bad(format!("`session`: {error}"));
+    if let Value::Object(fields) = &mut session {
+        for field in ["resource", "createdAt", "modifiedAt"] {
+            fields.shift_remove(field);
+        }
+    }
+    if let Err(error) = published_session(&session) {
+        return Err(bad(&error));
+    }
+    let state = SessionState::from_value(session).map_err(|error| bad(&error))?;
+    if state.title.len() > kernel.limits().title_bytes_max {
+        return Err(uri::bad("`session.title` is too long (title_bytes_max)"));
+    }
+    let agent = kernel.find_agent(&state.provider);
+    let config = agent.and_then(|agent| {
+        let values = config::with_defaults(&agent.config_schema, &Object::new()).ok()?;
+        Some(ConfigState {
+            schema: agent.config_schema.clone(),
+            values,
+            extra: Object::new(),
+        })
+    });
+    let chats = state.chats.into_iter().map(|chat| ChatSummary {
+        status: status::with_activity(chat.status & FLAGS, status::IDLE),
+        activity: None,
+        ..chat
+    });
+    Ok(SessionState {
+        status: status::with_activity(state.status & FLAGS, status::IDLE),
+        activity: None,
+        lifecycle: "ready".to_owned(),
+        active_clients: Vec::new(),
+        input_needed: Vec::new(),
+        customizations: None,
+        chats: chats.collect(),
+        config,
+        ..state
+    })
+}
+
+/// Whether clients can read the state.
+fn published_session(session: &Value) -> Result<(), serde_json::Error> {
+    published::state::SessionState::deserialize(session).map(drop)
+}
+
+/// The chats of the session, each once; the default one among them.
+fn chat_uris(kernel: &Kernel, state: &SessionState) -> Result<Vec<ChannelUri>, RpcError> {
+    let most = kernel.limits().chats_max;
+    if state.chats.is_empty() || state.chats.len() > most {
+        return Err(uri::bad(format!(
+            "`session.chats` has 1 to {most} entries (chats_max)"
+        )));
+    }
+    let default = state.default_chat.as_deref();
+    if default.is_none_or(|default| state.chat(default).is_none()) {
+        return Err(uri::bad("`session.defaultChat` must be one of its chats"));
+    }
+    let mut seen = BTreeSet::new();
+    let parse = |chat: &ChatSummary| {
+        let parsed = uri::parse("session.chats", &chat.resource)?;
+        match seen.insert(parsed.clone()) && !parsed.is_root() {
+            true => Ok(parsed),
+            false => Err(uri::bad("`session.chats` names a chat twice, or the root")),
+        }
+    };
+    state.chats.iter().map(parse).collect()
+}
+
+type TurnsByChat = BTreeMap<String, Vec<Arc<Turn>>>;
+
+fn read_turns(kernel: &Kernel, lines: &str) -> Result<TurnsByChat, RpcError> {
+    let most = kernel.limits().turn_bytes_max;
+    let mut turns = TurnsByChat::new();
+    let mut ids = BTreeSet::new();
+    for (index, line) in lines.lines().enumerate() {
+        let bad = |why: String| uri::bad(format!("`turns`, line {}: {why}", index + 1));
+        if line.len() > most {
+            return Err(bad(format!(
+                "a turn has at most {most} bytes (turn_bytes_max)"
+            )));
+        }
+        let imported: ImportedTurn =
+            serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+        let turn = Value::Object(imported.turn);
+        check_readable(&turn).map_err(|error| bad(error.to_string()))?;
+        let turn = Turn::from_value(&turn).map_err(|error| bad(error.to_string()))?;
+        if !ids.insert((imported.chat.clone(), turn.id.clone())) {
+            return Err(bad("a turn id that its chat has already".to_owned()));
+        }
+        turns.entry(imported.chat).or_default().push(Arc::new(turn));
+    }
+    Ok(turns)
+}
+
+/// Whether clients can read the turn.
+fn check_readable(turn: &Value) -> Result<(), serde_json::Error> {
+    published::state::Turn::deserialize(turn).map(drop)
+}
+
+/// The chat that an entry of the catalogue describes.
+fn chat_state(session: &SessionState, entry: &ChatSummary) -> ChatState {
+    let mut state = ChatState::new(
+        &entry.resource,
+        &entry.title,
+        entry.status,
+        entry.modified_at.clone(),
+    );
+    let own: Option<Vec<String>> = entry.extra.get("workingDirectories").and_then(|own| {
+        let own = own.as_array()?.iter();
+        own.map(|directory| directory.as_str().map(str::to_owned))
+            .collect()
+    });
+    state.working_directories = own.or_else(|| session.working_directories.clone());
+    for key in ["origin", "interactivity"] {
+        if let Some(value) = entry.extra.get(key) {
+            state.extra.insert(key.to_owned(), value.clone());
+        }
+    }
+    state
+}
+
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSession) {
+    let ImportedSession {
+        uri,
+        state,
+        chats,
+        created,
+        modified,
+    } = imported;
+    let now = step.now();
+    let session_id = ChannelId(step.next_seq().0);
+    for (chat, state, turns) in chats {
+        let chat_id = ChannelId(step.next_seq().0);
+        let seq = step.seq();
+        let mut channel = Chat::new(state, uri.clone(), session_id);
+        for turn in &turns {
+            channel.note_host_like_turn(&turn.id, seq);
+        }
+        let record = Channel::chat(chat_id, now, channel).record(&chat, seq);
+        step.record(Record::Channel(record));
+        for (n, turn) in (0_u64..).zip(turns) {
+            step.record(Record::Turn {
+                chat: chat_id,
+                n,
+                turn,
+            });
+        }
+    }
+    let mut session = Session::imported(state, created, modified);
+    summary::announce_stored(step, &uri, session_id, &mut session);
+    let seq = step.seq();
+    let record = Channel::session(session_id, now, session).record(&uri, seq);
+    step.record(Record::Channel(record));
+    step.respond(peer, id, &json!({"session": uri.as_str()}));
+}
