@@ -109,16 +109,21 @@ impl ServeOptions {
         }
     }
 
-    /// Clients find a host in the background by its data directory, so that any port will do where the usual one is taken.
-    fn choose_port(&self, config: &mut Config) {
-        if !self.background || self.listen.is_some_and(|listen| listen.port() != 0) {
-            return; // whoever named a port wants that one
-        }
-        let is_free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
+    /// Whether another port will do: clients find a host without a terminal by its data directory. A port that was named
+    /// is wanted; the usual one, or any, is not.
+    fn may_move(&self, config: &Config) -> bool {
+        let is_usual = config.listen == Config::default().listen;
+        self.mode() != RunMode::Foreground && (is_usual || config.listen.port() == 0)
+    }
+
+    /// The port that clients know from before, if it is free.
+    fn prefer_earlier_port(&self, config: &mut Config) {
         let at_port = |port| SocketAddr::new(config.listen.ip(), port);
         let earlier = self.earlier_port.map(at_port);
-        let mut wanted = earlier.into_iter().chain([config.listen]);
-        config.listen = wanted.find(is_free).unwrap_or_else(|| at_port(0));
+        let earlier = earlier.filter(|_| self.may_move(config));
+        if let Some(earlier) = earlier.filter(|address| TcpListener::bind(address).is_ok()) {
+            config.listen = earlier;
+        }
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -197,7 +202,8 @@ fn is_already_served(error: &anyhow::Error) -> bool {
 
 async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exit> {
     let mut config = options.config()?;
-    options.choose_port(&mut config);
+    let may_move = options.may_move(&config);
+    options.prefer_earlier_port(&mut config);
     if let Some(problem) = usage_error(&config) {
         eprintln!("greenroom: {problem}");
         return Ok(Exit::Usage);
@@ -213,6 +219,27 @@ async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exi
         }
     }
     config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));
+    match serve_once(&options, config.clone()).await {
+        Err(error) if may_move && is_port_taken(&error) => {
+            tracing::info!(
+                port = config.listen.port(),
+                "the port is taken; another one is used"
+            );
+            config.listen.set_port(0);
+            serve_once(&options, config).await?;
+        }
+        served => served?,
+    }
+    tracing::info!("stopped");
+    Ok(Exit::Complete)
+}
+
+fn is_port_taken(error: &anyhow::Error) -> bool {
+    let kind = std::io::ErrorKind::AddrInUse;
+    matches!(error.downcast_ref::<ServeError>(), Some(ServeError::Listen { source, .. }) if source.kind() == kind)
+}
+
+async fn serve_once(options: &ServeOptions, config: Config) -> anyhow::Result<()> {
     let stop = stop_signal()?;
     let data = config.data.clone();
     let mode = options.mode();
@@ -231,9 +258,7 @@ async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exi
         }
         announce.print(&ready, &data);
     };
-    host::serve(config, on_ready, stop).await?;
-    tracing::info!("stopped");
-    Ok(Exit::Complete)
+    Ok(host::serve(config, on_ready, stop).await?)
 }
 
 /// How this host was started, for who starts it again.
@@ -389,36 +414,36 @@ mod tests {
     }
 
     #[test]
-    fn a_host_in_the_background_takes_another_port_if_it_must() {
+    fn a_port_that_was_named_is_not_exchanged_for_another() {
+        let background = |listen: Option<&str>| ServeOptions {
+            listen: listen.map(|listen| listen.parse().unwrap()),
+            background: true,
+            ..options()
+        };
+        let may_move = |options: &ServeOptions| options.may_move(&options.config().unwrap());
+        assert!(may_move(&background(None)));
+        assert!(may_move(&background(Some("127.0.0.1:0"))));
+        assert!(!may_move(&background(Some("127.0.0.1:5"))));
+        assert!(!may_move(&options()), "a terminal shows the error");
+    }
+
+    #[test]
+    fn the_earlier_port_is_used_if_it_is_free() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let taken = listener.local_addr().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let free = listener.local_addr().unwrap();
-        drop(listener);
-        let choose = |listen, earlier_port, background| {
-            let mut config = Config::default_for(PathBuf::from("d"));
-            config.listen = taken;
-            let options = ServeOptions {
-                listen,
-                earlier_port,
-                background,
-                ..options()
-            };
-            options.choose_port(&mut config);
+        let earlier = listener.local_addr().unwrap();
+        let options = ServeOptions {
+            background: true,
+            earlier_port: Some(earlier.port()),
+            ..options()
+        };
+        let chosen = || {
+            let mut config = options.config().unwrap();
+            options.prefer_earlier_port(&mut config);
             config.listen
         };
-        assert_eq!(choose(None, None, true).port(), 0);
-        assert_eq!(choose(None, Some(free.port()), true), free);
-        assert_eq!(
-            choose(Some(taken), Some(free.port()), true),
-            taken,
-            "it was named"
-        );
-        assert_eq!(
-            choose(None, None, false),
-            taken,
-            "a terminal shows the error"
-        );
+        assert_eq!(chosen(), Config::default().listen, "it is taken");
+        drop(listener);
+        assert_eq!(chosen(), earlier);
     }
 
     #[test]

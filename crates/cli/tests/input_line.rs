@@ -190,7 +190,7 @@ fn new_lines_are_typed_in_every_way_there_is() {
     ann.press("a\x1b[13;2ub\x1b\rc\\\rd\ne");
     ann.sees("› a\n  b\n  c\n  d\n  e");
     ann.press(ENTER);
-    ann.sees("Say `help`");
+    ann.sees("Say help");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     assert_eq!(sent_texts(&host), ["a\nb\nc\nd\ne"]);
     ann.press(CTRL_D);
@@ -256,7 +256,7 @@ fn a_long_paste_is_a_chip_until_it_is_sent() {
         ann.press(UNDO);
         ann.sees("› see [pasted 120 lines]");
         ann.press(ENTER);
-        ann.prints("what I can do.");
+        ann.prints("I am the scripted agent");
         assert_eq!(sent_texts(&host), [format!("see {page}")]);
     }
 }
@@ -272,7 +272,8 @@ fn a_picture_is_attached_by_its_path() {
     ann.sees("› what is [image a shot.png]");
     ann.press("?");
     ann.press(ENTER);
-    ann.prints("what I can do.");
+    ann.prints("I am the scripted agent");
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     let state = host.state(&newest_chat(&host));
     let message = &state["turns"][0]["message"];
     let attachment = &message["attachments"][0];

@@ -101,7 +101,8 @@ async fn verb(host: &Host, arguments: &[&str]) -> Output {
 async fn send(host: &Host, arguments: &[&str]) -> Value {
     let sent = verb(host, &[&["send", "--json"], arguments].concat()).await;
     let output = text(&sent.stdout);
-    serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{}", text(&sent.stderr)))
+    let result = output.lines().last().unwrap_or_default();
+    serde_json::from_str(result).unwrap_or_else(|_| panic!("{output}{}", text(&sent.stderr)))
 }
 
 #[tokio::test]

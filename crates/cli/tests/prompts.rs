@@ -111,7 +111,7 @@ fn host_of_kinds() -> Host {
     let mut scenes: Vec<Value> = kinds()
         .into_iter()
         .map(|(kind, (step, _, _))| {
-            json!({"when": format!("^ask {kind}$"), "steps": [step, {"say": ["told {{last}}"]}]})
+            json!({"when": format!("^ask {kind} "), "steps": [step, {"say": ["told {{last}}"]}]})
         })
         .collect();
     scenes.push(json!({"steps": [{"say": ["noted"]}]}));
@@ -126,13 +126,16 @@ fn chat(host: &Host, size: (u16, u16)) -> Terminal {
     terminal
 }
 
-/// The chat of the newest session.
-fn newest_chat(host: &Host) -> String {
+/// The chat in which a message is being answered: others may be newer.
+fn chat_with(host: &Host, message: &str) -> String {
     let listed = host.run(&["sessions", "--json"]);
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let session = sessions[0]["resource"].as_str().unwrap().to_owned();
-    let state = host.state(&session);
-    state["defaultChat"].as_str().unwrap().to_owned()
+    let mut chats = sessions.as_array().unwrap().iter().map(|session| {
+        let session = host.state(session["resource"].as_str().unwrap());
+        session["defaultChat"].as_str().unwrap().to_owned()
+    });
+    let is_it = |chat: &String| host.state(chat)["activeTurn"]["message"]["text"] == message;
+    chats.find(is_it).unwrap()
 }
 
 fn queued_texts(state: &Value) -> Vec<String> {
@@ -145,7 +148,8 @@ fn queued_texts(state: &Value) -> Vec<String> {
 /// Types and pastes at one prompt, looks that nothing was decided and nothing lost, then decides by two keys.
 fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char) {
     let mut ann = chat(host, size);
-    ann.type_line(&format!("ask {kind}"));
+    let message = format!("ask {kind} {}", size.0);
+    ann.type_line(&message);
     ann.sees(HINT);
     let page: String = (1..=30).map(|n| format!("{n} of a page\n")).collect();
     let mut typed: Vec<String> = SENTENCES.map(str::to_owned).to_vec();
@@ -164,8 +168,7 @@ fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char)
     typed.push("1\n".to_owned());
     let screen = ann.sees(HINT);
     assert!(!screen.contains('❯'), "{kind}: {screen}");
-    let chat = newest_chat(host);
-    let state = host.state(&chat);
+    let state = host.state(&chat_with(host, &message));
     assert_eq!(queued_texts(&state), typed, "{kind} at {size:?}");
     let turn = state["activeTurn"].to_string();
     assert!(turn.contains(waits), "{kind} at {size:?}: {turn}");
@@ -175,8 +178,6 @@ fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char)
     );
     ann.decide(digit);
     ann.prints("told");
-    // Its messages are turns now; the next test's session is the newest only after them.
-    ann.wait_until(|screen| !screen.contains("Esc interrupts") && !screen.contains("queued:"));
 }
 
 #[test]
@@ -270,7 +271,7 @@ fn an_edited_input_is_shown_before_it_is_approved() {
         let screen = ann.sees("with this input instead:\n  path: ode.txt");
         assert!(!screen.contains('❯'), "{screen}");
         ann.decide('1');
-        ann.prints("ode.txt\\\"}");
+        ann.prints("{\"path\":\"ode.txt\"}");
     }
 }
 
@@ -351,7 +352,7 @@ fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
     ann.sees("1 Approve");
     ann.press("1\rand more\r");
     ann.sees("queued: 1\\nand more");
-    let state = host.state(&newest_chat(&host));
+    let state = host.state(&chat_with(&host, "tool"));
     assert_eq!(queued_texts(&state), ["1\nand more"]);
     ann.sees(HINT);
 }
@@ -362,7 +363,7 @@ fn a_question_that_another_client_answers_leaves_what_was_typed() {
     let mut ann = chat(&host, (80, 24));
     ann.type_line("tool");
     ann.sees("1 Approve");
-    let session = newest_chat(&host);
+    let session = chat_with(&host, "tool");
     let mut command = host.greenroom();
     command.args(["chat", "--session", &session]);
     let mut bob = Terminal::start("bob", command);

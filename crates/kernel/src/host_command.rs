@@ -26,6 +26,7 @@ use crate::truncate;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 
 /// What is left to do when the host has done its part: for the agent, or before that for who restores files.
+#[derive(Debug, Default)]
 pub(crate) struct TurnTask {
     /// The agent is to remember less first; what was said with that.
     pub compact: Option<String>,
@@ -152,9 +153,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     if step.chat(uri).private().current_submission.is_none() {
         // A turn from before messages had rows.
         return Some(TurnTask {
-            compact: None,
             reaches_model: true,
-            restore: None,
+            ..TurnTask::default()
         });
     }
     let notices = with_submission(step, uri, |submitted| {
@@ -167,9 +167,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     while let Some(command) = first_command(step, uri) {
         if let Some(restore) = command.restore_task() {
             return Some(TurnTask {
-                compact: None,
-                reaches_model: false,
                 restore: Some(restore),
+                ..TurnTask::default()
             });
         }
         remove_first_command(step, uri);
@@ -229,10 +228,7 @@ fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String
         "/archive" => Ok(archive(step, uri)),
         "/help" => help(step, uri),
         "/retry-attachments" => Ok(forget_refusals(step, uri)),
-        name @ ("/undo" | "/redo") => Err(format!(
-            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
-        )),
-        name => Err(format!("this host does not know {name}")),
+        name => Err(describe_unknown(name)),
     }
 }
 
@@ -251,6 +247,16 @@ fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
             resumable: true,
         },
     );
+}
+
+/// Why a command cannot be carried out.
+fn describe_unknown(name: &str) -> String {
+    match name {
+        "/undo" | "/redo" => format!(
+            "{name} takes nothing after it: it goes back or forth by one turn; send it again to go on"
+        ),
+        name => format!("this host does not know {name}"),
+    }
 }
 
 fn first_command(kernel: &Kernel, uri: &ChannelUri) -> Option<CommandStep> {

@@ -244,3 +244,36 @@ async fn signatures_that_are_refused_are_left_out() {
         assert_eq!(requests.len(), 5, "{wire:?}: it is refused once");
     }
 }
+
+/// A picture that a tool of a client gives goes with its result, where the wire format has a place for it; in later turns, too.
+#[tokio::test]
+async fn pictures_of_results_are_seen_by_the_model() {
+    const PICTURE: &str = "iVBORw0KGgo=";
+    for wire in WIRES {
+        let mut harness = start(wire).await;
+        let schema = json!({"type": "object", "properties": {}});
+        let tools = json!([{"name": "screenshot", "description": "Takes a picture.", "inputSchema": schema}]);
+        harness.ann.offers_tools(tools).await;
+        let call = Said::calling(&[("c_1", "screenshot", json!({}))]);
+        let said = [call, Said::text("A cat.")];
+        let answers = said.iter().map(|said| Answer::raw(wire.stream(said)));
+        harness.model.answers(answers);
+        harness.ann.sends_message("take a picture").await;
+        let content = json!([
+            {"type": "text", "text": "taken"},
+            {"type": "embeddedResource", "data": PICTURE, "contentType": "image/png"},
+        ]);
+        let result =
+            json!({"success": true, "pastTenseMessage": "Took a picture", "content": content});
+        harness.ann.completes_tool(result).await;
+        let turn = harness.ann.turn_over().await;
+        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+        talk(&mut harness, wire, "sure?", &[Said::text("Yes.")]).await;
+        for body in &bodies(&harness)[1..] {
+            let sent = wire.conversation(body);
+            let is_there = holds(&sent, &wire.picture(PICTURE));
+            assert_eq!(is_there, wire != Wire::Chat, "{wire:?}: {sent:#}");
+            assert!(sent.to_string().contains("taken"), "{wire:?}: {sent:#}");
+        }
+    }
+}

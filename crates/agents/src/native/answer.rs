@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compositor::Part;
 use serde_json::Value;
 
 use crate::provider::{StopReason, ToolUse, Usage};
@@ -24,6 +25,21 @@ pub(super) struct RequestedCall {
     pub tool_use: ToolUse,
     /// What it was announced with; said again whenever something is said of it.
     pub meta: wire::Object,
+}
+
+/// What a model gets of a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct CallAnswer {
+    pub text: String,
+    /// Bodies that came with it.
+    pub media: Vec<Part>,
+}
+
+impl From<String> for CallAnswer {
+    fn from(text: String) -> Self {
+        let media = Vec::new();
+        Self { text, media }
+    }
 }
 
 /// Numbers of parts and calls: each occurs once in a run.

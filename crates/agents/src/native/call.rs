@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::MutexGuard;
 use wire::published::state::ToolCallConfirmationReason;
 
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::call_events::{
     ApprovalScope, CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call,
     run_tool, send_ready,
@@ -16,13 +16,21 @@ use super::consent::{self, PermissionMode, Verdict};
 use super::offered_tools::{OfferedTool, OfferedTools};
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
-/// Carries out all calls of a round; the text that the model gets of each, in their order.
+/// Carries out all calls of a round; what the model gets of each, in their order.
 pub(super) async fn run_calls(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     calls: &[RequestedCall],
-) -> Result<Vec<String>, TurnOver> {
-    let outcomes = calls.iter().map(|call| run_call(context, offered, call));
+) -> Result<Vec<CallAnswer>, TurnOver> {
+    let outcomes = calls.iter().map(|call| async {
+        match offered.find(&call.tool_use.name) {
+            Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
+            Some(OfferedTool::Own(_)) | None => {
+                let text = run_call(context, offered, call).await?;
+                Ok(CallAnswer::from(text))
+            }
+        }
+    });
     join_all(outcomes).await.into_iter().collect()
 }
 
@@ -34,8 +42,7 @@ async fn run_call(
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
-        Some(OfferedTool::Client(tool)) => return run_client_call(context, call, tool).await,
-        None => {
+        Some(OfferedTool::Client(_)) | None => {
             let known: Vec<&str> = offered.names().collect();
             let known = known.join(", ");
             let text = format!("There is no tool `{name}`. There are: {known}.");

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::digest_of;
 
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::call::{PLAN_MODE, parse, remember_approval};
 use super::call_events::{
     ApprovalScope, CallDecision, ToolContext, ask_for_consent, plan_to_ready, send_ready,
 };
 use super::consent::Verdict;
-use super::history::text_of_result;
+use super::history::{media_of_result, text_of_result};
 use super::offered_tools::OfferedClientTool;
 use crate::tool::{Nature, Plan};
 
@@ -24,12 +24,12 @@ const TIMEOUT_MS: u64 = 30 * 60 * 1_000;
 /// Inputs up to here are remembered as they are, longer ones by their digest.
 const KEY_BYTES_MAX: usize = 256;
 
-/// Carries out a call; the text that the model gets of it.
+/// Carries out a call; what the model gets of it.
 pub(super) async fn run_client_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     tool: &OfferedClientTool,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let key = consent_key(tool, &call.tool_use.input);
     let plan = Plan {
         summary: tool.title.clone(),
@@ -64,20 +64,20 @@ async fn run_with_consent(
     call: &RequestedCall,
     tool: &OfferedClientTool,
     plan: &Plan,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let (edited, scope) = match ask_for_consent(context, call, plan).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Over { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text.into()),
     };
     let input = edited.as_deref().unwrap_or(&call.tool_use.input);
     if scope == ApprovalScope::Session {
         remember_approval(context, &consent_key(tool, input)).await?;
     }
-    let text = await_end(context, call).await?;
-    Ok(match edited {
-        Some(edited) => format!("The user changed the input to {edited}\n{text}"),
-        None => text,
-    })
+    let mut answer = await_end(context, call).await?;
+    if let Some(edited) = edited {
+        answer.text = format!("The user changed the input to {edited}\n{}", answer.text);
+    }
+    Ok(answer)
 }
 
 /// A call that is not possible: no client gets to see it run, and the model gets the reason.
@@ -86,7 +86,7 @@ async fn refuse(
     call: &RequestedCall,
     plan: &Plan,
     text: String,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let summary = format!("{} failed", plan.summary);
     let content = vec![json!({"type": "text", "text": text})];
     let refused = AgentEvent::ToolRefused {
@@ -95,17 +95,24 @@ async fn refuse(
         result: ToolResult::failed(summary.clone(), &summary).with_content(content),
     };
     context.events.send(refused).await?;
-    Ok(text)
+    Ok(text.into())
 }
 
-async fn await_end(context: &ToolContext<'_>, call: &RequestedCall) -> Result<String, TurnOver> {
+async fn await_end(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+) -> Result<CallAnswer, TurnOver> {
     let waiting = AgentEvent::ClientToolAwaited {
         call: call.number,
         timeout_ms: TIMEOUT_MS,
     };
     match context.events.ask(waiting).await? {
         AgentReply::ToolEnded { result, .. } => {
-            Ok(text_of_result(&Value::Object(result.into_object())))
+            let result = Value::Object(result.into_object());
+            Ok(CallAnswer {
+                text: text_of_result(&result),
+                media: media_of_result(&result),
+            })
         }
         _ => Err(TurnOver), // replies are routed by what they answer
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
 
-use super::answer::{ModelAnswer, Numbers};
+use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
@@ -72,7 +72,7 @@ impl<'a> Conversation<'a> {
                 return report_stop(&answer, events).await;
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
-            self.add_round(answer, results);
+            self.add_round(answer, results).await;
         }
         Err(TurnStop::Failed(AgentError {
             error_type: "tooManyRounds".to_owned(),
@@ -126,7 +126,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn add_round(&mut self, answer: ModelAnswer, results: Vec<String>) {
+    async fn add_round(&mut self, answer: ModelAnswer, results: Vec<CallAnswer>) {
         assert_eq!(answer.calls.len(), results.len(), "every call has a result");
         let calls = answer.calls.into_iter().map(|call| call.tool_use);
         let calls: Vec<ToolUse> = calls.collect();
@@ -136,8 +136,11 @@ impl<'a> Conversation<'a> {
             calls,
             items: answer.items.filter(|_| !self.request.strings_only),
         });
-        for (id, text) in ids.into_iter().zip(results) {
-            self.add_message(ModelMessage::ToolResult { id, text });
+        for (id, result) in ids.into_iter().zip(results) {
+            let entry = HistoryEntry::result(id, result.text, result.media);
+            let message = self.view.lower_entry(&entry, self.entries.len()).await;
+            self.entries.push(entry);
+            self.request.messages.push(message);
         }
     }
 

@@ -9,8 +9,10 @@ use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
 use compositor::resolve::Resolved;
-use serde_json::Value;
+use serde_json::{Value, json};
+use wire::Digest;
 
+use super::answer::CallAnswer;
 use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
@@ -152,7 +154,7 @@ struct Entries {
 #[derive(Default)]
 struct Round {
     text: String,
-    calls: Vec<(ToolUse, String)>,
+    calls: Vec<(ToolUse, CallAnswer)>,
     /// Which one its calls say it is; those of other agents do not say.
     number: Option<u64>,
 }
@@ -188,14 +190,18 @@ impl Round {
         };
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
-        self.calls.push((tool_use, result_text(call)));
+        let answer = CallAnswer {
+            text: result_text(call),
+            media: media_of_result(call),
+        };
+        self.calls.push((tool_use, answer));
     }
 
     fn finish(self, messages: &mut Entries) {
         if self.text.is_empty() && self.calls.is_empty() {
             return; // no round began
         }
-        let (mut calls, results): (Vec<ToolUse>, Vec<String>) = self.calls.into_iter().unzip();
+        let (mut calls, results): (Vec<ToolUse>, Vec<CallAnswer>) = self.calls.into_iter().unzip();
         let number = self.number.unwrap_or(messages.next_round);
         messages.next_round = number + 1;
         let items = messages.outputs.restore(number, &self.text, &mut calls);
@@ -206,9 +212,9 @@ impl Round {
             items,
         });
         let results = ids.into_iter().zip(results);
-        let results = results.map(|(id, text)| ModelMessage::ToolResult { id, text });
+        let results = results.map(|(id, it)| HistoryEntry::result(id, it.text, it.media));
         messages.entries.push(answer);
-        messages.entries.extend(results.map(HistoryEntry::Model));
+        messages.entries.extend(results);
     }
 }
 
@@ -245,6 +251,32 @@ pub(super) fn text_of_result(result: &Value) -> String {
     }
 }
 
+/// The bodies in a `ToolCallResult` that a model may be able to see or hear.
+pub(super) fn media_of_result(result: &Value) -> Vec<Part> {
+    let content = result["content"].as_array().into_iter().flatten();
+    let media = content.filter_map(|block| {
+        let mime = block["contentType"].as_str()?;
+        let is_media = mime.starts_with("image/")
+            || mime.starts_with("audio/")
+            || mime.starts_with("video/")
+            || mime == "application/pdf";
+        if !is_media {
+            return None; // texts are read as texts
+        }
+        let mut part = json!({"type": "file-attachment", "name": "result", "mime": mime});
+        match block["type"].as_str()? {
+            "embeddedResource" => part["data"] = block["data"].clone(),
+            "resource" => {
+                let digest = Digest::from_uri(block["uri"].as_str()?)?;
+                part["content_id"] = json!(format!("sha256:{}", digest.to_hex()));
+            }
+            _ => return None,
+        }
+        Part::from_value(part).ok()
+    });
+    media.collect()
+}
+
 fn plain_text(text: &Value) -> String {
     let text = text.as_str().or_else(|| text["markdown"].as_str());
     text.unwrap_or("").to_owned()
@@ -267,6 +299,9 @@ fn estimate_bytes(entry: &HistoryEntry) -> usize {
             });
             sizes.sum()
         }
+        HistoryEntry::Result { text, media, .. } => {
+            text.len() + media.parts.len().saturating_mul(PICTURE_BYTES)
+        }
         HistoryEntry::Model(ModelMessage::User(content)) => content.to_string().len(),
         HistoryEntry::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
         HistoryEntry::Model(ModelMessage::Assistant { text, calls, .. }) => {
@@ -278,8 +313,6 @@ fn estimate_bytes(entry: &HistoryEntry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn turn(text: &str, parts: Value) -> PastTurn {
@@ -334,6 +367,7 @@ mod tests {
             HistoryEntry::Model(ModelMessage::ToolResult {
                 id: id.to_owned(),
                 text: text.to_owned(),
+                blocks: Vec::new(),
             })
         };
         assert_eq!(
@@ -369,13 +403,27 @@ mod tests {
         let parts = [call("a", 0), call("b", 0), call("c", 1)];
         let calls_of = |entry: &HistoryEntry| match entry {
             HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
-            HistoryEntry::Model(_) | HistoryEntry::User(_) => None,
+            _ => None,
         };
         let calls: Vec<usize> = entries_of_parts(&parts)
             .iter()
             .filter_map(calls_of)
             .collect();
         assert_eq!(calls, [2, 1]);
+    }
+
+    #[test]
+    fn bodies_of_results_come_with_them() {
+        let digest = format!("ahp-content:/sha256/{}", "ab".repeat(32));
+        let content = json!([
+            {"type": "text", "text": "seen"},
+            {"type": "embeddedResource", "data": "iVBO", "contentType": "image/png"},
+            {"type": "resource", "uri": digest, "contentType": "application/pdf"},
+            {"type": "resource", "uri": digest, "contentType": "text/plain"},
+        ]);
+        let media = media_of_result(&json!({"content": content}));
+        let mimes: Vec<&Value> = media.iter().map(|part| &part.object()["mime"]).collect();
+        assert_eq!(mimes, ["image/png", "application/pdf"]);
     }
 
     #[test]
@@ -402,7 +450,7 @@ mod tests {
                 text.unwrap().to_owned()
             }
             HistoryEntry::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
-            HistoryEntry::Model(_) => "-".to_owned(),
+            _ => "-".to_owned(),
         };
         let order: Vec<String> = entries_of_parts(&parts).iter().map(users).collect();
         assert_eq!(order, ["-", "a", "left", "-", "b", "right"]);

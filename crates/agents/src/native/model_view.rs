@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
+use compositor::Part;
 use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
@@ -22,11 +23,29 @@ use crate::provider::{Api, MediaKind, ModelMessage};
 pub(super) enum HistoryEntry {
     User(Arc<UserMessage>),
     Model(ModelMessage),
+    /// What came of a call, with bodies: they are lowered like those of a user.
+    Result {
+        id: String,
+        text: String,
+        media: Arc<UserMessage>,
+    },
 }
 
 impl HistoryEntry {
     pub(super) fn user(text: &str) -> Self {
         Self::User(Arc::new(UserMessage::text(text)))
+    }
+
+    pub(super) fn result(id: String, text: String, media: Vec<Part>) -> Self {
+        if media.is_empty() {
+            let blocks = Vec::new();
+            return Self::Model(ModelMessage::ToolResult { id, text, blocks });
+        }
+        let media = Arc::new(UserMessage {
+            parts: media,
+            ..UserMessage::default()
+        });
+        Self::Result { id, text, media }
     }
 }
 
@@ -170,6 +189,20 @@ impl<'a> ModelView<'a> {
         self.lower_entries(entries, 0, newest).await
     }
 
+    /// Lowers one more entry that is not the user's.
+    pub(super) async fn lower_entry(
+        &mut self,
+        entry: &HistoryEntry,
+        position: usize,
+    ) -> ModelMessage {
+        if let HistoryEntry::Model(message) = entry {
+            return self.keep_or_strip(message);
+        }
+        let entries = std::slice::from_ref(entry);
+        let (mut messages, _) = self.lower_entries(entries, position, usize::MAX).await;
+        messages.pop().unwrap_or(ModelMessage::User(Value::Null))
+    }
+
     /// The messages of entries that begin at `first`, and what the one at `newest` became.
     async fn lower_entries(
         &mut self,
@@ -178,10 +211,12 @@ impl<'a> ModelView<'a> {
         newest: usize,
     ) -> (Vec<ModelMessage>, Option<Lowered>) {
         let users = entries.iter().filter_map(|entry| match entry {
-            HistoryEntry::User(message) => Some(MessageToLower {
-                message: Arc::clone(message),
-                described: self.refusals.described_parts(message),
-            }),
+            HistoryEntry::User(message) | HistoryEntry::Result { media: message, .. } => {
+                Some(MessageToLower {
+                    message: Arc::clone(message),
+                    described: self.refusals.described_parts(message),
+                })
+            }
             HistoryEntry::Model(_) => None,
         });
         let users: Vec<MessageToLower> = users.collect();
@@ -193,6 +228,12 @@ impl<'a> ModelView<'a> {
         for (position, entry) in (first..).zip(entries) {
             messages.push(match entry {
                 HistoryEntry::Model(message) => self.keep_or_strip(message),
+                HistoryEntry::Result { id, text, .. } => {
+                    let lowered = lowered.next().unwrap_or_default();
+                    let result = self.result_of(id, text, &lowered);
+                    self.decisions.insert(position, lowered.decisions);
+                    result
+                }
                 HistoryEntry::User(_) => {
                     let lowered = lowered.next().unwrap_or_default();
                     let content = self.content_of(&lowered);
@@ -216,6 +257,26 @@ impl<'a> ModelView<'a> {
                 content
             }
             Api::Anthropic | Api::Responses | Api::Gemini => Value::Array(lowered.blocks.clone()),
+        }
+    }
+
+    /// The result of a call with its bodies, where they can stand beside it; otherwise it says that they are there.
+    fn result_of(&self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
+        let (text, blocks) = match self.api {
+            Api::Chat => {
+                let bodies = lowered.decisions.len();
+                let note =
+                    format!("({bodies} attached to the result; this model cannot be shown them)");
+                (format!("{text}\n{note}"), Vec::new())
+            }
+            Api::Anthropic | Api::Responses | Api::Gemini => {
+                (text.to_owned(), lowered.blocks.clone())
+            }
+        };
+        ModelMessage::ToolResult {
+            id: id.to_owned(),
+            text: text.trim_start().to_owned(),
+            blocks,
         }
     }
 
@@ -275,8 +336,10 @@ impl<'a> ModelView<'a> {
     pub(super) fn natives<'e>(&self, entries: &'e [HistoryEntry]) -> Vec<Native<'e>> {
         let mut natives = Vec::new();
         for (position, decisions) in &self.decisions {
-            let Some(HistoryEntry::User(message)) = entries.get(*position) else {
-                continue; // it was lowered for another request
+            let message = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => message,
+                Some(HistoryEntry::Result { media, .. }) if self.api != Api::Chat => media,
+                _ => continue, // nothing of it was sent as itself
             };
             natives.extend(decisions.iter().filter_map(|decision| {
                 let all = MediaKind::ALL.into_iter();

@@ -72,7 +72,12 @@ pub enum ModelMessage {
         items: Option<Arc<Vec<Value>>>,
     },
     /// What came of a call of the assistant message before.
-    ToolResult { id: String, text: String },
+    ToolResult {
+        id: String,
+        text: String,
+        /// Bodies that came with it, in the shapes of the wire format.
+        blocks: Vec<Value>,
+    },
 }
 
 /// A call a model made: its id, and its input as the text the model wrote.

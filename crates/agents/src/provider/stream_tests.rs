@@ -73,6 +73,7 @@ pub(super) fn long_request(blocks: Value, items: Value, settings: Value) -> Mode
     let result = |id: &str, text: &str| ModelMessage::ToolResult {
         id: id.to_owned(),
         text: text.to_owned(),
+        blocks: Vec::new(),
     };
     ModelRequest {
         model: "m-1".to_owned(),

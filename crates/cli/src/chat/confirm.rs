@@ -112,7 +112,8 @@ mod tests {
             call
         };
         let started = json!({"turnId": "t", "startedAt": "2026-11-15T08:00:00Z", "message": {}});
-        let start = call(json!({"toolName": "x", "displayName": "X"}));
+        let server = json!({"kind": "mcp", "customizationId": "m"});
+        let start = call(json!({"toolName": "x", "displayName": "X", "contributor": server}));
         let mut ready = json!({"invocationMessage": "Run"});
         for (key, value) in more.as_object().unwrap() {
             ready[key] = value.clone();

@@ -4,8 +4,8 @@
 //! for the service; the service makes room for one that was there first. Clients find either by its data directory.
 
 mod launchd;
-mod manager;
 mod systemd;
+mod unit;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::output::print;
 use crate::start_host::wait_until_ready;
 use crate::stop::{StopLimits, command_for, stop_host};
 
-pub(crate) use manager::{Manager, Service};
+pub(crate) use unit::{Manager, Service};
 
 /// Have the system start the host when you log in
 #[derive(Debug, clap::Args)]

@@ -42,7 +42,6 @@ fn wait_until_ready(home: &Home) -> Value {
         if status["answers"] == json!(true) {
             return status;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 

@@ -95,8 +95,19 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 let blocks = said.into_iter().chain(calls);
                 push_blocks(&mut messages, "assistant", "content", blocks);
             }
-            ModelMessage::ToolResult { id, text: said } => {
-                let result = json!({"type": "tool_result", "tool_use_id": id, "content": said});
+            ModelMessage::ToolResult {
+                id,
+                text: said,
+                blocks,
+            } => {
+                let content = match blocks.is_empty() {
+                    true => json!(said),
+                    false => {
+                        let said = blocks_of(&json!(said), text);
+                        said.into_iter().chain(blocks.iter().cloned()).collect()
+                    }
+                };
+                let result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
                 push_blocks(&mut messages, "user", "content", [result]);
             }
         }

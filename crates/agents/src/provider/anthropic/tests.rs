@@ -4,8 +4,8 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::ModelRequest;
 use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::{ModelMessage, ModelRequest};
 use super::encode;
 
 fn body(request: &ModelRequest) -> Value {
@@ -98,6 +98,22 @@ fn no_more_is_marked_than_the_server_takes() {
         let marks = text.matches("cache_control").count();
         assert!((2..=4).contains(&marks), "{messages}: {marks}");
     }
+}
+
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last["content"][0]["content"],
+        json!([{"type": "text", "text": "A"}, picture])
+    );
 }
 
 macro_rules! recorded {

@@ -92,12 +92,14 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
                     said.into_iter().chain(calls),
                 );
             }
-            ModelMessage::ToolResult { id, text } => {
+            ModelMessage::ToolResult { id, text, blocks } => {
                 let name = call_of(request, id).map_or("", |call| call.name.as_str());
                 let mut function = json!({"name": name, "response": {"output": text}});
                 name_call(&mut function, id);
                 let result = json!({"functionResponse": function});
-                push_blocks(&mut contents, "user", "parts", [result]);
+                // Bodies stand beside the result: only the newest models take them in it.
+                let parts = std::iter::once(result).chain(blocks.iter().cloned());
+                push_blocks(&mut contents, "user", "parts", parts);
             }
         }
     }

@@ -98,6 +98,19 @@ fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
     }
 }
 
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "iVBO"}});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["contents"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["parts"][1], picture);
+}
+
 macro_rules! recorded {
     ($($test:ident: $file:literal => $expected:expr;)*) => {
         $(#[test]

@@ -61,7 +61,8 @@ fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
             items: Some(items), ..
         } => items.first().cloned(),
         ModelMessage::Assistant { text, calls, .. } => assistant_message(text, calls, strings_only),
-        ModelMessage::ToolResult { id, text } => {
+        // A result is a text here.
+        ModelMessage::ToolResult { id, text, .. } => {
             Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
         }
     }
@@ -148,10 +149,12 @@ mod tests {
                 ModelMessage::ToolResult {
                     id: "c1".to_owned(),
                     text: "A".to_owned(),
+                    blocks: Vec::new(),
                 },
                 ModelMessage::ToolResult {
                     id: "c2".to_owned(),
                     text: String::new(),
+                    blocks: Vec::new(),
                 },
             ],
             tools: vec![ToolSpec {

@@ -41,7 +41,7 @@ fn input(request: &ModelRequest) -> Vec<Value> {
     for message in &request.messages {
         match message {
             ModelMessage::User(content) => {
-                let blocks = blocks_of(content, |text| json!({"type": "input_text", "text": text}));
+                let blocks = blocks_of(content, text_block);
                 if !blocks.is_empty() {
                     input.push(json!({"type": "message", "role": "user", "content": blocks}));
                 }
@@ -62,12 +62,24 @@ fn input(request: &ModelRequest) -> Vec<Value> {
                     json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
                 }));
             }
-            ModelMessage::ToolResult { id, text } => {
-                input.push(json!({"type": "function_call_output", "call_id": id, "output": text}));
+            ModelMessage::ToolResult { id, text, blocks } => {
+                let output = match blocks.is_empty() {
+                    true => json!(text),
+                    false => {
+                        let said = blocks_of(&json!(text), text_block);
+                        said.into_iter().chain(blocks.iter().cloned()).collect()
+                    }
+                };
+                input
+                    .push(json!({"type": "function_call_output", "call_id": id, "output": output}));
             }
         }
     }
     input
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
 }
 
 /// Not strict: a strict schema must name every property as required.

@@ -4,8 +4,8 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::ModelRequest;
 use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::{ModelMessage, ModelRequest};
 use super::encode;
 
 fn body(request: &ModelRequest) -> Value {
@@ -72,6 +72,23 @@ fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
         let (prefix, _) = shorter.split_once(r#"],"stream""#).unwrap();
         assert!(whole.starts_with(prefix), "{messages}: {prefix}");
     }
+}
+
+#[test]
+fn bodies_of_results_go_with_them() {
+    let picture =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"});
+    let mut request = request();
+    request.messages.truncate(6);
+    if let Some(ModelMessage::ToolResult { blocks, .. }) = request.messages.last_mut() {
+        blocks.push(picture.clone());
+    }
+    let body = body(&request);
+    let last = body["input"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last["output"],
+        json!([{"type": "input_text", "text": "A"}, picture])
+    );
 }
 
 macro_rules! recorded {

@@ -192,6 +192,9 @@ impl Service {
     }
 
     pub(crate) fn is_active(&self) -> bool {
+        if !self.is_installed() {
+            return false; // what runs under this name is another's
+        }
         let asked = match self.manager {
             Manager::Systemd => run_quietly(&["systemctl", "--user", "is-active", &self.name()]),
             Manager::Launchd => run_quietly(&["launchctl", "print", &self.launchd_target()]),
