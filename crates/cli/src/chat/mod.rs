@@ -127,10 +127,7 @@ impl ChatOptions {
     }
 
     /// `hint` is shown when it is known.
-    fn terminal_options(
-        &self,
-        hint: Option<Hint>,
-    ) -> anyhow::Result<TerminalOptions> {
+    fn terminal_options(&self, hint: Option<Hint>) -> anyhow::Result<TerminalOptions> {
         let variable = |name: &str| std::env::var_os(name);
         let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
         let signal = Signal::choose(
