@@ -13,7 +13,6 @@ use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
-use super::refusal::Blame;
 use super::{CHECK_BASE_URL, ProviderError};
 
 /// Why a try failed.
@@ -127,11 +126,8 @@ pub(super) fn status_failure(
         404 => Some(CHECK_BASE_URL),
         _ => None,
     };
-    let is_named = matches!(
-        error.blame,
-        Some(Blame::Lists | Blame::Signatures | Blame::Kinds(_))
-    );
-    if is_named || reducible && error.blame.is_some() {
+    let blame = error.blame.as_ref();
+    if blame.is_some_and(|blame| blame.forbids_repeating(reducible)) {
         // A smaller request may do better; the same one would be refused again.
         return Failure::Final(error);
     }
