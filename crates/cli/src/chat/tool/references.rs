@@ -1,4 +1,4 @@
-//! References that calls refer to, as far as they were read from the host.
+//! What calls refer to: contents, as far as they were read from the host, and the chats of workers.
 //!
 //! Promises: what cannot be read is known as such, so that nothing waits for it. Bounded.
 //! Must not know: how contents are read.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wire::Object;
 
-/// References that are kept; those of the calls that are asked about or were shown last.
+/// Contents that are kept; those of the calls that are asked about or were shown last.
 const CONTENTS_MAX: usize = 32;
 /// The edits of one call whose contents are read.
 const EDITS_MAX: usize = 8;

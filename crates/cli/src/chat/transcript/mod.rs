@@ -140,7 +140,8 @@ impl Transcript {
         lines
     }
 
-    /// References that are needed to show what is finished or asked, and that nobody has asked for.
+    /// Contents that are needed to show what is finished or asked, and that nobody has asked for: those of one call after the
+    /// other, so that they are all there at the same time.
     pub(crate) fn wanted(
         &self,
         chat: &ChatState,
@@ -151,12 +152,10 @@ impl Transcript {
             TurnEvent::Part(part) => Some(part),
             _ => None,
         });
-        let open = self.follower.open_parts(chat);
-        let parts = held.chain(open).chain(asked);
-        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
-        let mut wanted: Vec<String> = calls.flat_map(|call| references.unknown_of(call)).collect();
-        wanted.dedup();
-        wanted
+        let parts = held.chain(asked).chain(self.follower.open_parts(chat));
+        let mut calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        let next = calls.find(|call| !references.is_complete(call));
+        next.map_or_else(Vec::new, |call| references.unknown_of(call))
     }
 
     /// The lines that still move, after everything that settled.

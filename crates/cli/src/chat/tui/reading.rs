@@ -23,7 +23,7 @@ use crate::chat::transcript::View;
 const FRAME: Duration = Duration::from_millis(16);
 /// How long a content may take; after that a call is shown without it.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// References that may be read at once.
+/// Contents that may be read at once.
 const READS_MAX: usize = 64;
 
 /// What is needed to show a chat beside the chat itself.
