@@ -20,12 +20,12 @@ pub(crate) struct References {
     /// The names of what is known, the oldest first.
     order: Vec<String>,
     /// Workers by their chats.
-    workers: BTreeMap<String, Worker>,
+    workers: BTreeMap<String, WorkerState>,
 }
 
 /// A worker that is at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerState {
     pub(crate) status: u32,
     pub(crate) activity: Option<String>,
     /// How long it is known here.
@@ -62,11 +62,11 @@ impl References {
         }
     }
 
-    pub(crate) fn set_workers(&mut self, workers: BTreeMap<String, Worker>) {
+    pub(crate) fn set_workers(&mut self, workers: BTreeMap<String, WorkerState>) {
         self.workers = workers;
     }
 
-    pub(super) fn worker(&self, chat: &str) -> Option<&Worker> {
+    pub(super) fn worker(&self, chat: &str) -> Option<&WorkerState> {
         self.workers.get(chat)
     }
 
