@@ -96,7 +96,7 @@ fn sessions_are_found_by_typing_and_opened() {
         assert!(below_prompt(&screen).contains("❯ Alpha parser"), "{screen}");
         assert!(screen.contains("idle"), "{screen}");
         ann.press(ENTER);
-        ann.sees("Say `help` for more.");
+        ann.sees("Say help for more.");
         ann.type_line("/status");
         ann.wait_until(|screen| screen.replace('\n', "").contains(&first));
         ann.press(CTRL_D);
@@ -111,13 +111,13 @@ fn resume_begins_with_the_list_and_escape_stays_in_a_new_session() {
     let mut ann = chat(&host, &["--resume"]);
     ann.sees("❯ Alpha parser");
     ann.press(ENTER);
-    ann.sees("Say `help` for more.");
+    ann.sees("Say help for more.");
     let mut bob = chat(&host, &["--resume"]);
     bob.sees("❯ Alpha parser");
     bob.press(ESCAPE);
     bob.wait_until(|screen| !screen.contains("Alpha parser"));
     bob.type_line("hello");
-    bob.sees("Say `help` for more.");
+    bob.sees("Say help for more.");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn the_open_session_is_renamed_archived_exported_and_deleted() {
     let host = Host::start();
     let mut ann = chat(&host, &[]);
     ann.type_line("hello");
-    ann.sees("Say `help` for more.");
+    ann.sees("Say help for more.");
     ann.type_line("/rename Alpha parser");
     ann.sees("Renamed to Alpha parser");
     ann.prints("\x1b]2;Alpha parser - greenroom\x07");
@@ -194,7 +194,7 @@ fn the_open_session_is_renamed_archived_exported_and_deleted() {
     ann.sees("Deleted");
     // A new session is open.
     ann.type_line("hello");
-    ann.wait_until(|screen| screen.matches("Say `help` for more.").count() == 2);
+    ann.wait_until(|screen| screen.matches("Say help for more.").count() == 2);
     let listed = host.run(&["sessions", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
@@ -326,7 +326,7 @@ fn nothing_is_written_while_nothing_changes() {
     let host = Host::start();
     let mut ann = chat(&host, &[]);
     ann.type_line("hello");
-    ann.sees("Say `help` for more.");
+    ann.sees("Say help for more.");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     let settled = || {
         let before = ann.written();
@@ -342,7 +342,7 @@ fn sessions_that_wait_elsewhere_are_counted_and_called_out() {
     let host = Host::start();
     let mut ann = chat(&host, &[]);
     ann.type_line("hello");
-    ann.sees("Say `help` for more.");
+    ann.sees("Say help for more.");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     ann.press(FOCUS_LOST);
     let mut bob = chat(&host, &[]);
@@ -377,7 +377,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     assert!(ann.wrote(b"\x1b[?1004h"), "reports of the focus are on");
     ann.press(FOCUS_GAINED);
     ann.type_line("hello");
-    ann.sees("Say `help` for more.");
+    ann.sees("Say help for more.");
     ann.prints("\x1b]2;working: ");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     assert!(!bell(&ann), "looked at");
@@ -397,7 +397,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     let mut quiet = start(&["--no-notify"]);
     quiet.press(FOCUS_LOST);
     quiet.type_line("hello");
-    quiet.sees("Say `help` for more.");
+    quiet.sees("Say help for more.");
     quiet.wait_until(|screen| !screen.contains("Esc interrupts"));
     quiet.press(CTRL_D);
     quiet.ends();
