@@ -1,15 +1,15 @@
 //! A terminal whose window gets another size, as terminals do it that break lines anew and as those do it that cut them.
 
 use std::num::NonZero;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::{HISTORY_ROWS, Terminal};
 
-/// How long nothing must be written before the window changes: a program cannot know of a change while it writes.
-const QUIET: Duration = Duration::from_millis(60);
+/// A program that draws at all draws within this time.
+const FRAME_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What becomes of lines that do not fit any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,9 @@ struct Row {
 }
 
 impl Terminal {
-    /// Gives the window another size, while nothing is being written.
+    /// Gives the window another size right after a drawing: a program cannot know of a change while it writes.
     pub fn resize(&mut self, (columns, rows): (u16, u16), lines: Lines) {
-        self.wait_until_quiet();
+        self.wait_for_drawing();
         let mut seen = self.screen.lock();
         let before = &mut seen.parser;
         let (cursor_row, cursor_column) = before.screen().cursor_position();
@@ -57,7 +57,6 @@ impl Terminal {
         self.signal(Signal::WINCH);
         // The program draws for the new size, however busy the machine is.
         self.wait(|seen| seen.bytes.len() > written);
-        self.wait_until_quiet();
     }
 
     /// Everything that was printed and is still there, line by line: rows that a terminal broke are one line.
@@ -70,14 +69,18 @@ impl Terminal {
             .collect()
     }
 
-    fn wait_until_quiet(&self) {
-        loop {
-            let before = self.screen.lock().bytes.len();
-            std::thread::sleep(QUIET);
-            let seen = self.screen.lock();
-            if seen.bytes.len() == before && !seen.is_half_drawn() {
+    /// Waits until a drawing has ended that had not when this was called; if none comes, nothing is being drawn.
+    fn wait_for_drawing(&self) {
+        let deadline = Instant::now() + FRAME_TIMEOUT;
+        let mut seen = self.screen.lock();
+        let before = seen.bytes.len();
+        while seen.is_half_drawn() || seen.bytes.len() == before {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() && !seen.is_half_drawn() {
                 return;
             }
+            let left = left.max(Duration::from_millis(1));
+            seen = self.screen.changed.wait_timeout(seen, left).unwrap().0;
         }
     }
 }

@@ -16,7 +16,7 @@ use wire::Object;
 
 pub(crate) use self::input::input_lines;
 pub(crate) use self::output::whole_output;
-pub(crate) use self::references::{Content, References, Worker};
+pub(crate) use self::references::{Content, References, WorkerState};
 
 use super::line::{Line, Style};
 use super::wrap::wrap;

@@ -1,4 +1,4 @@
-//! References that calls refer to, as far as they were read from the host.
+//! What calls refer to: contents, as far as they were read from the host, and the chats of workers.
 //!
 //! Promises: what cannot be read is known as such, so that nothing waits for it. Bounded.
 //! Must not know: how contents are read.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wire::Object;
 
-/// References that are kept; those of the calls that are asked about or were shown last.
+/// Contents that are kept; those of the calls that are asked about or were shown last.
 const CONTENTS_MAX: usize = 32;
 /// The edits of one call whose contents are read.
 const EDITS_MAX: usize = 8;
@@ -20,12 +20,12 @@ pub(crate) struct References {
     /// The names of what is known, the oldest first.
     order: Vec<String>,
     /// Workers by their chats.
-    workers: BTreeMap<String, Worker>,
+    workers: BTreeMap<String, WorkerState>,
 }
 
 /// A worker that is at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerState {
     pub(crate) status: u32,
     pub(crate) activity: Option<String>,
     /// How long it is known here.
@@ -62,11 +62,11 @@ impl References {
         }
     }
 
-    pub(crate) fn set_workers(&mut self, workers: BTreeMap<String, Worker>) {
+    pub(crate) fn set_workers(&mut self, workers: BTreeMap<String, WorkerState>) {
         self.workers = workers;
     }
 
-    pub(super) fn worker(&self, chat: &str) -> Option<&Worker> {
+    pub(super) fn worker(&self, chat: &str) -> Option<&WorkerState> {
         self.workers.get(chat)
     }
 

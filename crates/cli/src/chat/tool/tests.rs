@@ -267,7 +267,7 @@ fn a_worker_is_one_line_with_its_state() {
     };
     assert_eq!(line(&references, 80), "◐ Look around · /open ahp-chat:/w");
     let mut set = |status, activity: Option<&str>| {
-        let worker = Worker {
+        let worker = WorkerState {
             status,
             activity: activity.map(str::to_owned),
             seconds: 75,

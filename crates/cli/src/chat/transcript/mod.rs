@@ -16,7 +16,7 @@ use wire::state::{ChatState, Outcome};
 
 use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
-use super::reasoning::Reasoning;
+use super::reasoning::ReasoningText;
 use super::render::{MarkdownText, Page};
 use super::tool::{Detail, References, tool_lines_with, whole_output};
 use super::usage::usage_line;
@@ -34,7 +34,7 @@ const OPEN_ROWS_MIN: usize = 4;
 
 /// What a chat is shown with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct ChatView<'a> {
     pub(crate) page: Page,
     /// What calls refer to.
     pub(crate) references: &'a References,
@@ -70,7 +70,7 @@ enum IncomingText {
         text: Box<MarkdownText>,
         has_begun: bool,
     },
-    Reasoning(Reasoning),
+    Reasoning(ReasoningText),
 }
 
 /// All that there is to see of a call.
@@ -83,7 +83,7 @@ pub(crate) struct WholeCall {
 
 impl WholeCall {
     /// A call of another chat, whole, if that is more than is shown in brief.
-    pub(crate) fn of_part(part: &Object, view: &View<'_>) -> Self {
+    pub(crate) fn of_part(part: &Object, view: &ChatView<'_>) -> Self {
         let lines = |detail| part_lines_with(part, view.page.width, detail, view.references);
         let whole = lines(Detail::Whole);
         Self {
@@ -127,7 +127,7 @@ impl Transcript {
     }
 
     /// The lines that have settled since the last look.
-    pub(crate) fn settle(&mut self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+    pub(crate) fn settle(&mut self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
         let mut lines = Vec::new();
         self.held.extend(self.follower.follow(chat, HISTORY_MAX));
         while let Some(event) = self.held.pop_front() {
@@ -140,7 +140,8 @@ impl Transcript {
         lines
     }
 
-    /// References that are needed to show what is finished or asked, and that nobody has asked for.
+    /// Contents that are needed to show what is finished or asked, and that nobody has asked for: those of one call after the
+    /// other, so that they are all there at the same time.
     pub(crate) fn wanted(
         &self,
         chat: &ChatState,
@@ -151,16 +152,14 @@ impl Transcript {
             TurnEvent::Part(part) => Some(part),
             _ => None,
         });
-        let open = self.follower.open_parts(chat);
-        let parts = held.chain(open).chain(asked);
-        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
-        let mut wanted: Vec<String> = calls.flat_map(|call| references.unknown_of(call)).collect();
-        wanted.dedup();
-        wanted
+        let parts = held.chain(asked).chain(self.follower.open_parts(chat));
+        let mut calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        let next = calls.find(|call| !references.is_complete(call));
+        next.map_or_else(Vec::new, |call| references.unknown_of(call))
     }
 
     /// The lines that still move, after everything that settled.
-    pub(crate) fn moving(&self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+    pub(crate) fn moving(&self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut last = self.last;
         for event in &self.held {
@@ -202,7 +201,7 @@ impl Transcript {
     }
 
     /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
-    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &View<'_>) -> WholeCall {
+    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &ChatView<'_>) -> WholeCall {
         let parts = self.follower.open_parts(chat).into_iter();
         let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
         let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
@@ -222,7 +221,7 @@ impl Transcript {
     }
 
     /// The whole of what is asked, or of the call that was finished last.
-    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &View<'_>) -> UnfoldedCall {
+    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &ChatView<'_>) -> UnfoldedCall {
         let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
         let call = asked.or(self.last_call.as_ref());
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
@@ -248,7 +247,7 @@ impl Transcript {
         self.reasoning.is_open
     }
 
-    fn take(&mut self, event: TurnEvent, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn take(&mut self, event: TurnEvent, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         let width = view.page.width;
         match event {
             TurnEvent::Omitted { turns } => {
@@ -306,7 +305,7 @@ impl Transcript {
         }
     }
 
-    fn add_text(&mut self, more: &str, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn add_text(&mut self, more: &str, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         debug_assert!(self.text.is_some(), "a text starts before it continues");
         match &mut self.text {
             Some(IncomingText::Markdown { text, has_begun }) => {
@@ -329,7 +328,7 @@ impl Transcript {
         }
     }
 
-    fn end_text(&mut self, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn end_text(&mut self, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         match self.text.take() {
             Some(IncomingText::Markdown {
                 text,
@@ -371,7 +370,7 @@ impl IncomingText {
                 text: Box::default(),
                 has_begun: false,
             },
-            TextKind::Reasoning => Self::Reasoning(Reasoning::new(now)),
+            TextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
         }
     }
 
@@ -383,7 +382,7 @@ impl IncomingText {
     }
 
     /// What is not settled of it.
-    fn moving(&self, view: &View<'_>) -> (Block, Vec<Line>) {
+    fn moving(&self, view: &ChatView<'_>) -> (Block, Vec<Line>) {
         match self {
             Self::Markdown { text, .. } => {
                 let rows_max = (view.page.rows / OPEN_SHARE).max(OPEN_ROWS_MIN);

@@ -62,7 +62,7 @@ impl Reader {
 
     /// Settled lines, then those that move behind a bar; dim ones in braces.
     fn check(&mut self, expected: Expect) -> &mut Self {
-        let view = View {
+        let view = ChatView {
             page: Page::of_width(self.width),
             references: &self.references,
             now: self.began + Duration::from_secs(self.seconds),

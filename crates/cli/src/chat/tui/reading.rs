@@ -16,18 +16,18 @@ use crate::chat::external_pager;
 use crate::chat::line::{Colors, Line};
 use crate::chat::render::Page;
 use crate::chat::status;
-use crate::chat::tool::{Content, References, Worker};
-use crate::chat::transcript::View;
+use crate::chat::tool::{Content, References, WorkerState};
+use crate::chat::transcript::ChatView;
 
 /// The shortest time between two drawings.
 const FRAME: Duration = Duration::from_millis(16);
 /// How long a content may take; after that a call is shown without it.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// References that may be read at once.
+/// Contents that may be read at once.
 const READS_MAX: usize = 64;
 
 /// What is needed to show a chat beside the chat itself.
-pub(super) struct Reading {
+pub(super) struct ReadingState {
     references: References,
     sender: mpsc::Sender<(String, Content)>,
     arrived: mpsc::Receiver<(String, Content)>,
@@ -37,7 +37,7 @@ pub(super) struct Reading {
     workers: BTreeMap<String, Instant>,
 }
 
-impl Reading {
+impl ReadingState {
     pub(super) fn new() -> Self {
         let (sender, arrived) = mpsc::channel(READS_MAX);
         Self {
@@ -58,7 +58,7 @@ impl Reading {
         let seen = workers.into_iter().map(|worker| {
             let since = self.workers.entry(worker.chat.clone()).or_insert(now);
             let seconds = now.saturating_duration_since(*since).as_secs();
-            let state = Worker {
+            let state = WorkerState {
                 status: worker.status,
                 activity: worker.activity,
                 seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
@@ -75,8 +75,8 @@ impl Reading {
         self.is_due = false;
     }
 
-    pub(super) fn view(&self, page: Page) -> View<'_> {
-        View {
+    pub(super) fn view(&self, page: Page) -> ChatView<'_> {
+        ChatView {
             page,
             references: &self.references,
             now: Instant::now(),
