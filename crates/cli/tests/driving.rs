@@ -353,7 +353,7 @@ fn sessions_that_wait_elsewhere_are_counted_and_called_out() {
     cid.wait_for_status(|status| status.contains("1 needs you"));
     cid.type_line("/sessions");
     let screen = cid.sees("❯ ");
-    assert!(below_prompt(&screen).contains("needs an"), "{screen}");
+    assert!(below_prompt(&screen).contains("needs you"), "{screen}");
     bob.press("\x03");
     bob.sees("cancelled");
     ann.wait_for_status(|status| !status.contains("need"));

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("(no title)", "needs an answer · 1 hour ago · native · /srv"),
+                ("(no title)", "needs you · 1 hour ago · native · /srv"),
                 ("here\\x07 (open)", "idle · 1 hour ago · native"),
                 ("elsewhere", "idle · 1 hour ago · native · ~/other"),
                 ("put away", "idle, archived · 1 hour ago · native"),
