@@ -139,6 +139,7 @@ fn says_no_more(said: &Model, known: &Model) -> bool {
     let address_alone = Model {
         id: said.id.clone(),
         model: said.model.clone(),
+        api: said.api,
         ..Model::at(&said.base_url, &said.id)
     };
     said == known || (said == &address_alone && said.is_at(known))
