@@ -62,7 +62,7 @@ impl Fallback {
         error: ProviderError,
     ) -> Result<Learned, ProviderError> {
         let less = error.blame.as_ref().and_then(|blame| {
-            let sent = Sent {
+            let sent = SentRequest {
                 natives: view.natives(entries),
                 has_lists: view.has_lists(),
                 has_signatures: view.has_signatures(entries),
@@ -85,7 +85,7 @@ impl Fallback {
 }
 
 /// What a refused request held.
-struct Sent<'a> {
+struct SentRequest<'a> {
     natives: Vec<NativeBody<'a>>,
     has_lists: bool,
     has_signatures: bool,
@@ -100,7 +100,7 @@ fn choose(
     known: &Refusals,
     blame: &Blame,
     reduction: Reduction,
-    sent: &Sent<'_>,
+    sent: &SentRequest<'_>,
 ) -> Option<(Reduction, Refusals, Vec<String>)> {
     let mut refusals = known.clone();
     let has_bodies = !sent.natives.is_empty();
@@ -143,7 +143,7 @@ fn choose(
 fn describe_bodies(
     refusals: &mut Refusals,
     kinds: &BTreeSet<MediaKind>,
-    sent: &Sent<'_>,
+    sent: &SentRequest<'_>,
 ) -> Vec<String> {
     let natives = sent.natives.iter();
     let named = natives.clone().filter(|it| kinds.contains(&it.kind));
@@ -166,7 +166,7 @@ fn describe_bodies(
 mod tests {
     use super::*;
 
-    fn chosen(blame: &Blame, sent: &Sent<'_>) -> Option<Reduction> {
+    fn chosen(blame: &Blame, sent: &SentRequest<'_>) -> Option<Reduction> {
         let known = Refusals::default();
         let chosen = choose(&known, blame, Reduction::AsMeant, sent);
         chosen.map(|(reduction, _, _)| reduction)
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_server_that_merely_fails_teaches_nothing_about_texts() {
-        let mut sent = Sent {
+        let mut sent = SentRequest {
             natives: Vec::new(),
             has_lists: true,
             has_signatures: true,
@@ -208,7 +208,7 @@ mod tests {
             position,
             part: 0,
         };
-        let sent = Sent {
+        let sent = SentRequest {
             natives: vec![
                 native(MediaKind::Image, 0),
                 native(MediaKind::Document, 2),
