@@ -8,7 +8,7 @@
 
 use markup::markdown::{self, MarkdownBlock};
 use markup::stable::{find_stable, parse_open};
-use markup::stream::{MarkdownStream, ItemPosition, StablePiece};
+use markup::stream::{ItemPosition, MarkdownStream, StablePiece};
 use proptest::prelude::*;
 
 /// Pieces that change the meaning of what stands around them.
