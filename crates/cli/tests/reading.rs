@@ -465,7 +465,13 @@ fn nothing_in_an_answer_controls_the_terminal() {
     let mut ann = chat(&host, (80, 24));
     ann.type_line("go");
     ann.sees("The end.");
-    for sequence in ["\u{1b}[2J", "\u{1b}]0;title", "title\u{7}", "\u{9b}", "\u{202e}"] {
+    for sequence in [
+        "\u{1b}[2J",
+        "\u{1b}]0;title",
+        "title\u{7}",
+        "\u{9b}",
+        "\u{202e}",
+    ] {
         assert!(!ann.wrote(sequence.as_bytes()), "{sequence:?} was written");
     }
     let lines = ann.lines().join("\n");

@@ -1,10 +1,14 @@
 //! Rendering block by block while a text is written gives what rendering it at the end gives.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
 
 use markup::markdown::{self, MarkdownBlock};
 use markup::stable::{find_stable, parse_open};
-use markup::stream::{MarkdownStream, ItemPosition, StablePiece};
+use markup::stream::{ItemPosition, MarkdownStream, StablePiece};
 use proptest::prelude::*;
 
 /// Pieces that change the meaning of what stands around them.

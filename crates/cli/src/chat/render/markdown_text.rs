@@ -6,7 +6,7 @@
 
 use markup::highlight::Language;
 use markup::markdown::MarkdownBlock;
-use markup::stream::{MarkdownStream, ItemPosition, StablePiece};
+use markup::stream::{ItemPosition, MarkdownStream, StablePiece};
 
 use super::Page;
 use super::block::{Indent, block_lines};

@@ -39,7 +39,8 @@ pub(super) fn result_lines(
         let text = block_text(block);
         let text = text.trim_end();
         // Some tools repeat for the model what people read in the title.
-        if !text.is_empty() && !(text.lines().count() == 1 && text.starts_with(&title)) {
+        let is_repeated = text.lines().count() == 1 && text.starts_with(&title);
+        if !text.is_empty() && !is_repeated {
             output.extend(output_lines(text, style, width));
         }
     }

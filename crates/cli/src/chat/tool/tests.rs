@@ -281,7 +281,7 @@ fn a_worker_is_one_line_with_its_state() {
     );
     assert_eq!(
         set(24, None),
-        "◐ Look around · needs an answer · 1 min · /open ahp-chat:/w"
+        "◐ Look around · needs you · 1 min · /open ahp-chat:/w"
     );
     assert_eq!(line(&references, 20), "◐ Look around · nee…");
 }

@@ -201,7 +201,12 @@ impl Transcript {
     }
 
     /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
-    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &ChatView<'_>) -> WholeCall {
+    pub(crate) fn whole_call(
+        &self,
+        chat: &ChatState,
+        call_id: &str,
+        view: &ChatView<'_>,
+    ) -> WholeCall {
         let parts = self.follower.open_parts(chat).into_iter();
         let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
         let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {

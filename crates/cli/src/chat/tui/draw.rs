@@ -70,7 +70,12 @@ impl TerminalChat {
     }
 
     /// What is decided on, whole, if that is more than is drawn of it.
-    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, view: &ChatView<'_>) -> WholeCall {
+    fn whole_subject(
+        &self,
+        asked: &AskedInput,
+        chat: &ChatState,
+        view: &ChatView<'_>,
+    ) -> WholeCall {
         match &asked.input {
             PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
                 let call_id = confirmation.call_id();
