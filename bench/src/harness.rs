@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::measure::SeededRng;
 use crate::process::{Process, Server};
-use crate::rows::{prompt, results};
+use crate::rows::{prompt, reading, results};
 use crate::seed_data::{Seeder, Shape};
 
 /// What the agent of every measured host plays: the words of a message say how much of what.
@@ -96,6 +96,7 @@ impl Harness {
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
         std::fs::write(scratch.join("results.json"), results::script())?;
         std::fs::write(scratch.join("prompts.json"), prompt::script())?;
+        std::fs::write(scratch.join("reading.json"), reading::SCRIPT)?;
         let arguments = [
             "cleanup".to_owned(),
             format!("--scratch={}", scratch.display()),
@@ -247,6 +248,11 @@ impl Harness {
         let port = process.line()?["port"].as_u64();
         let port = port.and_then(|port| u16::try_from(port).ok());
         Ok((process, port.context("a model server without a port")?))
+    }
+
+    /// The program that is measured.
+    pub(crate) fn greenroom(&self) -> &Path {
+        &self.greenroom
     }
 
     /// This program again, in another role: watching, requesting or opening.

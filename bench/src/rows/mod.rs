@@ -17,6 +17,7 @@ mod open;
 mod part;
 mod peak;
 pub(crate) mod prompt;
+pub(crate) mod reading;
 mod reconnect;
 mod refused;
 pub(crate) mod results;
@@ -156,6 +157,11 @@ pub(crate) const ROWS: &[Row] = &[
         name: "turns",
         what: "100 turns at once: memory, and latency from the model to the watcher",
         run: turns::run,
+    },
+    Row {
+        name: "reading",
+        what: "CPU per frame of `greenroom chat` at the end of an answer of 20,000 lines, against its beginning",
+        run: reading::run,
     },
     Row {
         name: "compose",

@@ -305,7 +305,7 @@ async fn a_permission_mode_is_set_before_the_agent_works() {
     ]);
     assert_eq!(scripted.status.code(), Some(4));
     assert!(
-        text(&scripted.stderr).contains("no permission modes"),
+        text(&scripted.stderr).contains("no such permission mode"),
         "{}",
         text(&scripted.stderr)
     );

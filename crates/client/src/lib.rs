@@ -11,6 +11,7 @@ pub mod envelope;
 pub mod error;
 pub mod live;
 pub mod mirror;
+mod models;
 mod proof;
 mod pump;
 pub mod replica;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wire::ChannelUri;
+use wire::ext::import_session::{self, ImportSessionParams};
 use wire::state::status;
 use wire::uri::UriError;
 
@@ -231,6 +232,21 @@ impl Live {
             }
         }
         Err(self.closed_because())
+    }
+
+    /// Has the host make a session out of one that was exported, whole or not at all. Returns its URI.
+    pub async fn import_session(
+        &self,
+        params: &ImportSessionParams,
+    ) -> Result<String, ClientError> {
+        let params = json!({"session": params.session, "turns": params.turns});
+        let answer = self.request(import_session::METHOD, params).await?;
+        match answer["session"].as_str() {
+            Some(session) => Ok(session.to_owned()),
+            None => Err(ClientError::Unreadable(
+                "an import without `session`".to_owned(),
+            )),
+        }
     }
 
     /// Ends a session for everyone.

@@ -84,7 +84,7 @@ const MODEL_SETTINGS: &[Setting] = &[
     ),
     (
         "api",
-        "How the server is asked: \"chat\" is Chat Completions.",
+        "How the server is asked: \"chat\" (Chat Completions), \"anthropic\", \"responses\" or \"gemini\".",
         Some("\"chat\""),
     ),
     (
@@ -143,6 +143,16 @@ const MODEL_SETTINGS: &[Setting] = &[
         "settings",
         "Settings that messages may give it, as JSON Schema.",
         Some("{ temperature = { type = \"number\" } }"),
+    ),
+    (
+        "server_tools",
+        "Tools that the server carries out itself, as its API names them.",
+        Some("[{ type = \"web_search\" }]"),
+    ),
+    (
+        "stall_s",
+        "Seconds for which the server may be silent.",
+        Some("300"),
     ),
     (
         "prices",

@@ -21,7 +21,7 @@ pub enum StablePiece {
     /// between these items or behind them.
     Items {
         list: List,
-        position: Position,
+        position: ItemPosition,
     },
     /// A fenced code block begins; its lines follow.
     CodeStart {
@@ -33,7 +33,7 @@ pub enum StablePiece {
 
 /// Where items stand in their list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Position {
+pub enum ItemPosition {
     First,
     Continued,
 }
@@ -228,7 +228,7 @@ impl MarkdownStream {
                         start: open.next,
                         ..list
                     },
-                    position: Position::Continued,
+                    position: ItemPosition::Continued,
                 },
                 (_, _, block) => StablePiece::Block(block),
             });
@@ -250,9 +250,9 @@ impl MarkdownStream {
         let position = match self.list.take() {
             Some(open) => {
                 list.start = open.next;
-                Position::Continued
+                ItemPosition::Continued
             }
-            None => Position::First,
+            None => ItemPosition::First,
         };
         list.is_tight &= !has_blank_end;
         let count = u64::try_from(list.items.len()).unwrap_or(u64::MAX);

@@ -4,7 +4,7 @@
 
 use markup::markdown::{self, MarkdownBlock};
 use markup::stable::{find_stable, parse_open};
-use markup::stream::{MarkdownStream, Position, StablePiece};
+use markup::stream::{MarkdownStream, ItemPosition, StablePiece};
 use proptest::prelude::*;
 
 /// Pieces that change the meaning of what stands around them.
@@ -110,7 +110,7 @@ fn join(pieces: Vec<StablePiece>) -> Vec<MarkdownBlock> {
             StablePiece::Block(block) => blocks.push(block),
             StablePiece::Items {
                 list,
-                position: Position::First,
+                position: ItemPosition::First,
             } => blocks.push(MarkdownBlock::List(list)),
             StablePiece::Items { list, .. } => match blocks.last_mut() {
                 Some(MarkdownBlock::List(before)) => {
@@ -296,7 +296,7 @@ fn a_list_is_given_out_item_by_item_and_code_line_by_line() {
     assert_eq!(stream.push("3. a\n"), []);
     let first = stream.push("3. b\n\n");
     assert!(
-        matches!(&first[..], [StablePiece::Items { list, position: Position::First }]
+        matches!(&first[..], [StablePiece::Items { list, position: ItemPosition::First }]
             if list.start == Some(3) && list.items.len() == 1 && list.is_tight),
         "{first:?}"
     );
@@ -307,14 +307,14 @@ fn a_list_is_given_out_item_by_item_and_code_line_by_line() {
     assert_eq!(open.start, Some(4));
     let second = stream.push("3. c\n");
     assert!(
-        matches!(&second[..], [StablePiece::Items { list, position: Position::Continued }]
+        matches!(&second[..], [StablePiece::Items { list, position: ItemPosition::Continued }]
             if list.start == Some(4) && !list.is_tight),
         "{second:?}"
     );
     let third = stream.push("\nend\n\n```rs\n");
     assert!(
         matches!(&third[..], [
-            StablePiece::Items { list, position: Position::Continued },
+            StablePiece::Items { list, position: ItemPosition::Continued },
             StablePiece::Block(MarkdownBlock::Paragraph(_)),
             StablePiece::CodeStart { language: Some(language) },
         ] if list.start == Some(5) && language == "rs"),

@@ -26,3 +26,13 @@ impl Cancellation {
         }
     }
 }
+
+/// Cancels when dropped.
+#[derive(Debug)]
+pub struct CancelOnDrop(pub Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

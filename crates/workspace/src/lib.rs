@@ -39,7 +39,7 @@ mod search;
 mod sources;
 mod write;
 
-pub use cancellation::Cancellation;
+pub use cancellation::{CancelOnDrop, Cancellation};
 pub use confinement::Confinement;
 pub use diff::DiffStats;
 pub use directory::IgnoreMode;

@@ -13,12 +13,12 @@ use crate::provider::ModelEndpoint;
 pub const ADDED_MODELS_MAX: usize = 64;
 
 /// A model and its server.
-pub(crate) struct OfferedModel {
+pub(crate) struct ModelEntry {
     pub model: Model,
     pub endpoint: ModelEndpoint,
 }
 
-impl OfferedModel {
+impl ModelEntry {
     fn new(model: Model) -> Result<Arc<Self>, ModelError> {
         let endpoint = model.endpoint()?;
         Ok(Arc::new(Self { model, endpoint }))
@@ -31,16 +31,16 @@ pub(crate) struct ModelList(RwLock<Models>);
 
 #[derive(Default)]
 struct Models {
-    configured: Vec<Arc<OfferedModel>>,
-    added: Vec<Arc<OfferedModel>>,
+    configured: Vec<Arc<ModelEntry>>,
+    added: Vec<Arc<ModelEntry>>,
 }
 
 impl Models {
-    fn all(&self) -> impl Iterator<Item = &Arc<OfferedModel>> {
+    fn all(&self) -> impl Iterator<Item = &Arc<ModelEntry>> {
         self.configured.iter().chain(&self.added)
     }
 
-    fn find(&self, id: &str) -> Option<&Arc<OfferedModel>> {
+    fn find(&self, id: &str) -> Option<&Arc<ModelEntry>> {
         self.all().find(|offered| offered.model.id == id)
     }
 }
@@ -54,15 +54,15 @@ impl ModelList {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<OfferedModel>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ModelEntry>> {
         self.read(|models| models.all().cloned().collect())
     }
 
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<OfferedModel>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<ModelEntry>> {
         self.read(|models| models.find(id).cloned())
     }
 
-    pub(crate) fn default_model(&self) -> Option<Arc<OfferedModel>> {
+    pub(crate) fn default_model(&self) -> Option<Arc<ModelEntry>> {
         self.read(|models| models.all().next().cloned())
     }
 
@@ -81,7 +81,7 @@ impl ModelList {
         self.change(|list| {
             let offered = models.into_iter().map(|model| {
                 let same = list.all().find(|offered| offered.model == model);
-                same.map_or_else(|| OfferedModel::new(model), |same| Ok(Arc::clone(same)))
+                same.map_or_else(|| ModelEntry::new(model), |same| Ok(Arc::clone(same)))
             });
             let configured = offered.collect::<Result<Vec<_>, ModelError>>()?;
             let is_configured = |id: &str| configured.iter().any(|offered| offered.model.id == id);
@@ -117,12 +117,12 @@ impl ModelList {
             {
                 return Ok(taken.model.id.clone());
             }
-            let is_taken = |offered: &Arc<OfferedModel>| offered.model.id == model.id;
+            let is_taken = |offered: &Arc<ModelEntry>| offered.model.id == model.id;
             if list.configured.iter().any(is_taken) {
                 return Err(ModelError::Twice(model.id.clone()));
             }
             let id = model.id.clone();
-            let offered = OfferedModel::new(model)?;
+            let offered = ModelEntry::new(model)?;
             let has_room = list.added.len() < ADDED_MODELS_MAX;
             match list.added.iter_mut().find(|added| added.model.id == id) {
                 Some(added) => *added = offered,
@@ -139,6 +139,7 @@ fn says_no_more(said: &Model, known: &Model) -> bool {
     let address_alone = Model {
         id: said.id.clone(),
         model: said.model.clone(),
+        api: said.api,
         ..Model::at(&said.base_url, &said.id)
     };
     said == known || (said == &address_alone && said.is_at(known))

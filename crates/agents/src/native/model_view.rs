@@ -50,7 +50,7 @@ impl HistoryEntry {
 }
 
 /// A body that is sent to the model as itself.
-pub(super) struct Native<'a> {
+pub(super) struct NativeBody<'a> {
     pub kind: MediaKind,
     pub message: &'a UserMessage,
     /// Where its message stands in the conversation.
@@ -58,7 +58,7 @@ pub(super) struct Native<'a> {
     pub part: usize,
 }
 
-impl Native<'_> {
+impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
         let part = self.message.parts.get(self.part).map(|part| part.object());
@@ -319,21 +319,25 @@ impl<'a> ModelView<'a> {
         self.events.record_lowering(lowering).await;
     }
 
-    /// Whether there is anything that a request with these entries could do without.
-    pub(super) fn can_do_with_less(&self, entries: &[HistoryEntry]) -> bool {
+    /// Whether a message is a list where a text could stand.
+    pub(super) fn has_lists(&self) -> bool {
+        self.has_lists
+    }
+
+    /// Whether something of the model goes back that only its server can read.
+    pub(super) fn has_signatures(&self, entries: &[HistoryEntry]) -> bool {
+        let is_kept = !self.refusals.signatures && !self.refusals.strings_only;
         let is_signed = |entry: &HistoryEntry| {
-            let refusals = &self.refusals;
-            let kept = !refusals.signatures && !refusals.strings_only;
-            kept && matches!(
+            matches!(
                 entry,
                 HistoryEntry::Model(ModelMessage::Assistant { items: Some(_), .. })
             )
         };
-        self.has_lists || !self.natives(entries).is_empty() || entries.iter().any(is_signed)
+        self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.
-    pub(super) fn natives<'e>(&self, entries: &'e [HistoryEntry]) -> Vec<Native<'e>> {
+    pub(super) fn natives<'e>(&self, entries: &'e [HistoryEntry]) -> Vec<NativeBody<'e>> {
         let mut natives = Vec::new();
         for (position, decisions) in &self.decisions {
             let message = match entries.get(*position) {
@@ -346,7 +350,7 @@ impl<'a> ModelView<'a> {
                 let kind = all
                     .into_iter()
                     .find(|kind| kind.as_str() == decision.became);
-                Some(Native {
+                Some(NativeBody {
                     kind: kind?,
                     message,
                     position: *position,

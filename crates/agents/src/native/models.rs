@@ -272,7 +272,8 @@ impl Model {
 
     /// Whether this is another name for the same model: the same at the same server, and what it leaves out is left to the other.
     pub fn is_at(&self, other: &Self) -> bool {
-        self.base_url == other.base_url && self.server_name() == other.server_name()
+        let (own, others) = (self.server_name(), other.server_name());
+        self.api == other.api && self.base_url == other.base_url && own == others
     }
 
     /// The address of its server as `--model` takes it, without the model's name.

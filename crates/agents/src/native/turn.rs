@@ -17,7 +17,7 @@ use super::call_events::ToolContext;
 use super::consent::{Approved, PermissionMode};
 use super::conversation::Conversation;
 use super::history::Recalled;
-use super::model_list::OfferedModel;
+use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
 use super::offered_tools::OfferedTools;
@@ -171,7 +171,7 @@ fn offered_tools<'a>(
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its
 /// place.
-fn choose_model(shared: &NativeContext, message: &Value) -> Result<Arc<OfferedModel>, TurnStop> {
+fn choose_model(shared: &NativeContext, message: &Value) -> Result<Arc<ModelEntry>, TurnStop> {
     let id = message["model"]["id"].as_str();
     let model = match id {
         Some(id) => shared.models.find(id),

@@ -126,7 +126,8 @@ pub(super) fn status_failure(
         404 => Some(CHECK_BASE_URL),
         _ => None,
     };
-    if reducible && error.blame.is_some() {
+    let blame = error.blame.as_ref();
+    if blame.is_some_and(|blame| blame.forbids_repeating(reducible)) {
         // A smaller request may do better; the same one would be refused again.
         return Failure::Final(error);
     }

@@ -201,10 +201,12 @@ impl RetriedRequest<'_> {
         let response = check_status(self.endpoint, response, self.reducible).await?;
         let mut answer = StreamedResponse::new(self.endpoint, response, decoder, sink);
         let ended = answer.forward().await;
+        let is_refused = |error: &ProviderError| {
+            let blame = error.blame.as_ref();
+            blame.is_some_and(|blame| blame.forbids_repeating(self.reducible))
+        };
         ended.map_err(|error| match answer.progress() {
-            ResponseProgress::Nothing if self.reducible && error.blame.is_some() => {
-                Failure::Final(error)
-            }
+            ResponseProgress::Nothing if is_refused(&error) => Failure::Final(error),
             ResponseProgress::Nothing
                 if error.kind.may_be_retried() && error.kind != Unauthorized =>
             {
@@ -241,8 +243,10 @@ impl RetriedRequest<'_> {
                 // It would take as long again.
                 return Err(Failure::Final(no_answer_within(timeouts.first_event)));
             }
-            match timeout(silence.next_pause().min(left), &mut sending).await {
+            let pause = silence.next_pause();
+            match timeout(pause.min(left), &mut sending).await {
                 Ok(sent) => return sent,
+                Err(_) if pause >= left => {} // it took too long
                 Err(_) => {
                     let shown = silence.lasted();
                     sink.accept(ModelEvent::Silent(shown))

@@ -81,6 +81,16 @@ pub enum Blame {
     Signatures,
 }
 
+impl Blame {
+    /// Whether to send the same again is of no use: the words say why, or something else can be sent.
+    pub(super) fn forbids_repeating(&self, reducible: bool) -> bool {
+        match self {
+            Self::Lists | Self::Signatures | Self::Kinds(_) => true,
+            Self::Unknown | Self::Body(_) => reducible,
+        }
+    }
+}
+
 /// Statuses of a refusal that a smaller request may mend.
 pub(super) fn is_refusal(status: u16) -> bool {
     matches!(status, 400 | 404 | 413 | 415 | 422 | 500 | 501)

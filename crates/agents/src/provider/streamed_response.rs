@@ -105,11 +105,11 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             if left.is_zero() {
                 return Ok(None);
             }
-            let pause = self.silence.next_pause().min(left);
-            if let Ok(came) = timeout(pause, self.response.chunk()).await {
+            let pause = self.silence.next_pause();
+            if let Ok(came) = timeout(pause.min(left), self.response.chunk()).await {
                 return Ok(Some(came));
             }
-            if !self.decoder.has_stopped() {
+            if pause < left && !self.decoder.has_stopped() {
                 let shown = self.silence.lasted();
                 self.sink.accept(ModelEvent::Silent(shown)).await?;
             }

@@ -1,17 +1,8 @@
 //! Work that waits for a disk, on threads that may block, and cancelled when the caller is gone.
 
-use workspace::Cancellation;
+use workspace::{CancelOnDrop, Cancellation};
 
 use super::ToolError;
-
-/// Cancels when dropped.
-struct CancelOnDrop(Cancellation);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
 
 /// Runs work on a thread that may block. Dropping the future cancels it.
 pub(super) async fn run_blocking<T: Send + 'static>(

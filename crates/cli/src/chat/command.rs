@@ -267,6 +267,8 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Up", "what was sent before; or what waits in the queue"),
     ("Alt-Up", "the messages that wait: edit, remove, steer"),
     ("Ctrl-R", "search what was sent before"),
+    ("Ctrl-O", "all of what is asked, or of the last result"),
+    ("Ctrl-T", "show reasoning, or fold it"),
     ("Tab", "complete / and @; at a question: put the text aside"),
     ("Esc", "interrupt the turn; twice: edit the last message"),
     ("Ctrl-_, Ctrl-Y", "undo; bring back what was deleted"),

@@ -34,6 +34,7 @@ pub(crate) mod tool;
 mod transcript;
 mod tty;
 mod tui;
+mod usage;
 mod wrap;
 
 use std::io::IsTerminal;

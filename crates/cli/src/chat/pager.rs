@@ -12,7 +12,7 @@ use wire::state::{ChatState, Turn, TurnList};
 use super::keys::Key;
 use super::line::{Line, Style};
 use super::render::Page;
-use super::transcript::{Transcript, View};
+use super::transcript::{ChatView, Transcript};
 
 /// A page that is turned leaves so many lines of the last one.
 const OVERLAP: usize = 2;
@@ -66,7 +66,7 @@ pub(crate) enum PagerOutcome {
 
 impl Pager {
     /// Takes the chat as it is now, for a screen of this size. The last row is for the pager itself.
-    pub(crate) fn update(&mut self, chat: &ChatState, view: &View<'_>) {
+    pub(crate) fn update(&mut self, chat: &ChatState, view: &ChatView<'_>) {
         let is_other_page = self.page != Some(view.page);
         let anchor = is_other_page.then(|| self.anchor()).flatten();
         if is_other_page {
@@ -212,7 +212,7 @@ impl Pager {
     }
 
     /// Draws the turns that are new; how many lines came above those that were here.
-    fn take_turns(&mut self, chat: &ChatState, view: &View<'_>) -> usize {
+    fn take_turns(&mut self, chat: &ChatState, view: &ChatView<'_>) -> usize {
         let turns = chat.turns.as_slice();
         let is_same = self.turns.len() == turns.len()
             && self
@@ -245,7 +245,7 @@ impl Pager {
         above.map(|turn| turn.lines.len()).sum()
     }
 
-    fn take_tail(&mut self, chat: &ChatState, view: &View<'_>) {
+    fn take_tail(&mut self, chat: &ChatState, view: &ChatView<'_>) {
         let Some(active) = &chat.active_turn else {
             self.tail = PagerTail::default();
             return; // what ran is among the completed turns now
@@ -269,14 +269,14 @@ impl Pager {
 }
 
 /// A completed turn as the chat prints it.
-fn draw_turn(turn: &Arc<Turn>, view: &View<'_>) -> Vec<Line> {
+fn draw_turn(turn: &Arc<Turn>, view: &ChatView<'_>) -> Vec<Line> {
     let mut alone = ChatState::new("ahp-chat:/one", "", 1, String::new());
     alone.turns = Arc::new(TurnList::new(vec![Arc::clone(turn)]));
     rows_of(Transcript::below().settle(&alone, view), view)
 }
 
 /// Lines as rows of the screen: a long line of code is one line, and takes several.
-fn rows_of(lines: Vec<Line>, view: &View<'_>) -> Vec<Line> {
+fn rows_of(lines: Vec<Line>, view: &ChatView<'_>) -> Vec<Line> {
     let rows = lines
         .into_iter()
         .map(|line| line.break_into(view.page.width));
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
     use crate::chat::line::Colors;
     use crate::chat::render::Links;
-    use crate::chat::tool::Contents;
+    use crate::chat::tool::References;
 
     fn turn(n: usize) -> Arc<Turn> {
         let turn = json!({
@@ -315,10 +315,10 @@ mod tests {
             colors: Colors::Off,
             links: Links::WrittenOut,
         };
-        let contents = Contents::default();
-        let view = View {
+        let references = References::default();
+        let view = ChatView {
             page,
-            contents: &contents,
+            references: &references,
             now: std::time::Instant::now(),
         };
         pager.update(chat, &view);

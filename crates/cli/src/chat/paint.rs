@@ -109,7 +109,12 @@ impl Painter {
         }
         let lines = area.lines.iter();
         let encoded: Vec<String> = lines.map(|line| line.encode(self.colors)).collect();
-        out.push_str(&encoded.join("\r\n"));
+        let encoded = encoded.join("\r\n");
+        match self.traits.reflow {
+            Reflow::Breaks => out.push_str(&encoded),
+            // One row each, even if the screen has become narrower on the way.
+            Reflow::Cuts => out.push_str(&format!("\x1b[?7l{encoded}\x1b[?7h")),
+        }
         let (row, column) = area.cursor;
         up(&mut out, area.lines.len().saturating_sub(row + 1));
         out.push('\r');
@@ -297,6 +302,33 @@ mod tests {
         );
         assert_eq!(screen_text, "above\na line that does n…\n>");
         assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "above\n>");
+    }
+
+    #[test]
+    fn a_narrower_screen_that_cuts_lines_leaves_nothing_behind_either() {
+        let mut screen = Screen::new();
+        screen.painter = Painter::new(Colors::Off, SIZE).with_traits(TerminalTraits {
+            reflow: Reflow::Cuts,
+            links: Links::WrittenOut,
+        });
+        screen.draw(
+            &["top", "next"],
+            bottom(&["eighteen letters..", "> "], (1, 2)),
+        );
+        screen.painter.resize((10, 6));
+        screen.terminal = terminal((10, 6));
+        screen.terminal.process(b"top\r\nnext\r\neighteen l\r\n> ");
+        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "top\nnext\n>");
+    }
+
+    #[test]
+    fn a_settled_line_is_never_broken_by_us() {
+        let mut screen = Screen::new();
+        let long = "a line of code that is longer than the screen is wide";
+        let written = screen
+            .painter
+            .draw(&lines(&[long]), bottom(&["> "], (0, 2)));
+        assert!(written.contains(&format!("{long}\r\n")), "{written:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wire::Object;
 
 use super::line::{Line, Style};
-use super::tool::{Contents, Detail, body, reference_text, text_of, tool_lines_with};
+use super::tool::{Detail, References, body, reference_text, text_of, tool_lines_with};
 use super::wrap::wrap;
 use crate::terminal::{escape, escape_line, json_line};
 
@@ -36,7 +36,7 @@ pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<
 
 /// Any part that is no text, finished or not.
 pub(crate) fn part_lines(part: &Object, width: usize, detail: Detail) -> Vec<Line> {
-    part_lines_with(part, width, detail, &Contents::default())
+    part_lines_with(part, width, detail, &References::default())
 }
 
 /// The same, with the contents that it refers to.
@@ -44,11 +44,11 @@ pub(crate) fn part_lines_with(
     part: &Object,
     width: usize,
     detail: Detail,
-    contents: &Contents,
+    references: &References,
 ) -> Vec<Line> {
     match part["kind"].as_str() {
         Some("toolCall") => match &part["toolCall"] {
-            Value::Object(call) => tool_lines_with(call, width, detail, contents),
+            Value::Object(call) => tool_lines_with(call, width, detail, references),
             _ => Vec::new(),
         },
         Some("inputRequest") => request_lines(part, width),

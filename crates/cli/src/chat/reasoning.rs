@@ -10,7 +10,7 @@ use crate::format::format_duration;
 use crate::terminal::{escape, escape_line};
 
 #[derive(Debug)]
-pub(crate) struct Reasoning {
+pub(crate) struct ReasoningText {
     text: String,
     began: Instant,
     /// What of it is being printed, if it is not folded.
@@ -20,7 +20,7 @@ pub(crate) struct Reasoning {
     has_begun: bool,
 }
 
-impl Reasoning {
+impl ReasoningText {
     pub(crate) fn new(began: Instant) -> Self {
         Self {
             text: String::new(),

@@ -7,9 +7,8 @@ use std::str::FromStr;
 use anyhow::{anyhow, bail};
 use client::{ClientError, Live};
 use host::Model;
-use serde_json::json;
+use wire::ChannelUri;
 use wire::rpc::code;
-use wire::{ChannelUri, ext};
 
 use super::config_file::ConfigFile;
 use crate::target::HostOptions;
@@ -65,14 +64,10 @@ pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bo
         Err(error) if crate::start_host::is_host_missing(&error) => return HostTook::NoHost,
         Err(_) => return HostTook::NeedsRestart,
     };
-    let reloaded = live.request(ext::models::RELOAD_MODELS, json!({})).await;
-    if reloaded.is_ok() {
-        // Its answer may be here before what it announces: that of this request comes after.
-        let _ = live.subscribe(&ChannelUri::root()).await;
-    }
+    let reloaded = live.reload_models().await;
     let took = match reloaded {
-        Ok(_) if is_taken(&model_ids(&live)) => HostTook::Yes,
-        Ok(_) => HostTook::ReadsAnother,
+        Ok(()) if is_taken(&model_ids(&live)) => HostTook::Yes,
+        Ok(()) => HostTook::ReadsAnother,
         Err(_) => HostTook::NeedsRestart,
     };
     live.close().await;
@@ -133,9 +128,8 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
         }
         ModelChoice::Id(id) => bail!("the host has no model `{id}`; it has: {}", known.join(", ")),
     };
-    let params = json!({"model": serde_json::to_value(model)?});
-    let id = match live.request(ext::models::ADD_MODEL, params).await {
-        Ok(answer) => answer["model"].as_str().unwrap_or(&model.id).to_owned(),
+    let id = match live.add_model(&serde_json::to_value(model)?).await {
+        Ok(id) => id,
         // A host that asks for no token takes none, but may have it.
         Err(error)
             if error.code() == Some(code::PERMISSION_DENIED) && known.contains(&model.id) =>
@@ -144,8 +138,6 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
         }
         Err(error) => return Err(explain(error)),
     };
-    // The answer may be here before the announcement: that of this request comes after both.
-    live.subscribe(&ChannelUri::root()).await?;
     let note = (!known.contains(&id)).then(|| {
         format!(
             "{} is there until the host stops. To keep it: greenroom models add {}",

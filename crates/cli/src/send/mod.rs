@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use client::chat::{Attachment, ChatSelector, OpenChat, OpenOptions};
-use serde_json::json;
 use wire::ChannelUri;
 
 use crate::chat::explain_no_session;
@@ -221,12 +220,15 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     if model.is_some() {
         chat.set_model(model);
     }
-    if let Some(mode) = options.approvals
-        && !chat.set_setting("approvals", json!(mode.wire_name()))?
-    {
-        let session = chat.session().clone();
-        chat.close().await;
-        bail!("the agent of {session} has no permission modes: leave --approvals out");
+    if let Some(wanted) = options.approvals {
+        let modes = chat.permission_modes();
+        let mode = modes.iter().find(|mode| mode.id == wanted.wire_name());
+        let Some(mode) = mode else {
+            let session = chat.session().clone();
+            chat.close().await;
+            bail!("the agent of {session} has no such permission mode: leave --approvals out");
+        };
+        chat.set_permission_mode(mode)?;
     }
     Ok(chat)
 }

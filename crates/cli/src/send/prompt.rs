@@ -18,7 +18,7 @@ use crate::output::TurnOutput;
 /// No line is broken here: the terminal does that.
 const WIDTH: usize = usize::MAX / 4;
 
-type Output = TurnOutput<Stdout, Stderr>;
+type PromptOutput = TurnOutput<Stdout, Stderr>;
 
 /// The person at the terminal, and what they are asked.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl TerminalPrompt {
     pub(super) fn refresh(
         &mut self,
         all: &[AskedInput],
-        output: &mut Output,
+        output: &mut PromptOutput,
     ) -> anyhow::Result<()> {
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), all);
@@ -75,7 +75,7 @@ impl TerminalPrompt {
         self.ask(output)
     }
 
-    fn ask(&self, output: &mut Output) -> anyhow::Result<()> {
+    fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
@@ -94,7 +94,7 @@ impl TerminalPrompt {
         &mut self,
         line: &str,
         chat: &OpenChat,
-        output: &mut Output,
+        output: &mut PromptOutput,
     ) -> anyhow::Result<()> {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // decided elsewhere while the line was typed
@@ -135,7 +135,7 @@ impl TerminalPrompt {
         Ok(())
     }
 
-    fn open_field(&mut self, field: PromptField, output: &mut Output) -> anyhow::Result<()> {
+    fn open_field(&mut self, field: PromptField, output: &mut PromptOutput) -> anyhow::Result<()> {
         self.field = Some(field);
         output.note(match field {
             PromptField::Reason => "Say why, in one line",

@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use client::ClientError;
 use serde_json::{Map, Value, json};
+use wire::ext::import_session::{ImportSessionParams, ImportedTurn};
 use wire::rpc::code;
 
 use crate::exit::Exit;
@@ -111,30 +111,37 @@ impl ExportedSession {
     /// Has the host make the session; under new ids if those it has are taken.
     async fn send(&mut self, host: &HostConnection) -> anyhow::Result<String> {
         let params = self.params()?;
-        if !host.is_own() && params.to_string().len() > HOST_MESSAGE_BYTES {
+        let bytes = params.session.len() + params.turns.len();
+        if !host.is_own() && bytes > HOST_MESSAGE_BYTES {
             eprintln!(
                 "It has {}: a host that does not take it (frame_in_bytes) must be stopped first; then it is imported without one.",
-                format_bytes(params.to_string().len() as u64)
+                format_bytes(bytes as u64)
             );
         }
-        match host.live.request(METHOD, params).await {
+        let imported = match host.live.import_session(&params).await {
             Err(error) if error.code() == Some(code::SESSION_ALREADY_EXISTS) => {
                 self.rename_all();
-                let answer = host.live.request(METHOD, self.params()?).await;
-                session_in(answer)
+                host.live.import_session(&self.params()?).await
             }
-            answer => session_in(answer),
-        }
+            imported => imported,
+        };
+        imported.context("the host did not import it")
     }
 
-    fn params(&self) -> anyhow::Result<Value> {
-        let mut lines = String::new();
+    fn params(&self) -> anyhow::Result<ImportSessionParams> {
+        let mut turns = String::new();
         for (chat, turn) in &self.turns {
-            lines.push_str(&json!({"chat": chat, "turn": turn}).to_string());
-            lines.push('\n');
+            let imported = ImportedTurn {
+                chat: chat.clone(),
+                turn: turn.clone(),
+            };
+            turns.push_str(&serde_json::to_string(&imported)?);
+            turns.push('\n');
         }
-        let session = serde_json::to_string(&self.session)?;
-        Ok(json!({"session": session, "turns": lines}))
+        Ok(ImportSessionParams {
+            session: serde_json::to_string(&self.session)?,
+            turns,
+        })
     }
 
     /// Gives the session and its chats new names.
@@ -163,16 +170,6 @@ impl ExportedSession {
             }
         }
     }
-}
-
-const METHOD: &str = wire::ext::import_session::METHOD;
-
-fn session_in(answer: Result<Value, ClientError>) -> anyhow::Result<String> {
-    let answer = answer.context("the host did not import it")?;
-    let session = answer["session"]
-        .as_str()
-        .context("the host did not say what it made")?;
-    Ok(session.to_owned())
 }
 
 /// Replaces names wherever they are whole values.

@@ -35,7 +35,7 @@ pub(crate) struct SessionsOptions {
 
 #[derive(Debug, Subcommand)]
 enum SessionsVerb {
-    Search(search::SearchOptions),
+    Search(search::SessionSearchOptions),
     Rename(change::RenameOptions),
     Archive(change::ArchiveOptions),
     Delete(change::DeleteOptions),

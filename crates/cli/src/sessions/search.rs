@@ -28,7 +28,7 @@ const PLAIN: &str = "\u{1b}[0m";
 
 Upper and lower case are the same; parts of words are found. The newest come first, titles before everything else. A turn is found once it has \
 ended. Exit codes: 0 something was found, 1 nothing was, 2 wrong usage.")]
-pub(crate) struct SearchOptions {
+pub(crate) struct SessionSearchOptions {
     /// What to find; several must all be in one turn
     #[arg(required = true)]
     words: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) struct SearchOptions {
     host: HostOptions,
 }
 
-pub(crate) fn run(options: &SearchOptions) -> anyhow::Result<Exit> {
+pub(crate) fn run(options: &SessionSearchOptions) -> anyhow::Result<Exit> {
     let data = local_data(&options.host)?;
     anyhow::ensure!(
         data.join("journal.sqlite").exists(),

@@ -16,7 +16,7 @@ fn a_chat_survives_a_restart() {
     ann.sees("started a host in the background: `greenroom stop`");
     ann.sees("\n›");
     ann.type_line("hello");
-    ann.sees("Say `help` for more.");
+    ann.sees("same words.");
     let before = home.status();
     assert_eq!(before["mode"], "background");
     let log = home.data().join("host.log");

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod picture;
+pub mod resize;
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -140,7 +140,7 @@ fn of_workers(parent: &ChannelUri, session: &SessionState) -> Vec<AskedInput> {
 }
 
 /// Whether a chat was started by a tool call of another one, or by a worker of it.
-fn is_worker(session: &SessionState, parent: &ChannelUri, chat: &str) -> bool {
+pub(super) fn is_worker(session: &SessionState, parent: &ChannelUri, chat: &str) -> bool {
     let mut chat = chat;
     for _ in 0..WORKER_DEPTH_MAX {
         let origin = session.chat(chat).and_then(|chat| chat.extra.get("origin"));

@@ -51,6 +51,7 @@ mod pending_input;
 mod questions;
 mod usage;
 mod waiting_message;
+mod workers;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -76,6 +77,7 @@ pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::usage::{ChatUsage, Cost, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
+pub use self::workers::WorkerSummary;
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::state::{ChatState, Outcome, SessionState};
 use wire::{Action, ChannelUri};
 
@@ -322,18 +322,6 @@ impl OpenChat {
             }
             _ => Ok(false),
         }
-    }
-
-    /// Changes a setting of the session. `false` if its agent has none of that name.
-    pub fn set_setting(&self, name: &str, value: Value) -> Result<bool, ClientError> {
-        let session = self.session_state();
-        let config = session.as_ref().and_then(|session| session.config.as_ref());
-        if config.is_none_or(|config| config.schema["properties"].get(name).is_none()) {
-            return Ok(false);
-        }
-        let action = json!({"type": "session/configChanged", "config": {name: value}});
-        self.live.dispatch(&self.session, action)?;
-        Ok(true)
     }
 
     pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {

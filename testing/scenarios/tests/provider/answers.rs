@@ -188,7 +188,7 @@ async fn a_refusal_is_no_text() {
     server.answers([Answer::refuses("No.").without_usage()]);
     let received = ask(&endpoint(&server)).await;
     let refusal = Refusal("No.".to_owned());
-    assert_eq!(received.events, [refusal, Stopped(StopReason::End)]);
+    assert_eq!(received.events, [refusal, Stopped(StopReason::Refusal)]);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ const BLOCKS_MAX: usize = 1_024;
 /// The events of one answer.
 #[derive(Default)]
 pub(crate) struct MessageReader {
-    blocks: Vec<Block>,
+    blocks: Vec<AnswerBlock>,
     /// How many calls began.
     calls: usize,
     usage: Map<String, Value>,
@@ -25,7 +25,7 @@ pub(crate) struct MessageReader {
 
 /// A block of the answer.
 #[derive(Default)]
-struct Block {
+struct AnswerBlock {
     /// As it began.
     value: Value,
     /// What came since.
@@ -89,7 +89,7 @@ impl ReadAnswer for MessageReader {
         };
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
             .into_iter()
-            .map(Block::into_item)
+            .map(AnswerBlock::into_item)
             .filter(|item| item["text"].as_str().is_none_or(|text| !text.is_empty()))
             .collect();
         if !items.is_empty() {
@@ -152,9 +152,9 @@ impl MessageReader {
         if self.blocks.len() == BLOCKS_MAX {
             return Err(invalid("more blocks than an answer can have"));
         }
-        let mut block = Block {
+        let mut block = AnswerBlock {
             value: block.clone(),
-            ..Block::default()
+            ..AnswerBlock::default()
         };
         let word = |name: &str| block.value[name].as_str().unwrap_or("").to_owned();
         let (kind, id) = (word("type"), word("id"));
@@ -242,7 +242,7 @@ impl MessageReader {
     }
 }
 
-fn block_at<'a>(blocks: &'a mut [Block], event: &Value) -> Option<&'a mut Block> {
+fn block_at<'a>(blocks: &'a mut [AnswerBlock], event: &Value) -> Option<&'a mut AnswerBlock> {
     let index = usize::try_from(event["index"].as_u64()?).ok()?;
     blocks.get_mut(index)
 }
@@ -253,7 +253,7 @@ fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &st
     }
 }
 
-impl Block {
+impl AnswerBlock {
     /// Whether it is the first of this source in the block.
     fn add_citation(&mut self, citation: &Value) -> bool {
         let Some(block) = self.value.as_object_mut() else {

@@ -57,11 +57,9 @@ impl ScenePlayer<'_> {
                 Some(ticks) => drop(ticks.tick().await),
                 None => tokio::task::consume_budget().await,
             }
-            self.send(AgentEvent::Text {
-                part,
-                text: chunk(n, size),
-            })
-            .await?;
+            let first = if n == 0 { stream.first.as_str() } else { "" };
+            let text = format!("{first}{}{}", chunk(n, size), stream.end);
+            self.send(AgentEvent::Text { part, text }).await?;
         }
         Ok(())
     }

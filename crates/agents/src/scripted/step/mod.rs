@@ -52,6 +52,9 @@ pub(super) struct Stream {
     pub(super) chunks: Number,
     pub(super) size: Number,
     pub(super) every_ms: Number,
+    /// What stands before the first chunk, and behind each.
+    pub(super) first: String,
+    pub(super) end: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -146,13 +149,16 @@ impl ScriptStep {
 
 impl Stream {
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = StepFields::of(value, location, &["chunks", "size", "every_ms"])?;
+        let known = ["chunks", "size", "every_ms", "first", "end"];
+        let fields = StepFields::of(value, location, &known)?;
         let size = fields.optional("size", number)?;
         let every_ms = fields.optional("every_ms", number)?;
         Ok(Self {
             chunks: fields.required("chunks", number)?,
             size: size.unwrap_or(Number::Fixed(STREAM_SIZE_DEFAULT)),
             every_ms: every_ms.unwrap_or(Number::Fixed(0)),
+            first: fields.optional("first", text)?.unwrap_or_default(),
+            end: fields.optional("end", text)?.unwrap_or_default(),
         })
     }
 }

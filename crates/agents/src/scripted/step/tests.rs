@@ -81,7 +81,7 @@ fn a_bad_step_is_reported_with_its_position() {
         scenes[2].steps[0].stream: must be a JSON object
         scenes[2].steps[0].stream.chunks: is missing
         scenes[2].steps[0].stream.chunks: "many" is not a whole number of at least 0
-        scenes[2].steps[0].stream: unknown key `sice`; known here: chunks, size, every_ms
+        scenes[2].steps[0].stream: unknown key `sice`; known here: chunks, size, every_ms, first, end
         scenes[2].steps[0].wait_ms: -5 is not a whole number of at least 0
         scenes[2].steps[0].usage.inputTokens: true is not a whole number of at least 0
         scenes[2].steps[0].title: must be a string

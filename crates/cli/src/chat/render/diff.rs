@@ -15,37 +15,21 @@ pub(crate) enum LineNumbers {
     Unknown,
 }
 
-/// A difference, and how much there is of it.
-#[derive(Debug)]
-pub(crate) struct ShownDiff {
-    pub(crate) lines: Vec<Line>,
-    pub(crate) added: u32,
-    pub(crate) removed: u32,
-}
-
 /// Compares two contents and shows what changed, in rows of a width.
 pub(crate) fn show_diff(
     before: &[u8],
     after: &[u8],
     numbers: LineNumbers,
     width: usize,
-) -> ShownDiff {
+) -> Vec<Line> {
     let note = |text: &str| vec![Line::new(Style::Dim, text)];
     // The path decides the colours of code alone, and a diff has its own.
     match diff::compare(before, after, "", diff::CONTEXT) {
-        Err(too_large) => ShownDiff {
-            lines: note(&format!("the change is not shown: {too_large}")),
-            added: 0,
-            removed: 0,
-        },
-        Ok(found) => ShownDiff {
-            lines: match &found.body {
-                DiffBody::Binary => note("not a text: the change is not shown"),
-                DiffBody::Rows(rows) if rows.is_empty() => note("nothing changes"),
-                DiffBody::Rows(rows) => row_lines(rows, numbers, width),
-            },
-            added: found.added,
-            removed: found.removed,
+        Err(too_large) => note(&format!("the change is not shown: {too_large}")),
+        Ok(found) => match &found.body {
+            DiffBody::Binary => note("not a text: the change is not shown"),
+            DiffBody::Rows(rows) if rows.is_empty() => note("nothing changes"),
+            DiffBody::Rows(rows) => row_lines(rows, numbers, width),
         },
     }
 }
@@ -134,9 +118,8 @@ mod tests {
             LineNumbers::Shown,
             width,
         );
-        assert!(shown.lines.iter().all(|line| line.width() <= width));
+        assert!(shown.iter().all(|line| line.width() <= width));
         let text: String = shown
-            .lines
             .iter()
             .map(|line| line.text().trim_end().to_owned() + "\n")
             .collect();
@@ -188,20 +171,12 @@ mod tests {
     #[test]
     fn signs_and_colours_tell_what_is_added() {
         let shown = show_diff(b"a\n", b"b\n", LineNumbers::Unknown, 20);
-        let encoded: Vec<String> = shown
-            .lines
-            .iter()
-            .map(|line| line.encode(Colors::On))
-            .collect();
+        let encoded: Vec<String> = shown.iter().map(|line| line.encode(Colors::On)).collect();
         assert_eq!(
             encoded,
             ["\u{1b}[31m- a\u{1b}[0m", "\u{1b}[32m+ b\u{1b}[0m"]
         );
-        assert_eq!((shown.added, shown.removed), (1, 1));
         let binary = show_diff(b"\0", b"a", LineNumbers::Shown, 60);
-        assert_eq!(
-            binary.lines[0].text(),
-            "not a text: the change is not shown"
-        );
+        assert_eq!(binary[0].text(), "not a text: the change is not shown");
     }
 }

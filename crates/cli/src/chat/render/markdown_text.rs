@@ -6,7 +6,7 @@
 
 use markup::highlight::Language;
 use markup::markdown::MarkdownBlock;
-use markup::stream::{MarkdownStream, Position, StablePiece};
+use markup::stream::{MarkdownStream, ItemPosition, StablePiece};
 
 use super::Page;
 use super::block::{Indent, block_lines};
@@ -102,7 +102,7 @@ impl MarkdownText {
                     self.above = Above::Block;
                 }
                 StablePiece::Items { list, position } => {
-                    if position == Position::First || self.above != Above::TightItem {
+                    if position == ItemPosition::First || self.above != Above::TightItem {
                         self.leave_room(&mut lines);
                     }
                     self.above = match list.is_tight {

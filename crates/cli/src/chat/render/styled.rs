@@ -17,11 +17,11 @@ use crate::terminal::escape;
 pub(super) struct StyledText {
     text: String,
     /// In order, without gaps.
-    runs: Vec<Run>,
+    runs: Vec<StyleRun>,
 }
 
 #[derive(Debug, Clone)]
-struct Run {
+struct StyleRun {
     end: usize,
     style: Style,
     link: Option<Arc<str>>,
@@ -43,7 +43,7 @@ impl StyledText {
             return; // a run is not empty
         }
         self.text.push_str(text);
-        self.runs.push(Run {
+        self.runs.push(StyleRun {
             end: self.text.len(),
             style,
             link: link.cloned(),
@@ -118,7 +118,7 @@ impl StyledText {
         None
     }
 
-    fn run_at(&self, at: usize) -> Option<&Run> {
+    fn run_at(&self, at: usize) -> Option<&StyleRun> {
         let index = self.runs.partition_point(|run| run.end <= at);
         self.runs.get(index)
     }

@@ -5,10 +5,10 @@
 use serde_json::Value;
 use wire::Object;
 
-use super::contents::{Contents, Lookup};
+use super::references::{Lookup, References};
 use super::{Detail, INDENT, body, fold_end, indent_lines, text_width};
 use crate::chat::line::{Line, Style};
-use crate::chat::render::diff::{LineNumbers, ShownDiff, show_diff};
+use crate::chat::render::diff::{LineNumbers, show_diff};
 use crate::terminal::escape_line;
 
 /// Lines of one diff that are shown where it may be folded.
@@ -19,19 +19,19 @@ pub(super) fn edit_lines(
     edit: &Value,
     width: usize,
     detail: Detail,
-    contents: &Contents,
+    references: &References,
 ) -> Vec<Line> {
     let mut lines = body(&edit_text(edit), Style::Bold, width);
     let side = |side: &str| match &edit[side] {
         // A file that is not there is an empty one.
         Value::Null => Some(Lookup::Here(&[])),
-        file => Some(contents.find(file["content"]["uri"].as_str()?)),
+        file => Some(references.find(file["content"]["uri"].as_str()?)),
     };
     match (side("before"), side("after")) {
         (Some(Lookup::Here(before)), Some(Lookup::Here(after))) => {
             let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
             lines.extend(fold_end(
-                indent_lines(diff.lines),
+                indent_lines(diff),
                 detail.lines_max(DIFF_LINES_MAX),
             ));
         }
@@ -62,10 +62,10 @@ pub(super) fn edit_text(edit: &Value) -> String {
 }
 
 /// Whether the contents of all edits of a call are there, so that their diffs say what its input says.
-pub(super) fn are_edits_shown(call: &Object, contents: &Contents) -> bool {
-    let mut edits = super::contents::edits_of(call).peekable();
+pub(super) fn are_edits_shown(call: &Object, references: &References) -> bool {
+    let mut edits = super::references::edits_of(call).peekable();
     let is_here = |edit: &Value, side: &str| match edit[side]["content"]["uri"].as_str() {
-        Some(uri) => matches!(contents.find(uri), Lookup::Here(_)),
+        Some(uri) => matches!(references.find(uri), Lookup::Here(_)),
         None => edit[side].is_null(),
     };
     edits.peek().is_some() && edits.all(|edit| is_here(edit, "before") && is_here(edit, "after"))
@@ -93,12 +93,12 @@ pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option
         if index > 0 {
             lines.push(Line::new(Style::Dim, format!("{:INDENT$}⋯", "")));
         }
-        lines.extend(indent_lines(diff.lines));
+        lines.extend(indent_lines(diff));
     }
     Some(lines)
 }
 
-fn replacement_diff(edit: &Value, width: usize) -> Option<ShownDiff> {
+fn replacement_diff(edit: &Value, width: usize) -> Option<Vec<Line>> {
     let edit = edit.as_object()?;
     let known = ["old_text", "new_text", "all"];
     let is_known = edit.keys().all(|key| known.contains(&key.as_str()));
@@ -114,13 +114,12 @@ fn replacement_diff(edit: &Value, width: usize) -> Option<ShownDiff> {
     };
     let mut diff = show(end(old).as_bytes(), end(new).as_bytes(), width);
     if all {
-        diff.lines
-            .insert(0, Line::new(Style::Warn, "wherever it occurs:"));
+        diff.insert(0, Line::new(Style::Warn, "wherever it occurs:"));
     }
     is_known.then_some(diff)
 }
 
-fn show(before: &[u8], after: &[u8], width: usize) -> ShownDiff {
+fn show(before: &[u8], after: &[u8], width: usize) -> Vec<Line> {
     show_diff(before, after, LineNumbers::Unknown, text_width(width))
 }
 

@@ -5,8 +5,8 @@
 use serde_json::Value;
 use wire::Object;
 
-use super::contents::{Contents, edits_of};
 use super::edit::{DIFF_LINES_MAX, are_edits_shown, edit_lines, input_diff};
+use super::references::{References, edits_of};
 use super::{Detail, INDENT, body, fold_end, reference_text, text_of, text_width, title};
 use crate::chat::line::{Line, Style, TAB};
 use crate::terminal::{escape, escape_line, json_line};
@@ -19,7 +19,7 @@ pub(super) fn question_lines(
     call: &Object,
     width: usize,
     detail: Detail,
-    contents: &Contents,
+    references: &References,
 ) -> Vec<Line> {
     let mut lines = Vec::new();
     let message = text_of(call.get("invocationMessage"));
@@ -34,14 +34,14 @@ pub(super) fn question_lines(
         };
         lines.extend(body(&risk_text, Style::Warn, width));
     }
-    lines.extend(asked_input(call, width, detail, contents));
+    lines.extend(asked_input(call, width, detail, references));
     for edit in edits_of(call) {
-        lines.extend(edit_lines(edit, width, detail, contents));
+        lines.extend(edit_lines(edit, width, detail, references));
     }
     lines
 }
 
-fn asked_input(call: &Object, width: usize, detail: Detail, contents: &Contents) -> Vec<Line> {
+fn asked_input(call: &Object, width: usize, detail: Detail, references: &References) -> Vec<Line> {
     let input = match call.get("toolInput") {
         Some(Value::String(input)) => input,
         Some(reference @ Value::Object(_)) => {
@@ -55,7 +55,7 @@ fn asked_input(call: &Object, width: usize, detail: Detail, contents: &Contents)
     };
     if let Some(diff) = fields.and_then(|fields| input_diff(call, &fields, width)) {
         // The same change, with its place in the file.
-        return match are_edits_shown(call, contents) {
+        return match are_edits_shown(call, references) {
             true => Vec::new(),
             false => fold_end(diff, detail.lines_max(DIFF_LINES_MAX)),
         };

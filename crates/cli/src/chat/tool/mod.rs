@@ -4,19 +4,19 @@
 //! is decided on can be had whole. No value of an input can pass for another field of it.
 //! Must not know: terminals, how a call is confirmed.
 
-mod contents;
 mod edit;
 mod input;
 mod output;
+mod references;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 use wire::Object;
 
-pub(crate) use self::contents::{Content, Contents};
 pub(crate) use self::input::input_lines;
 pub(crate) use self::output::whole_output;
+pub(crate) use self::references::{Content, References, WorkerState};
 
 use super::line::{Line, Style};
 use super::wrap::wrap;
@@ -53,7 +53,7 @@ pub(crate) fn tool_lines_with(
     call: &Object,
     width: usize,
     detail: Detail,
-    contents: &Contents,
+    references: &References,
 ) -> Vec<Line> {
     let status = call.get("status").and_then(Value::as_str).unwrap_or("");
     let (sign, style) = match status {
@@ -70,15 +70,18 @@ pub(crate) fn tool_lines_with(
     match status {
         "streaming" => lines.extend(output::streaming_lines(call, width)),
         "pending-confirmation" => {
-            lines.extend(input::question_lines(call, width, detail, contents));
+            lines.extend(input::question_lines(call, width, detail, references));
         }
-        "running" => lines.extend(output::running_lines(call, width)),
+        "running" => match output::worker_line(call, &title(call, status), references) {
+            Some(line) => lines = vec![line.clip(width)],
+            None => lines.extend(output::running_lines(call, width)),
+        },
         // A result is folded, unless it is what is decided on.
         "completed" if detail != Detail::Unfolded => {
-            lines.extend(output::result_lines(call, width, Detail::Brief, contents));
+            lines.extend(output::result_lines(call, width, Detail::Brief, references));
         }
         "completed" | "pending-result-confirmation" => {
-            lines.extend(output::result_lines(call, width, detail, contents));
+            lines.extend(output::result_lines(call, width, detail, references));
         }
         "auth-required" => lines.extend(body(
             "it needs you to sign in to its server; this client cannot do that",

@@ -4,12 +4,13 @@
 
 use serde_json::Value;
 use wire::Object;
+use wire::state::status;
 
-use super::contents::Contents;
 use super::edit::{edit_lines, edit_text};
+use super::references::References;
 use super::{Detail, body, fold_start, reference_text, text_of, text_width, title};
 use crate::chat::line::{Line, Style, TAB};
-use crate::format::format_bytes;
+use crate::format::{format_bytes, format_duration, format_status};
 use crate::terminal::{escape, escape_line, json_line};
 
 /// Lines of output shown of a call that is over.
@@ -22,7 +23,7 @@ pub(super) fn result_lines(
     call: &Object,
     width: usize,
     detail: Detail,
-    contents: &Contents,
+    references: &References,
 ) -> Vec<Line> {
     let has_failed = call.get("success") == Some(&Value::Bool(false));
     let style = if has_failed { Style::Bad } else { Style::Dim };
@@ -32,7 +33,7 @@ pub(super) fn result_lines(
     let blocks = call.get("content").and_then(Value::as_array);
     for block in blocks.into_iter().flatten() {
         if block["type"] == "fileEdit" {
-            edits.extend(edit_lines(block, width, detail, contents));
+            edits.extend(edit_lines(block, width, detail, references));
             continue;
         }
         let text = block_text(block);
@@ -61,6 +62,31 @@ pub(super) fn running_lines(call: &Object, width: usize) -> Vec<Line> {
     last.map_or_else(Vec::new, |block| {
         last_lines(&block_text_end(block, width), width)
     })
+}
+
+/// The one line of a call that is a worker's: its state, what it does, for how long, and how to go there.
+pub(super) fn worker_line(call: &Object, title: &str, references: &References) -> Option<Line> {
+    let blocks = call.get("content")?.as_array()?;
+    let worker = blocks.iter().find(|block| block["type"] == "subagent")?;
+    let chat = worker["resource"].as_str()?;
+    let line = Line::new(Style::Plain, "◐ ").then(Style::Bold, title);
+    let line = match references.worker(chat) {
+        None => line,
+        Some(worker) => {
+            let state = format_status(worker.status);
+            let doing = worker.activity.as_deref().unwrap_or(&state);
+            let needs_answer = worker.status & status::ACTIVITY_MASK == status::INPUT_NEEDED;
+            let (doing, style) = match needs_answer {
+                true => (state.as_str(), Style::Warn),
+                false => (doing, Style::Plain),
+            };
+            line.then(Style::Dim, " · ").then(style, doing).then(
+                Style::Dim,
+                format!(" · {}", format_duration(worker.seconds)),
+            )
+        }
+    };
+    Some(line.then(Style::Dim, format!(" · /open {chat}")))
 }
 
 /// The last lines of an input that is being written.

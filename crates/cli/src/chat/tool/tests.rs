@@ -10,7 +10,7 @@ fn check(call: Value, expected: Expect) {
     let Value::Object(call) = call else {
         panic!("an object")
     };
-    let lines = tool_lines_with(&call, 40, Detail::Brief, &Contents::default());
+    let lines = tool_lines_with(&call, 40, Detail::Brief, &References::default());
     assert!(lines.iter().all(|line| line.width() <= 40), "{lines:?}");
     let text: String = lines.iter().map(|line| line.text() + "\n").collect();
     expected.assert_eq(&text);
@@ -145,8 +145,14 @@ fn a_long_question_is_cut_only_where_it_is_drawn_again() {
     let command = "x\n".repeat(40) + "touch PWNED";
     let call = json!({"status": "pending-confirmation", "displayName": "Run",
         "toolInput": json!({"command": command}).to_string()});
-    let lines =
-        |detail| tool_lines_with(call.as_object().unwrap(), 40, detail, &Contents::default());
+    let lines = |detail| {
+        tool_lines_with(
+            call.as_object().unwrap(),
+            40,
+            detail,
+            &References::default(),
+        )
+    };
     let (brief, whole) = (lines(Detail::Brief), lines(Detail::Whole));
     assert_eq!(brief.len(), 1 + INPUT_LINES_MAX);
     assert_eq!(brief.last().unwrap().text(), "  … 30 more lines (Ctrl-O)");
@@ -199,8 +205,14 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
         .collect::<String>();
     let input = json!({"path": "new.txt", "content": content});
     let call = json!({"status": "pending-confirmation", "toolName": "write", "toolInput": input.to_string()});
-    let lines =
-        |detail| tool_lines_with(call.as_object().unwrap(), 40, detail, &Contents::default());
+    let lines = |detail| {
+        tool_lines_with(
+            call.as_object().unwrap(),
+            40,
+            detail,
+            &References::default(),
+        )
+    };
     let brief = lines(Detail::Brief);
     assert_eq!(brief.last().unwrap().text(), "  … 22 more lines (Ctrl-O)");
     assert_eq!(lines(Detail::Whole).last().unwrap().text(), "  + line 60");
@@ -240,4 +252,36 @@ fn long_output_ends_with_its_end() {
               [exit code 2]
         "#]],
     );
+}
+
+#[test]
+fn a_worker_is_one_line_with_its_state() {
+    let call = json!({"status": "running", "displayName": "Look around", "invocationMessage": "Look around",
+        "content": [{"type": "subagent", "title": "Look around", "resource": "ahp-chat:/w"}]});
+    let call = call.as_object().unwrap();
+    let mut references = References::default();
+    let line = |references: &References, width| {
+        let lines = tool_lines_with(call, width, Detail::Brief, references);
+        assert_eq!(lines.len(), 1);
+        lines[0].text()
+    };
+    assert_eq!(line(&references, 80), "◐ Look around · /open ahp-chat:/w");
+    let mut set = |status, activity: Option<&str>| {
+        let worker = WorkerState {
+            status,
+            activity: activity.map(str::to_owned),
+            seconds: 75,
+        };
+        references.set_workers([("ahp-chat:/w".to_owned(), worker)].into());
+        line(&references, 80)
+    };
+    assert_eq!(
+        set(8, Some("reading\u{1b}[2J files")),
+        "◐ Look around · reading\\x1b[2J files · 1 min · /open ahp-chat:/w"
+    );
+    assert_eq!(
+        set(24, None),
+        "◐ Look around · needs an answer · 1 min · /open ahp-chat:/w"
+    );
+    assert_eq!(line(&references, 20), "◐ Look around · nee…");
 }

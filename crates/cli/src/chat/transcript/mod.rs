@@ -16,9 +16,10 @@ use wire::state::{ChatState, Outcome};
 
 use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
-use super::reasoning::Reasoning;
+use super::reasoning::ReasoningText;
 use super::render::{MarkdownText, Page};
-use super::tool::{Contents, Detail, tool_lines_with, whole_output};
+use super::tool::{Detail, References, tool_lines_with, whole_output};
+use super::usage::usage_line;
 use super::wrap::wrap;
 use crate::terminal::escape;
 
@@ -33,10 +34,10 @@ const OPEN_ROWS_MIN: usize = 4;
 
 /// What a chat is shown with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct ChatView<'a> {
     pub(crate) page: Page,
     /// What calls refer to.
-    pub(crate) contents: &'a Contents,
+    pub(crate) references: &'a References,
     pub(crate) now: Instant,
 }
 
@@ -69,7 +70,7 @@ enum IncomingText {
         text: Box<MarkdownText>,
         has_begun: bool,
     },
-    Reasoning(Reasoning),
+    Reasoning(ReasoningText),
 }
 
 /// All that there is to see of a call.
@@ -82,8 +83,8 @@ pub(crate) struct WholeCall {
 
 impl WholeCall {
     /// A call of another chat, whole, if that is more than is shown in brief.
-    pub(crate) fn of_part(part: &Object, view: &View<'_>) -> Self {
-        let lines = |detail| part_lines_with(part, view.page.width, detail, view.contents);
+    pub(crate) fn of_part(part: &Object, view: &ChatView<'_>) -> Self {
+        let lines = |detail| part_lines_with(part, view.page.width, detail, view.references);
         let whole = lines(Detail::Whole);
         Self {
             is_cut: whole != lines(Detail::Brief),
@@ -126,11 +127,11 @@ impl Transcript {
     }
 
     /// The lines that have settled since the last look.
-    pub(crate) fn settle(&mut self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+    pub(crate) fn settle(&mut self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
         let mut lines = Vec::new();
         self.held.extend(self.follower.follow(chat, HISTORY_MAX));
         while let Some(event) = self.held.pop_front() {
-            if is_waiting(&event, view.contents) {
+            if is_waiting(&event, view.references) {
                 self.held.push_front(event);
                 break;
             }
@@ -139,32 +140,31 @@ impl Transcript {
         lines
     }
 
-    /// Contents that are needed to show what is finished or asked, and that nobody has asked for.
+    /// Contents that are needed to show what is finished or asked, and that nobody has asked for: those of one call after the
+    /// other, so that they are all there at the same time.
     pub(crate) fn wanted(
         &self,
         chat: &ChatState,
         asked: Option<&Object>,
-        contents: &Contents,
+        references: &References,
     ) -> Vec<String> {
         let held = self.held.iter().filter_map(|event| match event {
             TurnEvent::Part(part) => Some(part),
             _ => None,
         });
-        let open = self.follower.open_parts(chat);
-        let parts = held.chain(open).chain(asked);
-        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
-        let mut wanted: Vec<String> = calls.flat_map(|call| contents.unknown_of(call)).collect();
-        wanted.dedup();
-        wanted
+        let parts = held.chain(asked).chain(self.follower.open_parts(chat));
+        let mut calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        let next = calls.find(|call| !references.is_complete(call));
+        next.map_or_else(Vec::new, |call| references.unknown_of(call))
     }
 
     /// The lines that still move, after everything that settled.
-    pub(crate) fn moving(&self, chat: &ChatState, view: &View<'_>) -> Vec<Line> {
+    pub(crate) fn moving(&self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut last = self.last;
         for event in &self.held {
             if let TurnEvent::Part(part) = event {
-                let part = part_lines_with(part, view.page.width, Detail::Brief, view.contents);
+                let part = part_lines_with(part, view.page.width, Detail::Brief, view.references);
                 gap(&mut last, Block::Part, &mut lines);
                 lines.extend(part);
             }
@@ -188,7 +188,7 @@ impl Transcript {
                 Some((kind, text)) => (Block::Text, waiting_text(kind, text, view.page.width)),
                 None => {
                     let width = view.page.width;
-                    let lines = part_lines_with(part, width, Detail::Brief, view.contents);
+                    let lines = part_lines_with(part, width, Detail::Brief, view.references);
                     (Block::Part, lines)
                 }
             };
@@ -201,18 +201,18 @@ impl Transcript {
     }
 
     /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
-    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &View<'_>) -> WholeCall {
+    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, view: &ChatView<'_>) -> WholeCall {
         let parts = self.follower.open_parts(chat).into_iter();
         let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
         let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
             // It was decided meanwhile.
             return WholeCall::default();
         };
-        if !view.contents.is_complete(call) {
+        if !view.references.is_complete(call) {
             // Printed when its diff is there: once.
             return WholeCall::default();
         }
-        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.contents);
+        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.references);
         let whole = lines(Detail::Whole);
         WholeCall {
             is_cut: whole != lines(Detail::Brief),
@@ -221,11 +221,11 @@ impl Transcript {
     }
 
     /// The whole of what is asked, or of the call that was finished last.
-    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &View<'_>) -> UnfoldedCall {
+    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &ChatView<'_>) -> UnfoldedCall {
         let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
         let call = asked.or(self.last_call.as_ref());
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
-            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.contents),
+            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.references),
             output: whole_output(call),
         })
     }
@@ -247,7 +247,7 @@ impl Transcript {
         self.reasoning.is_open
     }
 
-    fn take(&mut self, event: TurnEvent, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn take(&mut self, event: TurnEvent, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         let width = view.page.width;
         match event {
             TurnEvent::Omitted { turns } => {
@@ -278,24 +278,26 @@ impl Transcript {
             }
             TurnEvent::TextEnded => self.end_text(view, lines),
             TurnEvent::Part(part) => {
-                let shown = part_lines_with(&part, width, Detail::Brief, view.contents);
+                let shown = part_lines_with(&part, width, Detail::Brief, view.references);
                 self.block(Block::Part, shown, lines);
                 if let Some(call) = part.get("toolCall").and_then(|call| call.as_object()) {
                     self.last_call = Some(call.clone());
                 }
             }
             TurnEvent::Ended {
-                outcome: Outcome::Cancelled,
+                outcome,
+                usage,
+                duration_ms,
                 ..
             } => {
-                let cancelled = mark("⊘ ", Style::Warn, "cancelled", width);
-                self.block(Block::Ending, cancelled, lines);
+                // An error is shown by its part.
+                let mut ending = match outcome {
+                    Outcome::Cancelled => mark("⊘ ", Style::Warn, "cancelled", width),
+                    Outcome::Complete | Outcome::Error { .. } => Vec::new(),
+                };
+                ending.extend(usage_line(usage.as_ref(), duration_ms));
+                self.block(Block::Ending, ending, lines);
             }
-            // An error is shown by its part.
-            TurnEvent::Ended {
-                outcome: Outcome::Complete | Outcome::Error { .. },
-                ..
-            } => {}
             TurnEvent::Rewound => {
                 let text = "Rewound: messages above no longer count";
                 self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
@@ -303,7 +305,7 @@ impl Transcript {
         }
     }
 
-    fn add_text(&mut self, more: &str, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn add_text(&mut self, more: &str, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         debug_assert!(self.text.is_some(), "a text starts before it continues");
         match &mut self.text {
             Some(IncomingText::Markdown { text, has_begun }) => {
@@ -326,7 +328,7 @@ impl Transcript {
         }
     }
 
-    fn end_text(&mut self, view: &View<'_>, lines: &mut Vec<Line>) {
+    fn end_text(&mut self, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         match self.text.take() {
             Some(IncomingText::Markdown {
                 text,
@@ -368,7 +370,7 @@ impl IncomingText {
                 text: Box::default(),
                 has_begun: false,
             },
-            TextKind::Reasoning => Self::Reasoning(Reasoning::new(now)),
+            TextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
         }
     }
 
@@ -380,7 +382,7 @@ impl IncomingText {
     }
 
     /// What is not settled of it.
-    fn moving(&self, view: &View<'_>) -> (Block, Vec<Line>) {
+    fn moving(&self, view: &ChatView<'_>) -> (Block, Vec<Line>) {
         match self {
             Self::Markdown { text, .. } => {
                 let rows_max = (view.page.rows / OPEN_SHARE).max(OPEN_ROWS_MIN);
@@ -395,11 +397,11 @@ impl IncomingText {
 }
 
 /// Whether an event cannot be shown yet.
-fn is_waiting(event: &TurnEvent, contents: &Contents) -> bool {
+fn is_waiting(event: &TurnEvent, references: &References) -> bool {
     match event {
         TurnEvent::Part(part) => {
             let call = part.get("toolCall").and_then(|call| call.as_object());
-            call.is_some_and(|call| !contents.is_complete(call))
+            call.is_some_and(|call| !references.is_complete(call))
         }
         _ => false,
     }

@@ -15,7 +15,7 @@ use crate::chat::tool::Content;
 struct Reader {
     chat: ChatState,
     transcript: Transcript,
-    contents: Contents,
+    references: References,
     began: Instant,
     seconds: u64,
     width: usize,
@@ -26,7 +26,7 @@ impl Reader {
         Self {
             chat: ChatState::new("ahp-chat:/c", "", 1, String::new()),
             transcript: Transcript::default(),
-            contents: Contents::default(),
+            references: References::default(),
             began: Instant::now(),
             seconds: 0,
             width: 30,
@@ -62,9 +62,9 @@ impl Reader {
 
     /// Settled lines, then those that move behind a bar; dim ones in braces.
     fn check(&mut self, expected: Expect) -> &mut Self {
-        let view = View {
+        let view = ChatView {
             page: Page::of_width(self.width),
-            contents: &self.contents,
+            references: &self.references,
             now: self.began + Duration::from_secs(self.seconds),
         };
         let settled = self.transcript.settle(&self.chat, &view);
@@ -196,12 +196,12 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
         |   edits /a.rs (+1 -1)
     "#]]);
     assert_eq!(
-        page.transcript.wanted(&page.chat, None, &page.contents),
+        page.transcript.wanted(&page.chat, None, &page.references),
         ["c:1", "c:2"]
     );
-    page.contents
+    page.references
         .set("c:1", Content::Here(Arc::from(&b"a\nb\n"[..])));
-    page.contents
+    page.references
         .set("c:2", Content::Here(Arc::from(&b"a\nc\n"[..])));
     page.check(expect![[r#"
 

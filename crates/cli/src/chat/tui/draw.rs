@@ -8,7 +8,7 @@ use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::live_area::{LiveContent, layout};
 use crate::chat::tool::Detail;
-use crate::chat::transcript::{View, WholeCall};
+use crate::chat::transcript::{ChatView, WholeCall};
 use crate::terminal::escape_line;
 
 /// Rows of a prompt that are shown however low the screen is.
@@ -19,6 +19,7 @@ impl TerminalChat {
         // As it is now, not as it was when somebody last said that it had changed.
         self.painter.resize(self.tty.size());
         self.reading.begin_frame();
+        self.reading.see_workers(self.chat.workers());
         if self.draw_pager()? {
             return Ok(());
         }
@@ -69,7 +70,7 @@ impl TerminalChat {
     }
 
     /// What is decided on, whole, if that is more than is drawn of it.
-    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, view: &View<'_>) -> WholeCall {
+    fn whole_subject(&self, asked: &AskedInput, chat: &ChatState, view: &ChatView<'_>) -> WholeCall {
         match &asked.input {
             PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
                 let call_id = confirmation.call_id();

@@ -39,7 +39,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::background::Answers;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
-use self::reading::Reading;
+use self::reading::ReadingState;
 use self::status_line::Status;
 use super::attention::Signal as UserSignal;
 use super::dialog::PromptNumber;
@@ -88,7 +88,7 @@ pub(crate) struct TerminalChat {
     decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
-    reading: Reading,
+    reading: ReadingState,
     /// What was sent in earlier runs.
     history: HistoryFile,
     /// What the agent waits for, with what was answered so far, and where it stands among all that wait.
@@ -178,7 +178,7 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
-            reading: Reading::new(),
+            reading: ReadingState::new(),
             history: options.history,
             asked: None,
             asked_number: PromptNumber::default(),

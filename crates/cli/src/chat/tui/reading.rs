@@ -2,10 +2,12 @@
 //!
 //! Promises: the screen is drawn at most sixty times a second, however fast an answer comes in. A content is asked for once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::ReadContent;
+use client::chat::WorkerSummary;
 use tokio::sync::mpsc;
 use wire::state::ChatState;
 
@@ -14,8 +16,8 @@ use crate::chat::external_pager;
 use crate::chat::line::{Colors, Line};
 use crate::chat::render::Page;
 use crate::chat::status;
-use crate::chat::tool::{Content, Contents};
-use crate::chat::transcript::View;
+use crate::chat::tool::{Content, References, WorkerState};
+use crate::chat::transcript::ChatView;
 
 /// The shortest time between two drawings.
 const FRAME: Duration = Duration::from_millis(16);
@@ -25,24 +27,46 @@ const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
 const READS_MAX: usize = 64;
 
 /// What is needed to show a chat beside the chat itself.
-pub(super) struct Reading {
-    contents: Contents,
+pub(super) struct ReadingState {
+    references: References,
     sender: mpsc::Sender<(String, Content)>,
     arrived: mpsc::Receiver<(String, Content)>,
     drawn_at: Option<Instant>,
     is_due: bool,
+    /// Since when workers are known, by their chats.
+    workers: BTreeMap<String, Instant>,
 }
 
-impl Reading {
+impl ReadingState {
     pub(super) fn new() -> Self {
         let (sender, arrived) = mpsc::channel(READS_MAX);
         Self {
-            contents: Contents::default(),
+            references: References::default(),
             sender,
             arrived,
             drawn_at: None,
             is_due: false,
+            workers: BTreeMap::new(),
         }
+    }
+
+    /// Notes how far the workers are.
+    pub(super) fn see_workers(&mut self, workers: Vec<WorkerSummary>) {
+        let now = Instant::now();
+        self.workers
+            .retain(|chat, _| workers.iter().any(|worker| worker.chat == *chat));
+        let seen = workers.into_iter().map(|worker| {
+            let since = self.workers.entry(worker.chat.clone()).or_insert(now);
+            let seconds = now.saturating_duration_since(*since).as_secs();
+            let state = WorkerState {
+                status: worker.status,
+                activity: worker.activity,
+                seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+            };
+            (worker.chat, state)
+        });
+        let seen = seen.collect();
+        self.references.set_workers(seen);
     }
 
     /// The screen is drawn now.
@@ -51,10 +75,10 @@ impl Reading {
         self.is_due = false;
     }
 
-    pub(super) fn view(&self, page: Page) -> View<'_> {
-        View {
+    pub(super) fn view(&self, page: Page) -> ChatView<'_> {
+        ChatView {
             page,
-            contents: &self.contents,
+            references: &self.references,
             now: Instant::now(),
         }
     }
@@ -63,7 +87,7 @@ impl Reading {
     pub(super) async fn read_more(&mut self) {
         // There is a sender here as well: it does not end.
         if let Some((uri, content)) = self.arrived.recv().await {
-            self.contents.set(&uri, content);
+            self.references.set(&uri, content);
         }
     }
 
@@ -97,8 +121,11 @@ impl TerminalChat {
     /// Asks the host for what is needed to show what is there.
     pub(super) fn read_wanted(&mut self, chat: &ChatState) {
         let asked = self.asked.as_ref().map(|asked| asked.part());
-        for uri in self.transcript.wanted(chat, asked, &self.reading.contents) {
-            self.reading.contents.set(&uri, Content::Coming);
+        for uri in self
+            .transcript
+            .wanted(chat, asked, &self.reading.references)
+        {
+            self.reading.references.set(&uri, Content::Coming);
             let sender = self.reading.sender.clone();
             let (live, channel) = (self.chat.live().clone(), self.chat.session().clone());
             tokio::spawn(async move {

@@ -17,14 +17,9 @@ use wire::state::{ActiveTurn, ChatState, Outcome, Turn};
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnEvent {
     /// Earlier turns are there and are not reported.
-    Omitted {
-        turns: usize,
-    },
+    Omitted { turns: usize },
     /// A turn started with this message.
-    Started {
-        turn_id: String,
-        message: Value,
-    },
+    Started { turn_id: String, message: Value },
     /// A turn that had failed goes on.
     Resumed,
     /// More of a text; the first piece says that a part begins.
@@ -40,6 +35,9 @@ pub enum TurnEvent {
     Ended {
         turn_id: String,
         outcome: Outcome,
+        /// What the agent said that it used, if it did.
+        usage: Option<Value>,
+        duration_ms: Option<u64>,
     },
     /// What was reported last is not part of the chat any more.
     Rewound,
@@ -239,6 +237,8 @@ impl TurnFollower {
         events.push(TurnEvent::Ended {
             turn_id: turn.id.clone(),
             outcome: turn.outcome,
+            usage: json.get("usage").filter(|usage| usage.is_object()).cloned(),
+            duration_ms: json["duration"].as_u64(),
         });
     }
 }

@@ -13,9 +13,9 @@ use wire::Digest;
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::{Cancellation, FileError, WantedFile, is_binary};
 
-use super::plan::{Files, Plan, PlannedFile};
-use super::turns::{Command, FileTurn, restoration_meta};
-use super::{CALL, Stop, run_blocking, words};
+use super::plan::{Files, PlannedFile, RestorePlan};
+use super::turns::{FileTurn, RestoreCommand, restoration_meta};
+use super::{CALL, RestoreStop, run_blocking, words};
 
 /// The name of the call. Models cannot call it.
 const TOOL: &str = "restore_files";
@@ -29,7 +29,7 @@ pub(super) struct Restored {
 }
 
 /// A file that is about to be restored, with what is recorded of it.
-struct Prepared {
+struct PreparedFile {
     file: PlannedFile,
     edit: RecordedEdit,
     /// How clients are shown it: a `fileEdit` block.
@@ -38,12 +38,12 @@ struct Prepared {
 
 /// Restores the files of a plan.
 pub(super) async fn restore(
-    command: Command,
+    command: RestoreCommand,
     target: &FileTurn,
-    plan: Plan,
+    plan: RestorePlan,
     files: &Files,
     events: &dyn EventSink,
-) -> Result<Restored, Stop> {
+) -> Result<Restored, RestoreStop> {
     let mut problems = plan.problems;
     let (prepared, failed) = prepare(plan.files, files).await?;
     problems.extend(failed);
@@ -71,7 +71,7 @@ pub(super) async fn restore(
 async fn prepare(
     planned: Vec<PlannedFile>,
     files: &Files,
-) -> Result<(Vec<Prepared>, Vec<String>), AgentError> {
+) -> Result<(Vec<PreparedFile>, Vec<String>), AgentError> {
     let files = files.clone();
     let prepared = run_blocking(move |_| {
         let (mut prepared, mut problems) = (Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ async fn prepare(
     prepared.await
 }
 
-fn prepare_one(file: PlannedFile, files: &Files) -> Result<Prepared, String> {
+fn prepare_one(file: PlannedFile, files: &Files) -> Result<PreparedFile, String> {
     let say = |error: FileError| error.to_string();
     let path = files.workspace.path_of_uri(&file.uri).map_err(say)?;
     let now = files.workspace.look_at(&path).map_err(say)?;
@@ -125,7 +125,7 @@ fn prepare_one(file: PlannedFile, files: &Files) -> Result<Prepared, String> {
     if let (Some(content), Some(bytes)) = (file.wanted, &wanted) {
         block["after"] = side(&file, content.digest, bytes);
     }
-    Ok(Prepared { file, edit, block })
+    Ok(PreparedFile { file, edit, block })
 }
 
 /// `FileEditSide`
@@ -174,11 +174,11 @@ fn write_one(file: &PlannedFile, files: &Files, cancellation: &Cancellation) -> 
 
 /// Shows the call, and records what it is about to do, on the disk.
 async fn start_call(
-    command: Command,
+    command: RestoreCommand,
     target: &FileTurn,
-    prepared: &[Prepared],
+    prepared: &[PreparedFile],
     events: &dyn EventSink,
-) -> Result<(), Stop> {
+) -> Result<(), RestoreStop> {
     let start = ToolStart {
         name: TOOL.to_owned(),
         display_name: "Restore files".to_owned(),
@@ -203,7 +203,7 @@ async fn start_call(
     Ok(())
 }
 
-async fn record(prepared: &[Prepared], events: &dyn EventSink) -> Result<(), Stop> {
+async fn record(prepared: &[PreparedFile], events: &dyn EventSink) -> Result<(), RestoreStop> {
     let edits = prepared.iter().map(|prepared| prepared.edit.clone());
     let edits = edits.collect();
     Ok(events
@@ -212,11 +212,11 @@ async fn record(prepared: &[Prepared], events: &dyn EventSink) -> Result<(), Sto
 }
 
 async fn complete_call(
-    command: Command,
+    command: RestoreCommand,
     restored: &Restored,
     blocks: Vec<Value>,
     events: &dyn EventSink,
-) -> Result<(), Stop> {
+) -> Result<(), RestoreStop> {
     let summary = words::summary(command, restored);
     let result = match restored.files.is_empty() {
         true => ToolResult::failed(summary.clone(), &summary),

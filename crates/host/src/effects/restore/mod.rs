@@ -14,11 +14,11 @@ use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, InputRequest, Tur
 use kernel::{RestoreTask, TurnRun};
 use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
-use workspace::Workspace;
+use workspace::{CancelOnDrop, Cancellation, Workspace};
 
 use super::services::TurnServices;
-use plan::{Files, Plan};
-use turns::{Command, FileTurn, TurnReader};
+use plan::{Files, RestorePlan};
+use turns::{FileTurn, RestoreCommand, TurnReader};
 
 /// The one question of a request, and what may be answered.
 const QUESTION: &str = "choice";
@@ -32,7 +32,7 @@ const CALL: u64 = 1;
 
 /// What the user decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
+enum RestoreDecision {
     /// Those that nobody else changed.
     Restore,
     RestoreAll,
@@ -40,19 +40,19 @@ enum Decision {
 }
 
 /// Why a restoration ends early.
-enum Stop {
+enum RestoreStop {
     /// Nobody listens any more.
     Over,
     Failed(AgentError),
 }
 
-impl From<TurnOver> for Stop {
+impl From<TurnOver> for RestoreStop {
     fn from(_: TurnOver) -> Self {
         Self::Over
     }
 }
 
-impl From<AgentError> for Stop {
+impl From<AgentError> for RestoreStop {
     fn from(error: AgentError) -> Self {
         Self::Failed(error)
     }
@@ -66,8 +66,8 @@ pub(super) async fn run(
     events: impl EventSink,
 ) -> Result<(), AgentError> {
     match restore(task, &turn, &services, &events).await {
-        Ok(()) | Err(Stop::Over) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
+        Ok(()) | Err(RestoreStop::Over) => Ok(()),
+        Err(RestoreStop::Failed(error)) => Err(error),
     }
 }
 
@@ -76,12 +76,12 @@ async fn restore(
     turn: &TurnRun,
     services: &TurnServices,
     events: &dyn EventSink,
-) -> Result<(), Stop> {
+) -> Result<(), RestoreStop> {
     if task == RestoreTask::ChooseTurns {
         return choose_turns(turn, services, events).await;
     }
     let files = open_files(turn, services).await?;
-    let command = Command::of(&task);
+    let command = RestoreCommand::of(&task);
     let Some((target, plan)) = find_changes(&task, turn, services, &files).await? else {
         if let Some(text) = words::nothing_to_do(command) {
             let text = text.to_owned();
@@ -95,12 +95,12 @@ async fn restore(
     }
     let decision = ask(command, &target, &plan, events).await?;
     let plan = match decision {
-        Decision::Keep => {
+        RestoreDecision::Keep => {
             let text = words::kept(command).to_owned();
             return Ok(events.send(AgentEvent::Notice { text }).await?);
         }
-        Decision::Restore => plan.without_foreign_changes(),
-        Decision::RestoreAll => plan,
+        RestoreDecision::Restore => plan.without_foreign_changes(),
+        RestoreDecision::RestoreAll => plan,
     };
     let restored = apply::restore(command, &target, plan, &files, events).await?;
     let text = words::report(command, &target, &restored);
@@ -112,7 +112,7 @@ async fn choose_turns(
     turn: &TurnRun,
     services: &TurnServices,
     events: &dyn EventSink,
-) -> Result<(), Stop> {
+) -> Result<(), RestoreStop> {
     let reader = TurnReader::new(services.journal.clone(), turn.history.chat);
     let names = reader.read_names(turn.history.before_n).await?;
     if names.is_empty() {
@@ -165,7 +165,7 @@ async fn find_changes(
     turn: &TurnRun,
     services: &TurnServices,
     files: &Files,
-) -> Result<Option<(FileTurn, Plan)>, AgentError> {
+) -> Result<Option<(FileTurn, RestorePlan)>, AgentError> {
     let mut reader = TurnReader::new(services.journal.clone(), turn.history.chat);
     if let RestoreTask::Rewind {
         turn_ids,
@@ -214,17 +214,17 @@ async fn find_changes(
 
 /// Shows what would change, and asks whether it should.
 async fn ask(
-    command: Command,
+    command: RestoreCommand,
     target: &FileTurn,
-    plan: &Plan,
+    plan: &RestorePlan,
     events: &dyn EventSink,
-) -> Result<Decision, TurnOver> {
+) -> Result<RestoreDecision, TurnOver> {
     let options = words::options(plan);
     let options = options.into_iter().map(|(decision, label)| {
         let id = match decision {
-            Decision::Restore => RESTORE,
-            Decision::RestoreAll => RESTORE_ALL,
-            Decision::Keep => KEEP,
+            RestoreDecision::Restore => RESTORE,
+            RestoreDecision::RestoreAll => RESTORE_ALL,
+            RestoreDecision::Keep => KEEP,
         };
         json!({"id": id, "label": label})
     });
@@ -232,9 +232,9 @@ async fn ask(
     let question = words::question(command);
     let chosen = choose(&message, question, options.collect(), events).await?;
     Ok(match chosen.as_deref() {
-        Some(RESTORE) => Decision::Restore,
-        Some(RESTORE_ALL) => Decision::RestoreAll,
-        _ => Decision::Keep,
+        Some(RESTORE) => RestoreDecision::Restore,
+        Some(RESTORE_ALL) => RestoreDecision::RestoreAll,
+        _ => RestoreDecision::Keep,
     })
 }
 
@@ -270,20 +270,11 @@ async fn choose(
     Ok(chosen.map(str::to_owned))
 }
 
-/// Cancels when dropped.
-struct CancelOnDrop(workspace::Cancellation);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// Does what waits for a disk on a thread that may; it is cancelled when nobody waits for it any more.
 async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce(&workspace::Cancellation) -> T + Send + 'static,
+    work: impl FnOnce(&Cancellation) -> T + Send + 'static,
 ) -> Result<T, AgentError> {
-    let cancellation = workspace::Cancellation::default();
+    let cancellation = Cancellation::default();
     let _cancel_on_drop = CancelOnDrop(cancellation.clone());
     let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
     done.map_err(|died| AgentError {

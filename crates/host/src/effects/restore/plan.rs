@@ -23,7 +23,7 @@ pub(super) struct Files {
 
 /// A file that turns changed, and what it was before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ChangedFile {
     uri: String,
     /// Absent if it was not there.
     wanted: Option<FileContent>,
@@ -35,7 +35,7 @@ pub(super) struct Change {
 
 /// What is to be done to files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Plan {
+pub(super) struct RestorePlan {
     pub files: Vec<PlannedFile>,
     /// Why others cannot be restored.
     pub problems: Vec<String>,
@@ -74,7 +74,7 @@ impl PlannedFile {
     }
 }
 
-impl Plan {
+impl RestorePlan {
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.problems.is_empty()
     }
@@ -87,13 +87,13 @@ impl Plan {
 }
 
 /// The files that some turns changed, and what they were before the first of those. `since` are all turns from then on.
-pub(super) fn changes_of(turns: &[&FileTurn], since: &[FileTurn]) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
+pub(super) fn changes_of(turns: &[&FileTurn], since: &[FileTurn]) -> Vec<ChangedFile> {
+    let mut changes: Vec<ChangedFile> = Vec::new();
     let mut indexes: BTreeMap<&str, usize> = BTreeMap::new();
     for edit in turns.iter().flat_map(|turn| &turn.edits) {
         if !indexes.contains_key(edit.uri.as_str()) {
             indexes.insert(&edit.uri, changes.len());
-            changes.push(Change {
+            changes.push(ChangedFile {
                 uri: edit.uri.clone(),
                 wanted: edit.before,
                 directories: edit.new_directories,
@@ -113,10 +113,10 @@ pub(super) fn changes_of(turns: &[&FileTurn], since: &[FileTurn]) -> Vec<Change>
 
 impl Files {
     /// What restoring would do now.
-    pub(super) async fn plan(&self, changes: Vec<Change>) -> Result<Plan, AgentError> {
+    pub(super) async fn plan(&self, changes: Vec<ChangedFile>) -> Result<RestorePlan, AgentError> {
         let files = self.clone();
         let planned = run_blocking(move |cancellation| {
-            let mut plan = Plan::default();
+            let mut plan = RestorePlan::default();
             for change in changes {
                 if cancellation.is_cancelled() {
                     break; // nobody reads the plan any more
@@ -133,7 +133,7 @@ impl Files {
     }
 
     /// `None` if the file is what it was.
-    fn plan_one(&self, change: Change) -> Result<Option<PlannedFile>, String> {
+    fn plan_one(&self, change: ChangedFile) -> Result<Option<PlannedFile>, String> {
         let path = self.workspace.path_of_uri(&change.uri);
         let path = path.map_err(|error| error.to_string())?;
         let now = self.workspace.look_at(&path);
@@ -216,7 +216,7 @@ mod tests {
             &[("a", content(4), content(6)), ("c", content(7), content(8))],
         );
         let changes = changes_of(&[&first, &second], &[first.clone(), second.clone(), others]);
-        let known = |change: &Change| {
+        let known = |change: &ChangedFile| {
             change
                 .known
                 .iter()

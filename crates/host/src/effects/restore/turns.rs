@@ -28,7 +28,7 @@ const NAME_CHARS_MAX: usize = 60;
 
 /// The commands that restore files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum RestoreCommand {
     Undo,
     Redo,
     Rewind,
@@ -49,7 +49,7 @@ pub(super) struct FileTurn {
 /// What a turn took back.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Restoration {
-    command: Command,
+    command: RestoreCommand,
     turn_id: String,
     is_complete: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct FileTurns {
     pub next: Option<u64>,
 }
 
-impl Command {
+impl RestoreCommand {
     pub(super) fn of(task: &RestoreTask) -> Self {
         match task {
             RestoreTask::Undo => Self::Undo,
@@ -84,7 +84,7 @@ impl Command {
 }
 
 /// What the call that restores files says of itself.
-pub(super) fn restoration_meta(command: Command, turn_id: &str) -> wire::Object {
+pub(super) fn restoration_meta(command: RestoreCommand, turn_id: &str) -> wire::Object {
     let value = json!({"command": command.name(), "turnId": turn_id});
     wire::Object::from_iter([(meta::RESTORE.to_owned(), value)])
 }
@@ -128,7 +128,7 @@ impl Restoration {
     fn of(call: &Value) -> Option<Self> {
         let restored = &call["_meta"][meta::RESTORE];
         Some(Self {
-            command: Command::from_name(restored["command"].as_str()?)?,
+            command: RestoreCommand::from_name(restored["command"].as_str()?)?,
             turn_id: restored["turnId"].as_str()?.to_owned(),
             is_complete: call["status"] == "completed" && call["success"] == true,
         })
@@ -153,7 +153,7 @@ pub(super) fn undo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
         if undone.contains(turn.id.as_str()) {
             // An undo that was redone: the redo stands for what it had taken back.
             let undo = turn.restores.iter();
-            let undo = undo.filter(|restored| restored.command == Command::Undo);
+            let undo = undo.filter(|restored| restored.command == RestoreCommand::Undo);
             undone.extend(undo.map(|restored| restored.turn_id.as_str()));
             continue;
         }
@@ -162,7 +162,7 @@ pub(super) fn undo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
             Some(restored) => {
                 undone.insert(restored.turn_id.as_str());
                 // An undo is taken back by `/redo`. What that brought back, and what a rewind did, can be undone again.
-                if restored.command != Command::Undo {
+                if restored.command != RestoreCommand::Undo {
                     candidates.push(index);
                 }
             }
@@ -181,8 +181,8 @@ pub(super) fn redo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
         }
         match &turn.restores {
             Some(restored) if !restored.is_complete => {} // cut off: as if it had not been
-            Some(restored) if restored.command == Command::Undo => return vec![index],
-            Some(restored) if restored.command == Command::Redo => {
+            Some(restored) if restored.command == RestoreCommand::Undo => return vec![index],
+            Some(restored) if restored.command == RestoreCommand::Redo => {
                 redone.insert(restored.turn_id.as_str());
             }
             Some(_) | None => return Vec::new(),
@@ -302,9 +302,9 @@ mod tests {
             };
             let restored = text.split_once(':').map(|(command, turn_id)| Restoration {
                 command: match command.as_bytes()[0] {
-                    b'u' => Command::Undo,
-                    b'r' => Command::Redo,
-                    _ => Command::Rewind,
+                    b'u' => RestoreCommand::Undo,
+                    b'r' => RestoreCommand::Redo,
+                    _ => RestoreCommand::Rewind,
                 },
                 turn_id: turn_id.to_owned(),
                 is_complete,
@@ -368,7 +368,7 @@ mod tests {
     fn a_turn_is_read_with_what_it_changed_and_took_back() {
         let edit = json!({"uri": "file:///a", "after": {"uri": wire::Digest::new([1; 32]).uri()}});
         let call = |status: &str, success: bool| {
-            let mut meta = restoration_meta(Command::Undo, "t1");
+            let mut meta = restoration_meta(RestoreCommand::Undo, "t1");
             meta.insert(meta::EDITS.to_owned(), json!([edit]));
             json!({"kind": "toolCall", "toolCall": {"status": status, "success": success, "_meta": meta}})
         };

@@ -4,10 +4,10 @@
 
 use workspace::DiffStats;
 
-use super::Decision;
+use super::RestoreDecision;
 use super::apply::Restored;
-use super::plan::{Fate, Plan, PlannedFile};
-use super::turns::{Command, FileTurn};
+use super::plan::{Fate, PlannedFile, RestorePlan};
+use super::turns::{FileTurn, RestoreCommand};
 
 /// Files that are named one by one.
 const FILES_NAMED_MAX: usize = 40;
@@ -31,18 +31,18 @@ pub(super) fn rewind_label(turns: usize, name: &str) -> String {
 }
 
 /// What is said if there is nothing to do. A rewind asks only if there is.
-pub(super) fn nothing_to_do(command: Command) -> Option<&'static str> {
+pub(super) fn nothing_to_do(command: RestoreCommand) -> Option<&'static str> {
     match command {
-        Command::Undo => Some(
+        RestoreCommand::Undo => Some(
             "There is nothing to undo: no turn of this chat changed a file that is not undone.",
         ),
-        Command::Redo => Some("There is nothing to redo."),
-        Command::Rewind => None,
+        RestoreCommand::Redo => Some("There is nothing to redo."),
+        RestoreCommand::Rewind => None,
     }
 }
 
 /// What is said if none of the files can be restored.
-pub(super) fn impossible(plan: &Plan) -> String {
+pub(super) fn impossible(plan: &RestorePlan) -> String {
     let restored = Restored {
         files: Vec::new(),
         problems: plan.problems.clone(),
@@ -53,29 +53,29 @@ pub(super) fn impossible(plan: &Plan) -> String {
 }
 
 /// What is said if the user wants nothing changed.
-pub(super) fn kept(command: Command) -> &'static str {
+pub(super) fn kept(command: RestoreCommand) -> &'static str {
     match command {
-        Command::Undo => "Nothing was undone; no file was changed.",
-        Command::Redo => "Nothing was redone; no file was changed.",
-        Command::Rewind => "The files were left as they are.",
+        RestoreCommand::Undo => "Nothing was undone; no file was changed.",
+        RestoreCommand::Redo => "Nothing was redone; no file was changed.",
+        RestoreCommand::Rewind => "The files were left as they are.",
     }
 }
 
-pub(super) fn question(command: Command) -> &'static str {
+pub(super) fn question(command: RestoreCommand) -> &'static str {
     match command {
-        Command::Undo => "Undo these changes?",
-        Command::Redo => "Redo these changes?",
-        Command::Rewind => "Restore these files, too?",
+        RestoreCommand::Undo => "Undo these changes?",
+        RestoreCommand::Redo => "Redo these changes?",
+        RestoreCommand::Rewind => "Restore these files, too?",
     }
 }
 
 /// What would change, for the question.
-pub(super) fn list(command: Command, target: &FileTurn, plan: &Plan) -> String {
+pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePlan) -> String {
     let name = name_of(target);
     let mut text = match command {
-        Command::Undo => format!("Undo the file changes of {name}:"),
-        Command::Redo => "Redo the file changes that were undone last:".to_owned(),
-        Command::Rewind => format!("The files as they were before {name}:"),
+        RestoreCommand::Undo => format!("Undo the file changes of {name}:"),
+        RestoreCommand::Redo => "Redo the file changes that were undone last:".to_owned(),
+        RestoreCommand::Rewind => format!("The files as they were before {name}:"),
     };
     let lines = plan.files.iter().map(|file| {
         let (path, change) = (shown(&file.path), counts(file.stats));
@@ -98,7 +98,7 @@ pub(super) fn list(command: Command, target: &FileTurn, plan: &Plan) -> String {
 }
 
 /// What can be answered.
-pub(super) fn options(plan: &Plan) -> Vec<(Decision, String)> {
+pub(super) fn options(plan: &RestorePlan) -> Vec<(RestoreDecision, String)> {
     let all = plan.files.len();
     let foreign = plan.files.iter().filter(|file| file.is_foreign).count();
     let own = all - foreign;
@@ -108,13 +108,16 @@ pub(super) fn options(plan: &Plan) -> Vec<(Decision, String)> {
             0 => format!("Restore {}", files(own)),
             _ => format!("Restore {}; keep what was changed since", files(own)),
         };
-        options.push((Decision::Restore, label));
+        options.push((RestoreDecision::Restore, label));
     }
     if foreign > 0 {
         let label = format!("Restore {}; overwrite what was changed since", files(all));
-        options.push((Decision::RestoreAll, label));
+        options.push((RestoreDecision::RestoreAll, label));
     }
-    options.push((Decision::Keep, "Leave all files as they are".to_owned()));
+    options.push((
+        RestoreDecision::Keep,
+        "Leave all files as they are".to_owned(),
+    ));
     options
 }
 
@@ -124,29 +127,29 @@ pub(super) fn invocation(count: usize) -> String {
 }
 
 /// What the call did.
-pub(super) fn summary(command: Command, restored: &Restored) -> String {
+pub(super) fn summary(command: RestoreCommand, restored: &Restored) -> String {
     let count = files(restored.files.len());
     match command {
-        Command::Undo => format!("Undid the changes of {count}"),
-        Command::Redo => format!("Redid the changes of {count}"),
-        Command::Rewind => format!("Restored {count}"),
+        RestoreCommand::Undo => format!("Undid the changes of {count}"),
+        RestoreCommand::Redo => format!("Redid the changes of {count}"),
+        RestoreCommand::Rewind => format!("Restored {count}"),
     }
 }
 
 /// What the user and, with the next message, the model are told.
-pub(super) fn report(command: Command, target: &FileTurn, restored: &Restored) -> String {
+pub(super) fn report(command: RestoreCommand, target: &FileTurn, restored: &Restored) -> String {
     let name = name_of(target);
     let mut text = match (command, restored.files.is_empty()) {
         (_, true) => "No file was restored.".to_owned(),
-        (Command::Undo, false) => format!(
+        (RestoreCommand::Undo, false) => format!(
             "The user undid the file changes of {name}: these files are as they were before it."
         ),
-        (Command::Redo, false) => {
+        (RestoreCommand::Redo, false) => {
             "The user redid file changes that had been undone: these files are as they were \
              before the undo."
                 .to_owned()
         }
-        (Command::Rewind, false) => {
+        (RestoreCommand::Rewind, false) => {
             format!(
                 "The user restored these files as they were before {name}, which was taken back."
             )
@@ -250,13 +253,13 @@ mod tests {
         }
     }
 
-    fn labels(plan: &Plan) -> Vec<String> {
+    fn labels(plan: &RestorePlan) -> Vec<String> {
         options(plan).into_iter().map(|(_, label)| label).collect()
     }
 
     #[test]
     fn everything_that_would_change_is_named() {
-        let plan = Plan {
+        let plan = RestorePlan {
             files: vec![
                 file("a.rs", true, true, false),
                 file("new\u{1b}[2J.rs", true, false, false),
@@ -273,7 +276,7 @@ mod tests {
             - b.rs will be re-created (+3 -1)
             - mine.rs was changed after the agent's edit (+3 -1 to restore it)
             - cannot be restored: c is a symbolic link by now; it is left alone"#]]
-        .assert_eq(&list(Command::Undo, &target(), &plan));
+        .assert_eq(&list(RestoreCommand::Undo, &target(), &plan));
         assert_eq!(
             labels(&plan),
             [
@@ -295,28 +298,32 @@ mod tests {
             - new\u{1b}[2J.rs removed (+3 -1)
             - b.rs re-created (+3 -1)
             - not restored: c is a symbolic link by now; it is left alone"#]]
-        .assert_eq(&report(Command::Undo, &target(), &restored));
+        .assert_eq(&report(RestoreCommand::Undo, &target(), &restored));
     }
 
     #[test]
     fn what_only_others_changed_is_restored_by_an_answer_of_its_own() {
-        let plan = Plan {
+        let plan = RestorePlan {
             files: vec![file("mine.rs", true, true, true)],
             problems: Vec::new(),
         };
-        let decisions: Vec<Decision> = options(&plan).into_iter().map(|(it, _)| it).collect();
-        assert_eq!(decisions, [Decision::RestoreAll, Decision::Keep]);
+        let decisions: Vec<RestoreDecision> =
+            options(&plan).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(
+            decisions,
+            [RestoreDecision::RestoreAll, RestoreDecision::Keep]
+        );
     }
 
     #[test]
     fn many_files_are_counted() {
-        let plan = Plan {
+        let plan = RestorePlan {
             files: (0..100)
                 .map(|n| file(&n.to_string(), true, true, false))
                 .collect(),
             problems: Vec::new(),
         };
-        let text = list(Command::Rewind, &target(), &plan);
+        let text = list(RestoreCommand::Rewind, &target(), &plan);
         assert!(
             text.ends_with("- 39 will be restored (+3 -1)\n- and 60 more"),
             "{text}"

@@ -51,6 +51,8 @@ pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(b
     assert_eq!(found(book, 3, &["t0", "t1"]).len(), 2);
     book.write([dispose(3, 30)]);
     book.write([sweep(40)]);
+    // The chat that the fork came from is let go of by then, and goes with the next sweep.
+    book.write([sweep(50)]);
     assert_eq!(found(book, 3, &["t0", "t1"]), []);
     assert_eq!(found(book, 2, &["t0"]), []);
 }

@@ -74,14 +74,14 @@ pub struct SearchHit {
     pub title: String,
     pub session_modified: Timestamp,
     /// The chat and turn it was said in; none if the title is what was found.
-    pub turn: Option<FoundTurn>,
+    pub turn: Option<SearchedTurn>,
     /// What stands there, in pieces: those that were searched for are marked.
     pub excerpt: Vec<TextPiece>,
 }
 
 /// A turn that holds what was searched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundTurn {
+pub struct SearchedTurn {
     pub chat: String,
     pub id: String,
     pub started_at: String,
@@ -228,7 +228,7 @@ fn text_hits(
 fn read_document(
     index: &Connection,
     id: i64,
-) -> Result<Option<(i64, FoundTurn, String)>, Unusable> {
+) -> Result<Option<(i64, SearchedTurn, String)>, Unusable> {
     let mut statement = index.prepare_cached(
         "SELECT chat.session, chat.uri, document.turn_id, document.started_at, content.text
          FROM document JOIN chat ON chat.channel = document.chat
@@ -236,7 +236,7 @@ fn read_document(
          WHERE document.id = ?1",
     )?;
     let found = statement.query_row([id], |row| {
-        let turn = FoundTurn {
+        let turn = SearchedTurn {
             chat: row.get(1)?,
             id: row.get(2)?,
             started_at: row.get(3)?,
@@ -263,7 +263,7 @@ fn listed_sessions(journal: &Connection) -> Result<HashMap<i64, ListedSession>, 
 }
 
 impl ListedSession {
-    fn hit(&self, turn: Option<FoundTurn>, excerpt: Vec<TextPiece>) -> SearchHit {
+    fn hit(&self, turn: Option<SearchedTurn>, excerpt: Vec<TextPiece>) -> SearchHit {
         SearchHit {
             session: self.uri.clone(),
             title: self.title.clone(),

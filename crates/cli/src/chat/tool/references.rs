@@ -1,4 +1,4 @@
-//! Contents that calls refer to, as far as they were read from the host.
+//! What calls refer to: contents, as far as they were read from the host, and the chats of workers.
 //!
 //! Promises: what cannot be read is known as such, so that nothing waits for it. Bounded.
 //! Must not know: how contents are read.
@@ -15,10 +15,21 @@ const CONTENTS_MAX: usize = 32;
 const EDITS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct References {
     known: BTreeMap<String, Content>,
     /// The names of what is known, the oldest first.
     order: Vec<String>,
+    /// Workers by their chats.
+    workers: BTreeMap<String, WorkerState>,
+}
+
+/// A worker that is at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkerState {
+    pub(crate) status: u32,
+    pub(crate) activity: Option<String>,
+    /// How long it is known here.
+    pub(crate) seconds: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +51,7 @@ pub(crate) enum Lookup<'a> {
     Unknown,
 }
 
-impl Contents {
+impl References {
     pub(crate) fn set(&mut self, uri: &str, content: Content) {
         if self.known.insert(uri.to_owned(), content).is_none() {
             self.order.push(uri.to_owned());
@@ -49,6 +60,14 @@ impl Contents {
             let oldest = self.order.remove(0);
             self.known.remove(&oldest);
         }
+    }
+
+    pub(crate) fn set_workers(&mut self, workers: BTreeMap<String, WorkerState>) {
+        self.workers = workers;
+    }
+
+    pub(super) fn worker(&self, chat: &str) -> Option<&WorkerState> {
+        self.workers.get(chat)
     }
 
     pub(crate) fn find(&self, uri: &str) -> Lookup<'_> {
@@ -115,17 +134,17 @@ mod tests {
             {"type": "fileEdit", "before": side("c:1"), "after": side("c:2")},
         ]});
         let call = call.as_object().unwrap();
-        let mut contents = Contents::default();
-        assert_eq!(contents.unknown_of(call), ["c:1", "c:2"]);
-        contents.set("c:1", Content::Coming);
-        contents.set("c:2", Content::Missing);
-        assert!(contents.unknown_of(call).is_empty() && !contents.is_complete(call));
-        contents.set("c:1", Content::Here(Arc::from(&b"a"[..])));
-        assert!(contents.is_complete(call));
+        let mut references = References::default();
+        assert_eq!(references.unknown_of(call), ["c:1", "c:2"]);
+        references.set("c:1", Content::Coming);
+        references.set("c:2", Content::Missing);
+        assert!(references.unknown_of(call).is_empty() && !references.is_complete(call));
+        references.set("c:1", Content::Here(Arc::from(&b"a"[..])));
+        assert!(references.is_complete(call));
         for number in 0..100 {
-            contents.set(&format!("other:{number}"), Content::Missing);
+            references.set(&format!("other:{number}"), Content::Missing);
         }
-        assert_eq!(contents.known.len(), CONTENTS_MAX);
-        assert_eq!(contents.find("c:1"), Lookup::Unknown);
+        assert_eq!(references.known.len(), CONTENTS_MAX);
+        assert_eq!(references.find("c:1"), Lookup::Unknown);
     }
 }

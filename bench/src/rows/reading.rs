@@ -1,0 +1,196 @@
+//! CPU of `greenroom chat` for each frame it draws, at the end of an answer of 20,000 lines against its beginning: what is drawn must
+//! cost what the screen holds, not what was said before.
+//!
+//! The real program in a real pseudo-terminal of 80 by 24. Its frames are counted by the sequence that begins each. The answer comes at
+//! 1,000 lines a second, once as one block of code, once as paragraphs.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::median_of;
+use crate::harness::{Harness, HostSetup};
+use crate::measure::Cpu;
+use crate::table::Figure;
+
+pub(crate) const SCRIPT: &str = r#"{"scenes": [
+  {"when": "^code$", "steps": [{"stream": {"chunks": 20000, "size": 60, "every_ms": 1, "first": "```rust\n", "end": "\n"}}]},
+  {"when": "^prose$", "steps": [{"stream": {"chunks": 20000, "size": 60, "every_ms": 1, "end": "\n\n"}}]}
+]}"#;
+
+/// Lines at the beginning and at the end of which the frames are measured; those around them are for warming up.
+const BEGINNING: (u64, u64) = (200, 1_200);
+const END: (u64, u64) = (18_800, 19_800);
+
+/// Begins each drawing.
+const FRAME: &[u8] = b"\x1b[?2026h";
+/// Longer than nothing is printed while an answer comes in.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Text {
+    Code,
+    Prose,
+}
+
+/// Microseconds of CPU for each frame.
+struct FrameCosts {
+    beginning: f64,
+    end: f64,
+}
+
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Text::Code, Text::Prose], measure)?;
+    let figure = |what: &str, text: Text| {
+        let end = median_of(&results, text, |costs| costs.end);
+        let beginning = median_of(&results, text, |costs| costs.beginning);
+        Figure::at_most(what, "us", end, beginning, 1.25)
+    };
+    Ok(vec![
+        figure(
+            "CPU per frame, lines 18,800 to 19,800 of code, against lines 200 to 1,200",
+            Text::Code,
+        ),
+        figure("the same, of paragraphs", Text::Prose),
+    ])
+}
+
+fn measure(harness: &mut Harness, text: Text) -> Result<FrameCosts> {
+    let data = harness.directory()?;
+    let setup = HostSetup {
+        script: "reading.json",
+        ..HostSetup::SHIPPED
+    };
+    let server = harness.host(&data, setup)?;
+    let url = format!("ws://{}/", server.address);
+    let mut chat = Chat::start(harness, &url)?;
+    chat.wait_for(&["›"])?;
+    let message = match text {
+        Text::Code => "code\r",
+        Text::Prose => "prose\r",
+    };
+    chat.keyboard.write_all(message.as_bytes())?;
+    Ok(FrameCosts {
+        beginning: chat.measure(BEGINNING)?,
+        end: chat.measure(END)?,
+    })
+}
+
+/// The program in its terminal; gone with this value.
+struct Chat {
+    child: Child,
+    keyboard: File,
+    output: Receiver<Vec<u8>>,
+    /// The end of what was printed.
+    tail: Vec<u8>,
+    frames: u64,
+}
+
+impl Chat {
+    fn start(harness: &Harness, url: &str) -> Result<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let path = ptsname(&master, Vec::new())?;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = rustix::fs::open(path, flags, Mode::empty())?;
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&slave, size)?;
+        let child = Command::new(harness.greenroom())
+            .args(["chat", "--host", url])
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::from(slave.try_clone()?))
+            .stdout(Stdio::from(slave.try_clone()?))
+            .stderr(Stdio::from(slave))
+            .spawn()
+            .context("the chat cannot be started")?;
+        let keyboard = File::from(master);
+        let mut reader = keyboard.try_clone()?;
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65_536];
+            // A terminal whose other end is closed answers with an error.
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                let read = bytes.get(..count).unwrap_or_default().to_vec();
+                if sender.send(read).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self {
+            child,
+            keyboard,
+            output,
+            tail: Vec::new(),
+            frames: 0,
+        })
+    }
+
+    /// Reads until a line of the answer was printed, whatever the colour of its number.
+    fn wait_for_line(&mut self, number: u64) -> Result<()> {
+        self.wait_for(&[
+            &format!("{number} abcdef"),
+            &format!("{number}\x1b[0m abcdef"),
+        ])
+    }
+
+    /// Reads until one of these was printed.
+    fn wait_for(&mut self, texts: &[&str]) -> Result<()> {
+        let is_there = |tail: &[u8]| texts.iter().any(|text| contains(tail, text.as_bytes()));
+        while !is_there(&self.tail) {
+            let Ok(bytes) = self.output.recv_timeout(SILENCE_MAX) else {
+                bail!("the chat did not print any of {texts:?}");
+            };
+            // What was split between two reads is found with the end of the first.
+            let kept = self.tail.len().saturating_sub(4_096);
+            self.tail.drain(..kept);
+            let before = count(&self.tail, FRAME);
+            self.tail.extend(bytes);
+            self.frames += count(&self.tail, FRAME) - before;
+        }
+        Ok(())
+    }
+
+    /// CPU for each frame between two lines.
+    fn measure(&mut self, (from, to): (u64, u64)) -> Result<f64> {
+        self.wait_for_line(from)?;
+        let (cpu, frames) = (Cpu::of(self.child.id())?, self.frames);
+        self.wait_for_line(to)?;
+        let used = Cpu::of(self.child.id())?.since(cpu).total_ns as f64 / 1_000.0;
+        let drawn = self.frames - frames;
+        if drawn == 0 {
+            bail!("nothing was drawn between lines {from} and {to}");
+        }
+        Ok(used / drawn as f64)
+    }
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+fn count(bytes: &[u8], part: &[u8]) -> u64 {
+    let found = bytes.windows(part.len()).filter(|window| *window == part);
+    u64::try_from(found.count()).unwrap_or(0)
+}
