@@ -27,8 +27,8 @@ pub(crate) struct Pager {
     /// The completed turns, in order.
     turns: Vec<DrawnTurn>,
     /// The turn that runs.
-    tail: Tail,
-    position: Position,
+    tail: PagerTail,
+    position: PagerPosition,
     /// Whether there are older turns that are not here.
     has_older: bool,
     /// Why older turns could not be loaded.
@@ -42,7 +42,7 @@ struct DrawnTurn {
 }
 
 #[derive(Debug, Default)]
-struct Tail {
+struct PagerTail {
     turn_id: String,
     transcript: Transcript,
     settled: Vec<Line>,
@@ -51,7 +51,7 @@ struct Tail {
 
 /// Which line is the first on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Position {
+enum PagerPosition {
     /// The last lines are shown, also when more come.
     #[default]
     End,
@@ -71,7 +71,7 @@ impl Pager {
         let anchor = is_other_page.then(|| self.anchor()).flatten();
         if is_other_page {
             self.turns.clear();
-            self.tail = Tail::default();
+            self.tail = PagerTail::default();
         }
         self.page = Some(view.page);
         self.rows = view.page.rows.saturating_sub(1).max(1);
@@ -79,11 +79,13 @@ impl Pager {
         let added_above = self.take_turns(chat, view);
         self.take_tail(chat, view);
         match (anchor, self.position) {
-            (Some(turn_id), Position::Top(_)) => {
-                self.position = Position::Top(self.line_of(&turn_id).unwrap_or(0));
+            (Some(turn_id), PagerPosition::Top(_)) => {
+                self.position = PagerPosition::Top(self.line_of(&turn_id).unwrap_or(0));
             }
-            (None, Position::Top(top)) => self.position = Position::Top(top + added_above),
-            (_, Position::End) => {}
+            (None, PagerPosition::Top(top)) => {
+                self.position = PagerPosition::Top(top + added_above)
+            }
+            (_, PagerPosition::End) => {}
         }
     }
 
@@ -105,7 +107,7 @@ impl Pager {
             Key::Down | Key::Char('j') | Key::Enter => self.go_to(self.top() + 1),
             Key::PageUp | Key::Char('b') => self.go_to(self.top().saturating_sub(page)),
             Key::PageDown | Key::Char(' ' | 'f') => {
-                if self.position == Position::End {
+                if self.position == PagerPosition::End {
                     return PagerOutcome::Close; // beyond the end is the input line
                 }
                 self.go_to(self.top() + page);
@@ -114,7 +116,7 @@ impl Pager {
                 self.trouble = None;
                 self.go_to(0);
             }
-            Key::End | Key::Char('G') => self.position = Position::End,
+            Key::End | Key::Char('G') => self.position = PagerPosition::End,
             _ => {}
         }
         PagerOutcome::Stay
@@ -155,8 +157,8 @@ impl Pager {
 
     fn go_to(&mut self, top: usize) {
         self.position = match top >= self.last_top() {
-            true => Position::End,
-            false => Position::Top(top),
+            true => PagerPosition::End,
+            false => PagerPosition::Top(top),
         };
     }
 
@@ -171,8 +173,8 @@ impl Pager {
 
     fn top(&self) -> usize {
         match self.position {
-            Position::End => self.last_top(),
-            Position::Top(top) => top.min(self.last_top()),
+            PagerPosition::End => self.last_top(),
+            PagerPosition::Top(top) => top.min(self.last_top()),
         }
     }
 
@@ -245,14 +247,14 @@ impl Pager {
 
     fn take_tail(&mut self, chat: &ChatState, view: &ChatView<'_>) {
         let Some(active) = &chat.active_turn else {
-            self.tail = Tail::default();
+            self.tail = PagerTail::default();
             return; // what ran is among the completed turns now
         };
         if self.tail.turn_id != active.id {
-            self.tail = Tail {
+            self.tail = PagerTail {
                 turn_id: active.id.clone(),
                 transcript: Transcript::below(),
-                ..Tail::default()
+                ..PagerTail::default()
             };
         }
         let alone = ChatState {

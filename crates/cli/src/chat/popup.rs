@@ -17,14 +17,14 @@ const ROWS: usize = 8;
 
 /// What was typed, and where the cursor is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Query {
+pub(crate) struct PopupQuery {
     pub(crate) text: String,
     pub(crate) cursor: usize,
 }
 
 /// Something that the word at the cursor may become.
 #[derive(Debug, Clone)]
-pub(crate) enum Proposal {
+pub(crate) enum WordProposal {
     Own(&'static OwnCommand),
     Host(Completion),
 }
@@ -32,10 +32,10 @@ pub(crate) enum Proposal {
 #[derive(Debug, Default)]
 pub(crate) struct Popup {
     /// What is at the cursor now, if it may become something.
-    current: Option<Query>,
+    current: Option<PopupQuery>,
     /// What the host was asked about and has not answered.
-    asked: Option<Query>,
-    menu: Option<Menu<Proposal>>,
+    asked: Option<PopupQuery>,
+    menu: Option<Menu<WordProposal>>,
     /// Where the word begins that this was closed for.
     closed_at: Option<usize>,
     /// The first proposal is to be taken as soon as it is there.
@@ -44,7 +44,7 @@ pub(crate) struct Popup {
     is_steered: bool,
 }
 
-impl Query {
+impl PopupQuery {
     /// Where the word at the cursor begins.
     fn word_start(&self) -> usize {
         let before = self.text.get(..self.cursor).unwrap_or(&self.text);
@@ -75,8 +75,8 @@ impl Query {
 
 impl Popup {
     /// Something was typed; what the host is to be asked about it now, if anything.
-    pub(crate) fn typed(&mut self, text: &str, cursor: usize) -> Option<Query> {
-        let query = Query {
+    pub(crate) fn typed(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
+        let query = PopupQuery {
             text: text.to_owned(),
             cursor,
         };
@@ -99,9 +99,9 @@ impl Popup {
     /// The host's answer to what was asked; what it is to be asked next, if anything.
     pub(crate) fn answered(
         &mut self,
-        query: &Query,
+        query: &PopupQuery,
         completions: Vec<Completion>,
-    ) -> Option<Query> {
+    ) -> Option<PopupQuery> {
         self.asked = None;
         if self.current.as_ref() != Some(query) {
             return self.next_question(); // stale
@@ -117,14 +117,14 @@ impl Popup {
         let selected = selected.and_then(|menu| menu.selected().map(|item| item.label.clone()));
         self.show(items);
         if let (Some(menu), Some(label)) = (&mut self.menu, selected) {
-            let labels = |proposal: &Proposal| proposal.label() == label;
+            let labels = |proposal: &WordProposal| proposal.label() == label;
             menu.select(labels);
         }
         None
     }
 
     /// The host did not answer; what it is to be asked next, if anything.
-    pub(crate) fn failed(&mut self) -> Option<Query> {
+    pub(crate) fn failed(&mut self) -> Option<PopupQuery> {
         let failed = self.asked.take();
         if failed == self.current {
             return None; // it is asked again when more is typed
@@ -134,7 +134,7 @@ impl Popup {
 
     /// Tab where nothing is shown: the first proposal is wanted. What the host is to be asked, or `None` if it was asked
     /// already.
-    pub(crate) fn want_first(&mut self, text: &str, cursor: usize) -> Option<Query> {
+    pub(crate) fn want_first(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
         self.closed_at = None;
         let question = self.typed(text, cursor);
         self.is_taken_when_there = true;
@@ -142,7 +142,7 @@ impl Popup {
     }
 
     /// What Tab waited for, once it is there; the popup stays open if there is a choice. `None` while nothing is there.
-    pub(crate) fn take_wanted(&mut self) -> Option<Proposal> {
+    pub(crate) fn take_wanted(&mut self) -> Option<WordProposal> {
         let menu = self.menu.as_ref().filter(|_| self.is_taken_when_there)?;
         let is_only = menu.len() == 1;
         self.is_taken_when_there = false;
@@ -155,7 +155,7 @@ impl Popup {
         is_answered && std::mem::take(&mut self.is_taken_when_there)
     }
 
-    fn next_question(&mut self) -> Option<Query> {
+    fn next_question(&mut self) -> Option<PopupQuery> {
         if self.asked.is_some() || self.closed_at.is_some() {
             return None;
         }
@@ -164,12 +164,16 @@ impl Popup {
     }
 
     /// What fits of what was shown before the last key, with our own commands: it is there before the host answers.
-    fn narrowed(&self, before: Option<&Query>, now: &Query) -> Vec<MenuItem<Proposal>> {
+    fn narrowed(
+        &self,
+        before: Option<&PopupQuery>,
+        now: &PopupQuery,
+    ) -> Vec<MenuItem<WordProposal>> {
         let mut items = own_items(now);
         let (Some(before), Some(menu)) = (before, &self.menu) else {
             return items;
         };
-        let tail = |query: &Query| query.text.get(query.cursor..).map(str::to_owned);
+        let tail = |query: &PopupQuery| query.text.get(query.cursor..).map(str::to_owned);
         if before.word_start() != now.word_start() || tail(before) != tail(now) {
             return items;
         }
@@ -178,7 +182,7 @@ impl Popup {
             .trim_start_matches(['@', '#', '/'])
             .to_lowercase();
         items.extend(menu.items().filter_map(|item| {
-            let Proposal::Host(completion) = &item.value else {
+            let WordProposal::Host(completion) = &item.value else {
                 return None;
             };
             let mut completion = completion.clone();
@@ -192,7 +196,7 @@ impl Popup {
         items
     }
 
-    fn show(&mut self, items: Vec<MenuItem<Proposal>>) {
+    fn show(&mut self, items: Vec<MenuItem<WordProposal>>) {
         let is_wanted = !items.is_empty() && self.closed_at.is_none();
         self.menu = is_wanted.then(|| Menu::new(items));
     }
@@ -212,7 +216,7 @@ impl Popup {
     /// Escape: closed for this word.
     pub(crate) fn dismiss(&mut self) {
         self.menu = None;
-        self.closed_at = self.current.as_ref().map(Query::word_start);
+        self.closed_at = self.current.as_ref().map(PopupQuery::word_start);
     }
 
     pub(crate) fn step(&mut self) {
@@ -229,12 +233,12 @@ impl Popup {
         }
     }
 
-    pub(crate) fn selected(&self) -> Option<Proposal> {
+    pub(crate) fn selected(&self) -> Option<WordProposal> {
         Some(self.menu.as_ref()?.selected()?.value.clone())
     }
 
     /// What Enter takes: what is selected, unless it is what was typed already, or what was typed may be something else.
-    pub(crate) fn taken_by_enter(&self) -> Option<Proposal> {
+    pub(crate) fn taken_by_enter(&self) -> Option<WordProposal> {
         let query = self.current.as_ref()?;
         let selected = self.selected()?;
         let is_typed = selected.label() == query.word();
@@ -246,11 +250,11 @@ impl Popup {
     }
 
     /// The text with a proposal in it, and where the cursor is then.
-    pub(crate) fn text_with(&self, proposal: &Proposal) -> Option<(String, usize)> {
+    pub(crate) fn text_with(&self, proposal: &WordProposal) -> Option<(String, usize)> {
         let query = self.current.as_ref()?;
         let mut text = query.text.clone();
         let (range, inserted) = match proposal {
-            Proposal::Own(command) => {
+            WordProposal::Own(command) => {
                 let end = text.find(char::is_whitespace).unwrap_or(text.len());
                 let space = match (command.arguments.is_empty(), text.len() == end) {
                     (false, true) => " ",
@@ -258,7 +262,7 @@ impl Popup {
                 };
                 (0..end, format!("{}{space}", command.name))
             }
-            Proposal::Host(completion) => {
+            WordProposal::Host(completion) => {
                 (completion.replaces.clone(), completion.insert_text.clone())
             }
         };
@@ -274,7 +278,7 @@ impl Popup {
     }
 }
 
-impl Proposal {
+impl WordProposal {
     fn label(&self) -> String {
         match self {
             Self::Own(command) => command.name.to_owned(),
@@ -284,7 +288,7 @@ impl Proposal {
 }
 
 /// Our own commands that what is typed may become: those that begin with it first.
-fn own_items(query: &Query) -> Vec<MenuItem<Proposal>> {
+fn own_items(query: &PopupQuery) -> Vec<MenuItem<WordProposal>> {
     if !query.is_command() {
         return Vec::new();
     }
@@ -293,7 +297,7 @@ fn own_items(query: &Query) -> Vec<MenuItem<Proposal>> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for command in COMMANDS {
         let about = format!("{}  {}", command.arguments, command.what);
-        let item = MenuItem::new(Proposal::Own(command), command.name, about.trim());
+        let item = MenuItem::new(WordProposal::Own(command), command.name, about.trim());
         if command.name.starts_with(&typed) {
             first.push(item);
         } else if command.name.contains(name) {
@@ -304,10 +308,10 @@ fn own_items(query: &Query) -> Vec<MenuItem<Proposal>> {
     first
 }
 
-fn host_item(completion: Completion) -> MenuItem<Proposal> {
+fn host_item(completion: Completion) -> MenuItem<WordProposal> {
     let label = completion.insert_text.trim_end().to_owned();
     let about = about(&completion);
-    MenuItem::new(Proposal::Host(completion), label, about)
+    MenuItem::new(WordProposal::Host(completion), label, about)
 }
 
 fn is_printable(completion: &Completion) -> bool {
@@ -335,8 +339,8 @@ mod tests {
         })
     }
 
-    fn query(text: &str) -> Query {
-        Query {
+    fn query(text: &str) -> PopupQuery {
+        PopupQuery {
             text: text.to_owned(),
             cursor: text.len(),
         }

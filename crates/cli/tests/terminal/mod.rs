@@ -192,9 +192,12 @@ impl Terminal {
         find(&others, sequence).is_some()
     }
 
-    /// How many bytes were written so far.
-    pub fn written(&self) -> usize {
-        self.screen.lock().bytes.len()
+    /// How often something was drawn so far.
+    pub fn drawings(&self) -> usize {
+        let begin = b"\x1b[?2026h";
+        let seen = self.screen.lock();
+        let windows = seen.bytes.windows(begin.len());
+        windows.filter(|window| window == begin).count()
     }
 
     /// Waits until the bytes that were written hold a text, wherever it is on the screen by then.

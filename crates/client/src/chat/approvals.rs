@@ -16,14 +16,14 @@ const CAUTIOUS: [&str; 3] = ["ask", "accept-edits", "plan"];
 
 /// A permission mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PermissionMode {
+pub struct OfferedMode {
     pub id: String,
     pub title: String,
     pub description: String,
     pub is_current: bool,
 }
 
-impl PermissionMode {
+impl OfferedMode {
     /// Whether it lets the agent do more than edit files without asking, as far as is known here.
     pub fn gives_much(&self) -> bool {
         !CAUTIOUS.contains(&self.id.as_str())
@@ -32,24 +32,24 @@ impl PermissionMode {
 
 impl OpenChat {
     /// The modes of this session; none if it has no such setting, or it cannot be changed any more.
-    pub fn permission_modes(&self) -> Vec<PermissionMode> {
+    pub fn permission_modes(&self) -> Vec<OfferedMode> {
         let session = self.session_state();
         session.map_or(Vec::new(), |session| read_modes(&session))
     }
 
-    pub fn permission_mode(&self) -> Option<PermissionMode> {
+    pub fn permission_mode(&self) -> Option<OfferedMode> {
         let modes = self.permission_modes();
         modes.into_iter().find(|mode| mode.is_current)
     }
 
-    pub fn set_permission_mode(&self, mode: &PermissionMode) -> Result<(), ClientError> {
+    pub fn set_permission_mode(&self, mode: &OfferedMode) -> Result<(), ClientError> {
         let config = json!({ SETTING: mode.id });
         let action = json!({"type": "session/configChanged", "config": config});
         self.live.dispatch(&self.session, action).map(drop)
     }
 }
 
-fn read_modes(session: &SessionState) -> Vec<PermissionMode> {
+fn read_modes(session: &SessionState) -> Vec<OfferedMode> {
     let Some(config) = &session.config else {
         return Vec::new(); // an agent without settings
     };
@@ -64,7 +64,7 @@ fn read_modes(session: &SessionState) -> Vec<PermissionMode> {
     let (titles, descriptions) = (texts("enumLabels"), texts("enumDescriptions"));
     let modes = texts("enum").into_iter().enumerate().map(|(index, id)| {
         let title = titles.get(index).filter(|title| !title.is_empty());
-        PermissionMode {
+        OfferedMode {
             title: title.unwrap_or(&id).clone(),
             description: descriptions.get(index).cloned().unwrap_or_default(),
             is_current: current.and_then(Value::as_str) == Some(id.as_str()),

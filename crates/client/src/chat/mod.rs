@@ -60,7 +60,7 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
-pub use self::approvals::PermissionMode;
+pub use self::approvals::OfferedMode;
 pub use self::asked::AskedInput;
 pub use self::branch::Branch;
 pub use self::commands::CommandCheck;
@@ -70,7 +70,7 @@ pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
-pub use self::model::{CurrentModel, ModelSelection, ModelSetting, OfferedModel};
+pub use self::model::{CurrentModel, ModelOffer, ModelSelection, ModelSetting};
 pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;

@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 8;
 
 /// A model that the agent of a chat offers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OfferedModel {
+pub struct ModelOffer {
     pub id: String,
     /// What people call it.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct ModelSetting {
 /// The model that the next message is for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CurrentModel {
-    Offered(OfferedModel),
+    Offered(ModelOffer),
     /// It was chosen or used before, and the agent does not offer it any more.
     Gone {
         id: String,
@@ -68,7 +68,7 @@ impl OpenChat {
     }
 
     /// The models of the agent; none if the agent is gone or has none.
-    pub fn models(&self) -> Vec<OfferedModel> {
+    pub fn models(&self) -> Vec<ModelOffer> {
         let Some(provider) = self.session_state().map(|session| session.provider.clone()) else {
             return Vec::new(); // the session is not there: neither are its models
         };
@@ -77,7 +77,7 @@ impl OpenChat {
         let mut agents = agents.filter(|agent| agent["provider"] == provider.as_str());
         let models = agents.next().and_then(|agent| agent["models"].as_array());
         let models = models.into_iter().flatten();
-        models.filter_map(OfferedModel::read).collect()
+        models.filter_map(ModelOffer::read).collect()
     }
 
     /// Whether the host still has the agent of this session.
@@ -179,7 +179,7 @@ fn name_some(names: Vec<&str>) -> String {
     }
 }
 
-impl OfferedModel {
+impl ModelOffer {
     fn read(model: &Value) -> Option<Self> {
         let id = model["id"].as_str()?.to_owned();
         let name = model["name"].as_str().filter(|name| !name.is_empty());
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_model_is_read_with_what_can_be_chosen_about_it() {
-        let model = OfferedModel::read(&json!({
+        let model = ModelOffer::read(&json!({
             "id": "m", "name": "Model M", "maxContextWindow": 8192, "policyState": "disabled",
             "configSchema": {"type": "object", "properties": {
                 "effort": {"type": "string", "title": "Effort", "enum": ["low", "high"], "default": "low"},
@@ -279,8 +279,8 @@ mod tests {
             .collect();
         assert_eq!(settings, [("Effort", 2), ("Fast", 2)]);
         assert_eq!(model.settings[0].default, Some(json!("low")));
-        assert_eq!(OfferedModel::read(&json!({"id": "x"})).unwrap().name, "x");
-        assert_eq!(OfferedModel::read(&json!({"name": "x"})), None);
+        assert_eq!(ModelOffer::read(&json!({"id": "x"})).unwrap().name, "x");
+        assert_eq!(ModelOffer::read(&json!({"name": "x"})), None);
     }
 
     #[test]

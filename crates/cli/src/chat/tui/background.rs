@@ -8,15 +8,15 @@ use client::chat::{ChatError, CommandCheck, Completion};
 use tokio::sync::mpsc;
 
 use super::{Flow, TerminalChat};
-use crate::chat::popup::Query;
+use crate::chat::popup::PopupQuery;
 
 /// Answers that may wait to be looked at; each comes of a key that was pressed.
 const ANSWERS_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum BackgroundAnswer {
     Completions {
-        query: Query,
+        query: PopupQuery,
         result: Result<Vec<Completion>, ChatError>,
     },
     Sessions(Result<Vec<SessionSummary>, ClientError>),
@@ -34,8 +34,8 @@ pub(super) enum Answer {
 /// Where answers come in.
 #[derive(Debug)]
 pub(super) struct Answers {
-    sender: mpsc::Sender<Answer>,
-    receiver: mpsc::Receiver<Answer>,
+    sender: mpsc::Sender<BackgroundAnswer>,
+    receiver: mpsc::Receiver<BackgroundAnswer>,
 }
 
 impl Answers {
@@ -45,7 +45,7 @@ impl Answers {
     }
 
     /// Waits for something in the background.
-    pub(super) fn wait_for(&self, answer: impl Future<Output = Answer> + Send + 'static) {
+    pub(super) fn wait_for(&self, answer: impl Future<Output = BackgroundAnswer> + Send + 'static) {
         let sender = self.sender.clone();
         tokio::spawn(async move {
             // Whoever asked has left meanwhile: nobody wants it.
@@ -54,7 +54,7 @@ impl Answers {
     }
 
     /// The next answer. May be dropped and called again: nothing is lost.
-    pub(super) async fn next(&mut self) -> Answer {
+    pub(super) async fn next(&mut self) -> BackgroundAnswer {
         match self.receiver.recv().await {
             Some(answer) => answer,
             // Only without a sender, and one is here.
@@ -64,16 +64,18 @@ impl Answers {
 }
 
 impl TerminalChat {
-    pub(super) async fn take_answer(&mut self, answer: Answer) -> anyhow::Result<Flow> {
+    pub(super) async fn take_answer(&mut self, answer: BackgroundAnswer) -> anyhow::Result<Flow> {
         match answer {
-            Answer::Completions { query, result } => self.take_completions(&query, result),
-            Answer::Sessions(result) => self.take_sessions(result),
-            Answer::Command { line, name, result } => {
+            BackgroundAnswer::Completions { query, result } => {
+                self.take_completions(&query, result)
+            }
+            BackgroundAnswer::Sessions(result) => self.take_sessions(result),
+            BackgroundAnswer::Command { line, name, result } => {
                 return self.take_command_check(line, &name, result).await;
             }
-            Answer::EarlierTurns(result) => self.take_earlier_turns(result),
-            Answer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
-            Answer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
+            BackgroundAnswer::EarlierTurns(result) => self.take_earlier_turns(result),
+            BackgroundAnswer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
+            BackgroundAnswer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
         }
         Ok(Flow::Continue)
     }
@@ -82,7 +84,7 @@ impl TerminalChat {
     pub(super) fn ask_for_sessions(&mut self) {
         let listed = self.chat.list_sessions();
         self.answers
-            .wait_for(async move { Answer::Sessions(listed.await) });
+            .wait_for(async move { BackgroundAnswer::Sessions(listed.await) });
     }
 
     fn take_sessions(&mut self, result: Result<Vec<SessionSummary>, ClientError>) {

@@ -3,7 +3,7 @@
 use client::chat::ChatSelector;
 use wire::state::status;
 
-use super::background::Answer;
+use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
 use crate::chat::command::{COMMANDS, ChatCommand, KEYS, pick};
 use crate::chat::complete::host_commands;
@@ -88,7 +88,7 @@ impl TerminalChat {
             let written = tokio::task::spawn_blocking(move || {
                 export::write_file(&data, &session, file.as_ref()).map(|()| file)
             });
-            Answer::Exported(written.await.map_err(anyhow::Error::from).flatten())
+            BackgroundAnswer::Exported(written.await.map_err(anyhow::Error::from).flatten())
         });
     }
 

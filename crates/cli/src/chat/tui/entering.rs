@@ -5,7 +5,7 @@
 
 use client::chat::{ChatError, CommandCheck, CurrentModel};
 
-use super::background::Answer;
+use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
 use crate::chat::command::{Entered, unknown_command};
 
@@ -27,7 +27,7 @@ impl TerminalChat {
                 let line = text.to_owned();
                 self.answers.wait_for(async move {
                     let result = checked.await;
-                    Answer::Command { line, name, result }
+                    BackgroundAnswer::Command { line, name, result }
                 });
             }
             Entered::Message => self.send(text)?,

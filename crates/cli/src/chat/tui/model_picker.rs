@@ -1,10 +1,10 @@
 //! Choosing a model and its settings, and the permission mode.
 
-use client::chat::{CurrentModel, ModelSelection, ModelSetting, OfferedModel, PermissionMode};
+use client::chat::{CurrentModel, ModelOffer, ModelSelection, ModelSetting, OfferedMode};
 use serde_json::Value;
 
 use super::TerminalChat;
-use super::picker::{Asked, Picker, Question};
+use super::picker::{Picker, QuestionAction, YesNoQuestion};
 use crate::chat::keys::Key;
 use crate::chat::menu::{Menu, MenuItem, MenuOutcome, Tone};
 use crate::terminal::escape_line;
@@ -47,7 +47,7 @@ impl TerminalChat {
             CurrentModel::Gone { .. } | CurrentModel::None => None,
         };
         if !name.is_empty() {
-            let is_named = |model: &&OfferedModel| model.id == name || model.name == name;
+            let is_named = |model: &&ModelOffer| model.id == name || model.name == name;
             return match models.iter().find(is_named).cloned() {
                 Some(model) => self.use_model(&model),
                 None => self.note_error(&format!(
@@ -65,7 +65,7 @@ impl TerminalChat {
         self.open_picker(Picker::Models(menu));
     }
 
-    pub(super) fn choose_model(&mut self, menu: Menu<OfferedModel>) {
+    pub(super) fn choose_model(&mut self, menu: Menu<ModelOffer>) {
         let Some(model) = menu.selected().map(|item| item.value.clone()) else {
             return self.open_picker(Picker::Models(menu)); // nothing matches what was typed
         };
@@ -79,7 +79,7 @@ impl TerminalChat {
     }
 
     /// Uses a model from now on, after asking for its settings.
-    fn use_model(&mut self, model: &OfferedModel) {
+    fn use_model(&mut self, model: &ModelOffer) {
         if let Some(why) = model.unavailable {
             return self.note_error(&format!("{} is {why}", model.name));
         }
@@ -144,7 +144,7 @@ impl TerminalChat {
             return Ok(());
         }
         if !name.is_empty() {
-            let is_named = |mode: &&PermissionMode| {
+            let is_named = |mode: &&OfferedMode| {
                 mode.id == name || mode.title.to_lowercase() == name.to_lowercase()
             };
             return match modes.iter().find(is_named) {
@@ -167,7 +167,7 @@ impl TerminalChat {
 
     pub(super) fn press_modes(
         &mut self,
-        mut menu: Menu<PermissionMode>,
+        mut menu: Menu<OfferedMode>,
         key: &Key,
     ) -> anyhow::Result<()> {
         let outcome = match key {
@@ -195,8 +195,8 @@ impl TerminalChat {
     }
 
     /// Shift-Tab at the question about a mode: the one after it.
-    pub(super) fn skip_mode(&mut self, action: &Asked) -> anyhow::Result<()> {
-        let Asked::SetMode(asked) = action else {
+    pub(super) fn skip_mode(&mut self, action: &QuestionAction) -> anyhow::Result<()> {
+        let QuestionAction::SetMode(asked) = action else {
             return Ok(()); // the question is about something else
         };
         let modes = self.chat.permission_modes();
@@ -206,7 +206,7 @@ impl TerminalChat {
 
     fn go_to_mode_after(
         &mut self,
-        modes: &[PermissionMode],
+        modes: &[OfferedMode],
         current: Option<usize>,
     ) -> anyhow::Result<()> {
         let next = current.map_or(0, |index| index + 1);
@@ -219,7 +219,7 @@ impl TerminalChat {
     }
 
     /// Sets a mode; one that gives much is asked about first.
-    fn set_or_ask(&mut self, mode: &PermissionMode) -> anyhow::Result<()> {
+    fn set_or_ask(&mut self, mode: &OfferedMode) -> anyhow::Result<()> {
         if !mode.gives_much() || mode.is_current {
             return self.set_mode(mode);
         }
@@ -229,19 +229,19 @@ impl TerminalChat {
             escape_line(&mode.description)
         );
         let yes = format!("Yes, {}", escape_line(&mode.title).to_lowercase());
-        let question = Question::new(text, &yes, "No", Asked::SetMode(mode.clone()));
-        self.open_picker(Picker::Question(question));
+        let question = YesNoQuestion::new(text, &yes, "No", QuestionAction::SetMode(mode.clone()));
+        self.open_picker(Picker::YesNoQuestion(question));
         Ok(())
     }
 
-    pub(super) fn set_mode(&mut self, mode: &PermissionMode) -> anyhow::Result<()> {
+    pub(super) fn set_mode(&mut self, mode: &OfferedMode) -> anyhow::Result<()> {
         self.chat.set_permission_mode(mode)?;
         self.note(&format!("{}. {}", mode.title, mode.description));
         Ok(())
     }
 }
 
-fn model_item(model: &OfferedModel, current: &Option<String>) -> MenuItem<OfferedModel> {
+fn model_item(model: &ModelOffer, current: &Option<String>) -> MenuItem<ModelOffer> {
     let mut detail = Vec::new();
     if Some(&model.id) == current.as_ref() {
         detail.push("in use".to_owned());
@@ -260,7 +260,7 @@ fn model_item(model: &OfferedModel, current: &Option<String>) -> MenuItem<Offere
     item
 }
 
-fn mode_item(mode: PermissionMode) -> MenuItem<PermissionMode> {
+fn mode_item(mode: OfferedMode) -> MenuItem<OfferedMode> {
     let label = match mode.is_current {
         true => format!("{} (now)", escape_line(&mode.title)),
         false => escape_line(&mode.title),

@@ -4,7 +4,7 @@
 
 use client::ClientError;
 
-use super::background::Answer;
+use super::background::BackgroundAnswer;
 use super::overlay::{KeyUse, Overlay};
 use super::{Flow, TerminalChat, write};
 use crate::chat::keys::Key;
@@ -69,7 +69,7 @@ impl TerminalChat {
             open.is_loading = true;
             let fetched = self.chat.fetch_earlier_turns();
             self.answers
-                .wait_for(async move { Answer::EarlierTurns(fetched.await) });
+                .wait_for(async move { BackgroundAnswer::EarlierTurns(fetched.await) });
         }
         let lines = open.pager.lines(notice);
         self.tty.enter_alternate_screen()?;

@@ -3,7 +3,7 @@
 //! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
 //! much, is asked about once.
 
-use client::chat::{OfferedModel, PermissionMode};
+use client::chat::{ModelOffer, OfferedMode};
 use wire::ChannelUri;
 
 use super::model_picker::SettingPicker;
@@ -23,33 +23,33 @@ const ROWS_BESIDE: usize = 8;
 #[derive(Debug)]
 pub(super) enum Picker {
     Sessions(SessionPicker),
-    Models(Menu<OfferedModel>),
+    Models(Menu<ModelOffer>),
     Setting(SettingPicker),
-    Modes(Menu<PermissionMode>),
-    Question(Question),
+    Modes(Menu<OfferedMode>),
+    YesNoQuestion(YesNoQuestion),
 }
 
 /// A question of our own, answered by yes or no.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct YesNoQuestion {
     text: String,
-    action: Asked,
+    action: QuestionAction,
     menu: Menu<bool>,
 }
 
 /// What is done on a yes.
 #[derive(Debug, Clone)]
-pub(super) enum Asked {
+pub(super) enum QuestionAction {
     DeleteSession {
         uri: ChannelUri,
         /// The list it was chosen from is shown again.
         is_listed: bool,
     },
-    SetMode(PermissionMode),
+    SetMode(OfferedMode),
 }
 
-impl Question {
-    pub(super) fn new(text: String, yes: &str, no: &str, action: Asked) -> Self {
+impl YesNoQuestion {
+    pub(super) fn new(text: String, yes: &str, no: &str, action: QuestionAction) -> Self {
         // What changes nothing is selected.
         let items = vec![MenuItem::new(false, no, ""), MenuItem::new(true, yes, "")];
         Self {
@@ -80,16 +80,20 @@ impl TerminalChat {
             },
             Picker::Setting(setting) => self.press_setting(setting, key),
             Picker::Modes(menu) => self.press_modes(menu, key)?,
-            Picker::Question(question) => self.press_question(question, key).await?,
+            Picker::YesNoQuestion(question) => self.press_question(question, key).await?,
         }
         Ok(KeyUse::Used(Flow::Continue))
     }
 
-    async fn press_question(&mut self, mut question: Question, key: &Key) -> anyhow::Result<()> {
+    async fn press_question(
+        &mut self,
+        mut question: YesNoQuestion,
+        key: &Key,
+    ) -> anyhow::Result<()> {
         let outcome = match key {
             // Letters decide nothing, and narrow nothing down to one answer.
             Key::Up | Key::Down | Key::Enter | Key::Escape => question.menu.key(key),
-            Key::BackTab if matches!(question.action, Asked::SetMode(_)) => {
+            Key::BackTab if matches!(question.action, QuestionAction::SetMode(_)) => {
                 return self.skip_mode(&question.action);
             }
             _ => MenuOutcome::Unused,
@@ -97,11 +101,11 @@ impl TerminalChat {
         let is_yes = question.menu.selected().is_some_and(|item| item.value);
         match outcome {
             MenuOutcome::Taken | MenuOutcome::Unused => {
-                self.open_picker(Picker::Question(question));
+                self.open_picker(Picker::YesNoQuestion(question));
             }
             MenuOutcome::Chosen if is_yes => self.do_asked(question.action).await?,
             MenuOutcome::Chosen | MenuOutcome::Closed => {
-                if let Asked::DeleteSession {
+                if let QuestionAction::DeleteSession {
                     is_listed: true, ..
                 } = question.action
                 {
@@ -112,10 +116,12 @@ impl TerminalChat {
         Ok(())
     }
 
-    async fn do_asked(&mut self, action: Asked) -> anyhow::Result<()> {
+    async fn do_asked(&mut self, action: QuestionAction) -> anyhow::Result<()> {
         match action {
-            Asked::DeleteSession { uri, is_listed } => self.delete_session(&uri, is_listed).await,
-            Asked::SetMode(mode) => self.set_mode(&mode)?,
+            QuestionAction::DeleteSession { uri, is_listed } => {
+                self.delete_session(&uri, is_listed).await
+            }
+            QuestionAction::SetMode(mode) => self.set_mode(&mode)?,
         }
         Ok(())
     }
@@ -145,7 +151,7 @@ impl TerminalChat {
                 prompt: Some("approvals › "),
                 ..OverlayLines::default()
             },
-            Picker::Question(question) => OverlayLines {
+            Picker::YesNoQuestion(question) => OverlayLines {
                 above: vec![Line::new(Style::Warn, &question.text).clip(width)],
                 below: question.menu.lines(width, rows),
                 prompt: Some("arrows, Enter › "),
@@ -163,7 +169,7 @@ impl Picker {
             Self::Models(menu) => &menu.filter,
             Self::Setting(setting) => &setting.menu.filter,
             Self::Modes(menu) => &menu.filter,
-            Self::Question(question) => &question.menu.filter,
+            Self::YesNoQuestion(question) => &question.menu.filter,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use client::chat::{ChatError, Completion, is_completable};
 
-use super::background::Answer;
+use super::background::BackgroundAnswer;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
 use crate::chat::keys::Key;
-use crate::chat::popup::{Proposal, Query};
+use crate::chat::popup::{PopupQuery, WordProposal};
 
 impl TerminalChat {
     /// Gives a key to the popup, if it is open or the key asks for it.
@@ -35,9 +35,9 @@ impl TerminalChat {
                 }
             }
             Key::Enter => match self.popup.taken_by_enter() {
-                Some(Proposal::Own(command)) if !command.needs_arguments() => {
+                Some(WordProposal::Own(command)) if !command.needs_arguments() => {
                     // A command that is whole is run: nothing is left to be typed.
-                    self.take_proposal(&Proposal::Own(command));
+                    self.take_proposal(&WordProposal::Own(command));
                     let line = self.editor.take();
                     return Ok(KeyUse::Used(self.enter_text(line.trim_end()).await?));
                 }
@@ -76,11 +76,11 @@ impl TerminalChat {
             && is_completable(editor.text(), editor.cursor())
     }
 
-    fn ask_for_completions(&self, question: Option<Query>) {
+    fn ask_for_completions(&self, question: Option<PopupQuery>) {
         if let Some(query) = question {
             let asked = self.chat.completions(&query.text, query.cursor);
             self.answers.wait_for(async move {
-                Answer::Completions {
+                BackgroundAnswer::Completions {
                     result: asked.await,
                     query,
                 }
@@ -90,7 +90,7 @@ impl TerminalChat {
 
     pub(super) fn take_completions(
         &mut self,
-        query: &Query,
+        query: &PopupQuery,
         result: Result<Vec<Completion>, ChatError>,
     ) {
         let question = match result {
@@ -111,13 +111,13 @@ impl TerminalChat {
         }
     }
 
-    fn take_proposal(&mut self, proposal: &Proposal) {
+    fn take_proposal(&mut self, proposal: &WordProposal) {
         let taken = self.popup.text_with(proposal);
         debug_assert!(taken.is_some(), "a proposal is for the text that is there");
         if let Some((text, cursor)) = taken {
             self.editor.replace(text, cursor);
         }
-        if let Proposal::Host(completion) = proposal {
+        if let WordProposal::Host(completion) = proposal {
             self.accepted.accept(completion);
         }
         self.popup.close();

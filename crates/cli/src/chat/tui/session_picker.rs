@@ -8,7 +8,7 @@ use wire::ChannelUri;
 
 use super::TerminalChat;
 use super::overlay::{Overlay, OverlayLines};
-use super::picker::{Asked, Picker, Question};
+use super::picker::{Picker, QuestionAction, YesNoQuestion};
 use crate::chat::editor::{Editor, EditorOutcome};
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
@@ -176,9 +176,9 @@ impl TerminalChat {
             title => escape_line(title),
         };
         let text = format!("Delete \"{title}\" for everyone?");
-        let action = Asked::DeleteSession { uri, is_listed };
-        let question = Question::new(text, "Delete it", "Keep it", action);
-        self.open_picker(Picker::Question(question));
+        let action = QuestionAction::DeleteSession { uri, is_listed };
+        let question = YesNoQuestion::new(text, "Delete it", "Keep it", action);
+        self.open_picker(Picker::YesNoQuestion(question));
     }
 
     /// Deletes a session; from the one that is open a new one is gone to first.
