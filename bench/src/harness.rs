@@ -250,11 +250,6 @@ impl Harness {
         Ok((process, port.context("a model server without a port")?))
     }
 
-    /// The program that is measured.
-    pub(crate) fn greenroom(&self) -> &Path {
-        &self.greenroom
-    }
-
     /// This program again, in another role: watching, requesting or opening.
     pub(crate) fn child(&mut self, arguments: &[String]) -> Result<Process> {
         let log = self.fresh("log");

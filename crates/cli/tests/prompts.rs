@@ -20,6 +20,7 @@ const SENTENCES: [&str; 4] = ["hmm, actually no", "maybe", "yes please", "1 or 2
 const HINT: &str = "Enter confirms";
 
 /// Every kind of prompt by the message that brings it up: the step, what waits in the chat's state, and a digit that decides.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn kinds() -> BTreeMap<&'static str, (Value, &'static str, char)> {
     let question =
         |question: Value| json!({"ask": {"message": "Tell me", "questions": [question]}});

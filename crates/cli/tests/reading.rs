@@ -189,7 +189,7 @@ fn answer_with_gates(gates: &[Gate]) -> (Answer, Vec<String>) {
         format!("{}\n\n{}", words("para", 40), words("open", 30)),
         format!(" {}\n\n{items}- last000 it", words("more", 10)),
         format!("em\n\n```rust\n{code}let half000"),
-        format!(" = 2;\n```\n\n| a | b |\n|---|---|\n| cell000 | cell001 |\n| cell002"),
+        " = 2;\n```\n\n| a | b |\n|---|---|\n| cell000 | cell001 |\n| cell002".to_owned(),
         " | x |\n\nThe end.\n".to_owned(),
     ];
     let mut answer = Answer::streams([pieces[0].as_str()]);

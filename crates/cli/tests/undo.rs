@@ -52,7 +52,7 @@ fn file(work: &Path, number: usize) -> PathBuf {
 async fn holds(path: &Path, text: &str) {
     let waits = async {
         while fs::read_to_string(path).is_ok_and(|found| found != text) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), waits).await;

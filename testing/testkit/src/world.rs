@@ -441,11 +441,7 @@ impl World {
             Effect::StopTurn { run } => self.models.stop(run),
             Effect::Reply { run, reply } => self.reply(run, reply),
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
-            Effect::Close { peer, why } => {
-                if let Some(link) = self.links.get_mut(&peer) {
-                    link.closing = Some(why);
-                }
-            }
+            Effect::Close { peer, why } => self.begin_close(peer, why),
             Effect::Pause { peer } => self.set_paused(peer, true),
             Effect::Resume { peer } => self.set_paused(peer, false),
             Effect::Probe => {
@@ -457,6 +453,12 @@ impl World {
                 self.models.recorded_render = Some(*rendered);
             }
             Effect::Configure { .. } | Effect::Forget { .. } => {}
+        }
+    }
+
+    fn begin_close(&mut self, peer: PeerId, why: CloseReason) {
+        if let Some(link) = self.links.get_mut(&peer) {
+            link.closing = Some(why);
         }
     }
 

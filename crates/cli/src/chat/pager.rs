@@ -289,7 +289,7 @@ mod tests {
 
     use super::*;
     use crate::chat::line::Colors;
-    use crate::chat::render::Links;
+    use crate::chat::render::LinkStyle;
     use crate::chat::tool::References;
 
     fn turn(n: usize) -> Arc<Turn> {
@@ -313,7 +313,7 @@ mod tests {
             width,
             rows,
             colors: Colors::Off,
-            links: Links::WrittenOut,
+            links: LinkStyle::WrittenOut,
         };
         let references = References::default();
         let view = ChatView {

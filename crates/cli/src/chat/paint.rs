@@ -7,7 +7,7 @@
 //! Must not know: what the lines say, where the bytes go.
 
 use super::line::{Colors, Line};
-use super::render::{Links, Page};
+use super::render::{LinkStyle, Page};
 use super::terminal_traits::{Reflow, TerminalTraits};
 
 /// Begins and ends a drawing that shows at once, with the cursor hidden meanwhile.
@@ -57,7 +57,7 @@ impl Painter {
             colors,
             traits: TerminalTraits {
                 reflow: Reflow::Breaks,
-                links: Links::WrittenOut,
+                links: LinkStyle::WrittenOut,
             },
             size,
             drawn: None,
@@ -309,7 +309,7 @@ mod tests {
         let mut screen = Screen::new();
         screen.painter = Painter::new(Colors::Off, SIZE).with_traits(TerminalTraits {
             reflow: Reflow::Cuts,
-            links: Links::WrittenOut,
+            links: LinkStyle::WrittenOut,
         });
         screen.draw(
             &["top", "next"],

@@ -2,12 +2,12 @@
 //!
 //! Promises: what is not known is assumed to be as most terminals are. Must not know: what is drawn.
 
-use super::render::Links;
+use super::render::LinkStyle;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TerminalTraits {
     pub(crate) reflow: Reflow,
-    pub(crate) links: Links,
+    pub(crate) links: LinkStyle,
 }
 
 /// What becomes of the lines on a screen that is made narrower.
@@ -81,8 +81,8 @@ impl TerminalTraits {
                 false => Reflow::Breaks,
             },
             links: match has_links && !is_in_tmux && !is_in_screen {
-                true => Links::Followed,
-                false => Links::WrittenOut,
+                true => LinkStyle::Followed,
+                false => LinkStyle::WrittenOut,
             },
         }
     }
@@ -92,7 +92,7 @@ impl TerminalTraits {
 mod tests {
     use super::*;
 
-    fn traits(variables: &[(&str, &str)]) -> (Reflow, Links) {
+    fn traits(variables: &[(&str, &str)]) -> (Reflow, LinkStyle) {
         let traits = TerminalTraits::read(|name| {
             let mut found = variables.iter().filter(|(known, _)| *known == name);
             found.next().map(|(_, value)| (*value).to_owned())
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn terminals_are_known_by_what_they_set() {
-        use Links::{Followed, WrittenOut};
+        use LinkStyle::{Followed, WrittenOut};
         use Reflow::{Breaks, Cuts};
         for (variables, expected) in [
             (&[][..], (Breaks, WrittenOut)),

@@ -185,7 +185,7 @@ impl Terminal {
             others.extend_from_slice(&rest[..start]);
             let title = &rest[start + 4..];
             let end = title.iter().position(|byte| byte.is_ascii_control());
-            let end = end.filter(|end| title[*end] == 7).expect("a title is text");
+            let end = end.filter(|end| title[*end] == 7).unwrap();
             rest = &title[end + 1..];
         }
         others.extend_from_slice(rest);

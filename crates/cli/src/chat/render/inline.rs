@@ -7,7 +7,7 @@ use std::sync::Arc;
 use markup::markdown::{Inline, MarkdownLink, plain_text};
 
 use super::styled::StyledText;
-use super::{Links, Page};
+use super::{LinkStyle, Page};
 use crate::chat::line::{Color, Colors, Style, TextStyle};
 
 /// The text of inlines, beginning with this look.
@@ -82,13 +82,13 @@ fn add_link(link: &MarkdownLink, style: TextStyle, page: Page, text: &mut Styled
     // The looks of what stands in a link are those of the link: it is one thing to follow.
     text.push(Style::Text(style), &said, Some(&to));
     match (page.links, &link.other_host) {
-        (Links::WrittenOut, _) => {
+        (LinkStyle::WrittenOut, _) => {
             text.push(Style::Dim, " (", None);
             text.push(Style::Dim, &link.to, Some(&to));
             text.push(Style::Dim, ")", None);
         }
-        (Links::Followed, Some(host)) => text.push(Style::Warn, &format!(" ({host})"), None),
-        (Links::Followed, None) => {}
+        (LinkStyle::Followed, Some(host)) => text.push(Style::Warn, &format!(" ({host})"), None),
+        (LinkStyle::Followed, None) => {}
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
             ],
         );
         let follows = Page {
-            links: Links::Followed,
+            links: LinkStyle::Followed,
             ..page
         };
         check(

@@ -33,12 +33,12 @@ pub(crate) struct Page {
     pub(crate) rows: usize,
     /// Without colours the marks of Markdown stay, where nothing else would show them.
     pub(crate) colors: Colors,
-    pub(crate) links: Links,
+    pub(crate) links: LinkStyle,
 }
 
 /// What a terminal does with links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub(crate) enum LinkStyle {
     /// They can be followed, and the terminal shows where they lead.
     Followed,
     /// It may know nothing of links: where they lead is written behind them.
@@ -58,7 +58,7 @@ impl Page {
             width,
             rows: 24,
             colors: Colors::On,
-            links: Links::WrittenOut,
+            links: LinkStyle::WrittenOut,
         }
     }
 }

@@ -16,7 +16,7 @@ use wire::Object;
 
 pub(crate) use self::input::input_lines;
 pub(crate) use self::output::whole_output;
-pub(crate) use self::references::{Content, References, WorkerState};
+pub(crate) use self::references::{ReferencedContent, References, WorkerState};
 
 use super::line::{Line, Style};
 use super::wrap::wrap;

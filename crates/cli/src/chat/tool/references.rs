@@ -16,7 +16,7 @@ const EDITS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    known: BTreeMap<String, Content>,
+    known: BTreeMap<String, ReferencedContent>,
     /// The names of what is known, the oldest first.
     order: Vec<String>,
     /// Workers by their chats.
@@ -33,7 +33,7 @@ pub(crate) struct WorkerState {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub(crate) enum ReferencedContent {
     Here(Arc<[u8]>),
     /// It is being read.
     Coming,
@@ -52,7 +52,7 @@ pub(crate) enum Lookup<'a> {
 }
 
 impl References {
-    pub(crate) fn set(&mut self, uri: &str, content: Content) {
+    pub(crate) fn set(&mut self, uri: &str, content: ReferencedContent) {
         if self.known.insert(uri.to_owned(), content).is_none() {
             self.order.push(uri.to_owned());
         }
@@ -72,9 +72,9 @@ impl References {
 
     pub(crate) fn find(&self, uri: &str) -> Lookup<'_> {
         match self.known.get(uri) {
-            Some(Content::Here(bytes)) => Lookup::Here(bytes),
-            Some(Content::Coming) => Lookup::Coming,
-            Some(Content::Missing) => Lookup::Missing,
+            Some(ReferencedContent::Here(bytes)) => Lookup::Here(bytes),
+            Some(ReferencedContent::Coming) => Lookup::Coming,
+            Some(ReferencedContent::Missing) => Lookup::Missing,
             None => Lookup::Unknown,
         }
     }
@@ -136,13 +136,13 @@ mod tests {
         let call = call.as_object().unwrap();
         let mut references = References::default();
         assert_eq!(references.unknown_of(call), ["c:1", "c:2"]);
-        references.set("c:1", Content::Coming);
-        references.set("c:2", Content::Missing);
+        references.set("c:1", ReferencedContent::Coming);
+        references.set("c:2", ReferencedContent::Missing);
         assert!(references.unknown_of(call).is_empty() && !references.is_complete(call));
-        references.set("c:1", Content::Here(Arc::from(&b"a"[..])));
+        references.set("c:1", ReferencedContent::Here(Arc::from(&b"a"[..])));
         assert!(references.is_complete(call));
         for number in 0..100 {
-            references.set(&format!("other:{number}"), Content::Missing);
+            references.set(&format!("other:{number}"), ReferencedContent::Missing);
         }
         assert_eq!(references.known.len(), CONTENTS_MAX);
         assert_eq!(references.find("c:1"), Lookup::Unknown);

@@ -10,7 +10,7 @@ use wire::{Action, ActionKind};
 
 use super::*;
 use crate::chat::line::Colors;
-use crate::chat::tool::Content;
+use crate::chat::tool::ReferencedContent;
 
 struct Reader {
     chat: ChatState,
@@ -200,9 +200,9 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
         ["c:1", "c:2"]
     );
     page.references
-        .set("c:1", Content::Here(Arc::from(&b"a\nb\n"[..])));
+        .set("c:1", ReferencedContent::Here(Arc::from(&b"a\nb\n"[..])));
     page.references
-        .set("c:2", Content::Here(Arc::from(&b"a\nc\n"[..])));
+        .set("c:2", ReferencedContent::Here(Arc::from(&b"a\nc\n"[..])));
     page.check(expect![[r#"
 
         ✓ Edited a.rs

@@ -16,7 +16,7 @@ use crate::chat::external_pager;
 use crate::chat::line::{Colors, Line};
 use crate::chat::render::Page;
 use crate::chat::status;
-use crate::chat::tool::{Content, References, WorkerState};
+use crate::chat::tool::{ReferencedContent, References, WorkerState};
 use crate::chat::transcript::ChatView;
 
 /// The shortest time between two drawings.
@@ -29,8 +29,8 @@ const READS_MAX: usize = 64;
 /// What is needed to show a chat beside the chat itself.
 pub(super) struct ReadingState {
     references: References,
-    sender: mpsc::Sender<(String, Content)>,
-    arrived: mpsc::Receiver<(String, Content)>,
+    sender: mpsc::Sender<(String, ReferencedContent)>,
+    arrived: mpsc::Receiver<(String, ReferencedContent)>,
     drawn_at: Option<Instant>,
     is_due: bool,
     /// Since when workers are known, by their chats.
@@ -125,16 +125,20 @@ impl TerminalChat {
             .transcript
             .wanted(chat, asked, &self.reading.references)
         {
-            self.reading.references.set(&uri, Content::Coming);
+            self.reading.references.set(&uri, ReferencedContent::Coming);
             let sender = self.reading.sender.clone();
             let (live, channel) = (self.chat.live().clone(), self.chat.session().clone());
             tokio::spawn(async move {
                 let read = live.read_content(&channel, &uri);
                 let content = match tokio::time::timeout(CONTENT_TIMEOUT, read).await {
-                    Ok(Ok(ReadContent::Text(text))) => Content::Here(Arc::from(text.into_bytes())),
+                    Ok(Ok(ReadContent::Text(text))) => {
+                        ReferencedContent::Here(Arc::from(text.into_bytes()))
+                    }
                     // Not a text, as far as it can be shown here.
-                    Ok(Ok(ReadContent::Base64(_))) => Content::Here(Arc::from(&b"\0"[..])),
-                    Ok(Err(_)) | Err(_) => Content::Missing,
+                    Ok(Ok(ReadContent::Base64(_))) => {
+                        ReferencedContent::Here(Arc::from(&b"\0"[..]))
+                    }
+                    Ok(Err(_)) | Err(_) => ReferencedContent::Missing,
                 };
                 // Nobody is left to tell if the chat was closed.
                 let _ = sender.send((uri, content)).await;
