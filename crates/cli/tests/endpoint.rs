@@ -135,6 +135,11 @@ fn after_a_kill_no_verb_says_a_word_to_whoever_took_the_port() {
                 assert!(words.contains("free: no host serves"), "{words}");
                 assert!(words.contains("start one with `greenroom serve`"));
             }
+            // The list is read from the data directory where no host runs.
+            "sessions" => {
+                assert_eq!(output.status.code(), Some(0), "{words}");
+                assert!(words.contains(&session), "{words}");
+            }
             _ => {
                 assert_eq!(output.status.code(), Some(4), "{verb:?}: {words}");
                 assert!(words.contains("was killed"), "{verb:?}: {words}");

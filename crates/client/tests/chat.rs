@@ -69,7 +69,6 @@ async fn welcome(peer: &mut Peer, session: Value) {
 async fn serve_chat(peer: &mut Peer) {
     welcome(peer, session_snapshot(json!({"defaultChat": CHAT}))).await;
     answer(peer, chat_snapshot()).await;
-    answer(peer, session_snapshot(json!({"defaultChat": CHAT}))).await;
 }
 
 #[tokio::test]

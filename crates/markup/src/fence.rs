@@ -32,6 +32,12 @@ impl Fence {
         })
     }
 
+    /// A line that opens the same block.
+    pub(crate) fn opening(&self) -> String {
+        let mark = self.mark.to_string();
+        format!("{}{}", " ".repeat(self.indent), mark.repeat(self.length))
+    }
+
     /// Whether a line, without its end, closes the block.
     pub(crate) fn is_closed_by(&self, line: &str) -> bool {
         let unindented = line.trim_start_matches(' ');

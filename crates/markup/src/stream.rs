@@ -55,6 +55,16 @@ pub struct MarkdownStream {
     list: Option<OpenList>,
 }
 
+/// The last line of code, which has no end. By the parser, which has rules of its own for blanks there.
+fn read_unended_line(fence: &Fence, line: &str) -> Option<String> {
+    let block = format!("{}\n{line}", fence.opening());
+    let parsed = markdown::parse(&block).unwrap_or_default();
+    match parsed.into_iter().next() {
+        Some(MarkdownBlock::Code { text, .. }) if !text.is_empty() => Some(text),
+        _ => None, // nothing is on it, or it closes the block
+    }
+}
+
 impl MarkdownStream {
     /// Takes the next piece and returns what will not change any more.
     pub fn push(&mut self, text: &str) -> Vec<StablePiece> {
@@ -76,9 +86,8 @@ impl MarkdownStream {
         // What was not looked at for a while may hold code that began and ended.
         while self.look(&mut pieces) {}
         if let Some(fence) = self.fence.take() {
-            // Blanks without an end are no line.
-            if !self.open.trim().is_empty() && !fence.is_closed_by(&self.open) {
-                pieces.push(StablePiece::CodeLine(fence.read_line(&self.open)));
+            if let Some(line) = read_unended_line(&fence, &self.open) {
+                pieces.push(StablePiece::CodeLine(line));
             }
             pieces.push(StablePiece::CodeEnd);
             return pieces;

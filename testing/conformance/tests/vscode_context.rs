@@ -469,11 +469,11 @@ async fn the_sides_of_an_edit_are_named_after_their_file() {
     let mut harness = NativeHarness::start_with(json!({})).await;
     harness.write("a b.txt", "one\n");
     let input = json!({"path": "a b.txt", "content": "two\n"});
-    let calls = [
-        Call::new("r", "read", &json!({"path": "a b.txt"})),
-        Call::new("w", "write", &input),
-    ];
-    harness.model.answers([Answer::calls(calls), ends()]);
+    let read = Call::new("r", "read", &json!({"path": "a b.txt"}));
+    let write = Call::new("w", "write", &input);
+    harness
+        .model
+        .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
     harness.ann.sends_message("write").await;
     harness.ann.decides(json!({"approved": true})).await;
     let turn = harness.ann.turn_over().await;

@@ -172,10 +172,10 @@ mod tests {
         ];
         assert_eq!(
             table(&sessions, now),
-            "TITLE                 STATE      USED        DIRECTORY   SESSION\n\
-             A\\x1b[31m\\nred title  idle       1 hour ago  /srv/a\\nb   scripted:/1\n\
-             (no title)            needs you  1 hour ago  -           scripted:/1\n\
-             漢字                  failed     1 hour ago  /srv        scripted:/1\n"
+            "TITLE                 STATE      USED        DIRECTORY  SESSION\n\
+             A\\x1b[31m\\nred title  idle       1 hour ago  /srv/a\\nb  scripted:/1\n\
+             (no title)            needs you  1 hour ago  -          scripted:/1\n\
+             漢字                  failed     1 hour ago  /srv       scripted:/1\n"
         );
     }
 
