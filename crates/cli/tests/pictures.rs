@@ -110,7 +110,8 @@ async fn a_coding_turn_with_diffs() {
         let mut ann = Terminal::start_sized("ann", command, (100, 36));
         ann.sees("›");
         ann.type_line("Make the test in @file:src/lib.rs pass");
-        ann.sees("Good morning, {name}");
+        // The diff has line numbers once both contents are there.
+        ann.sees("4 +     format!(\"Good morning, {name}\")");
         ann.sees("Approve");
         take_picture(&ann, "coding.svg");
         ann.decide('1');

@@ -31,9 +31,21 @@ pub(super) fn result_lines(
     let mut output = Vec::new();
     let mut edits = Vec::new();
     let blocks = call.get("content").and_then(Value::as_array);
-    for block in blocks.into_iter().flatten() {
-        if block["type"] == "fileEdit" {
-            edits.extend(edit_lines(block, width, detail, references));
+    let blocks = blocks.map_or(&[][..], Vec::as_slice);
+    let is_edit = |block: &&Value| block["type"] == "fileEdit";
+    let is_one_edit = blocks.iter().filter(is_edit).count() == 1;
+    for block in blocks {
+        if is_edit(&block) {
+            let mut edit = edit_lines(block, width, detail, references);
+            // The title has named the file already.
+            if is_one_edit && edit.len() > 1 && names_file(&title, block) {
+                edit.remove(0);
+            }
+            edits.extend(edit);
+            continue;
+        }
+        // A file that was read is known by its name; the model alone needs its lines.
+        if is_read(call) && !has_failed && detail == Detail::Brief {
             continue;
         }
         let text = block_text(block);
@@ -54,6 +66,17 @@ pub(super) fn result_lines(
         }
     }
     lines
+}
+
+fn is_read(call: &Object) -> bool {
+    let kind = call.get("_meta").map(|meta| &meta["toolKind"]);
+    kind.is_some_and(|kind| kind == "read")
+}
+
+fn names_file(title: &str, edit: &Value) -> bool {
+    let side = |side: &str| edit[side]["uri"].as_str();
+    let name = side("after").or(side("before")).and_then(|uri| uri.rsplit('/').next());
+    name.is_some_and(|name| title.contains(name))
 }
 
 /// The last lines of what comes out of a call that still runs.

@@ -105,9 +105,20 @@ pub(crate) struct UnfoldedCall {
 enum Block {
     Message,
     Text,
-    /// Tool calls, questions, notices: they stand together.
+    /// Tool calls, questions, notices of one line: they stand together.
     Part,
+    /// One of several lines, which stands by itself.
+    TallPart,
     Ending,
+}
+
+impl Block {
+    fn of_part(lines: &[Line]) -> Self {
+        match lines.len() {
+            0 | 1 => Self::Part,
+            _ => Self::TallPart,
+        }
+    }
 }
 
 impl Transcript {
@@ -165,7 +176,7 @@ impl Transcript {
         for event in &self.held {
             if let TurnEvent::Part(part) = event {
                 let part = part_lines_with(part, view.page.width, Detail::Brief, view.references);
-                gap(&mut last, Block::Part, &mut lines);
+                gap(&mut last, Block::of_part(&part), &mut lines);
                 lines.extend(part);
             }
         }
@@ -189,7 +200,7 @@ impl Transcript {
                 None => {
                     let width = view.page.width;
                     let lines = part_lines_with(part, width, Detail::Brief, view.references);
-                    (Block::Part, lines)
+                    (Block::of_part(&lines), lines)
                 }
             };
             if !part.is_empty() {
@@ -361,6 +372,10 @@ impl Transcript {
     }
 
     fn block(&mut self, block: Block, block_lines: Vec<Line>, lines: &mut Vec<Line>) {
+        let block = match block {
+            Block::Part => Block::of_part(&block_lines),
+            block => block,
+        };
         if !block_lines.is_empty() {
             gap(&mut self.last, block, lines);
             lines.extend(block_lines);

@@ -96,6 +96,7 @@ impl TerminalChat {
             let items = dialog::items(&asked.input, &self.prompt);
             // What is asked stands above, and the input line below.
             let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
+            lines.push(Line::default());
             lines.extend(self.prompt.lines(&items, width, rows_max));
         }
         lines
