@@ -127,7 +127,7 @@ fn a_call_is_confirmed_in_place() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("tool");
-    ann.sees("? List files\n  directory: .\n  1 Approve");
+    ann.sees("? List files\n  directory: .\n\n  1 Approve");
     ann.decide('1');
     let screen = ann.sees("\"approved\":true");
     assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");
@@ -314,13 +314,13 @@ fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
     let mut ann = chat(&host, "ann", &[]);
     let session = session_of(&ann);
     ann.type_line("go");
-    let screen = ann.sees("worker Helper\n? Dig\n  1 Approve");
+    let screen = ann.sees("worker Helper\n? Dig\n\n  1 Approve");
     assert!(!screen.contains("Another chat"), "{screen}");
     ann.decide('1');
     ann.sees("all is done");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     ann.type_line("go");
-    ann.sees("worker Helper\n? Dig\n  1 Approve");
+    ann.sees("worker Helper\n? Dig\n\n  1 Approve");
     let chats = host.state(&session)["chats"].clone();
     let chats = chats.as_array().unwrap().iter();
     let mut workers = chats.filter_map(|chat| chat["resource"].as_str());
@@ -328,7 +328,7 @@ fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
         .rfind(|chat| chat.starts_with("ahp-chat:/"))
         .unwrap();
     ann.type_line(&format!("/open {worker}"));
-    ann.sees("› Helper\n\n? Dig\n  1 Approve");
+    ann.sees("› Helper\n\n? Dig\n\n  1 Approve");
     ann.decide('1');
     ann.wait_until(|screen| !screen.contains("1 Approve"));
     ann.type_line("hello?");

@@ -75,7 +75,9 @@ fn is_read(call: &Object) -> bool {
 
 fn names_file(title: &str, edit: &Value) -> bool {
     let side = |side: &str| edit[side]["uri"].as_str();
-    let name = side("after").or(side("before")).and_then(|uri| uri.rsplit('/').next());
+    let name = side("after")
+        .or(side("before"))
+        .and_then(|uri| uri.rsplit('/').next());
     name.is_some_and(|name| title.contains(name))
 }
 

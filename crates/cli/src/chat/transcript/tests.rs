@@ -206,7 +206,6 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
     page.check(expect![[r#"
 
         ✓ Edited a.rs
-          edits /a.rs (+1 -1)
         {  1   a}
         {  2 - b}
         {  2 + c}
