@@ -36,7 +36,7 @@ mod tests {
 /// The answer at the end, with what people want to read well: a heading, a list, a table, code.
 const ANSWER: &str = "## The greeting is polite now
 
-`greet` began with *Hey*; the test wants **Good morning**. Nobody else calls it:
+`greet` began with *Hey*; the test wants **Good morning**. Two places call it:
 
 | caller | where | expects |
 |---|---|---|
