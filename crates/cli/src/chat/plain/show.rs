@@ -1,7 +1,7 @@
 //! What is new in the chat, printed: answers on standard output, the rest beside them.
 
 use client::chat::{AskedInput, TurnEvent};
-use wire::state::{ChatState, Outcome};
+use wire::state::Outcome;
 
 use super::PlainChat;
 use crate::chat::dialog;
@@ -23,15 +23,12 @@ impl PlainChat {
     }
 
     pub(super) fn show_news(&mut self) -> anyhow::Result<()> {
-        let (confirmed, ahead) = self.chat.confirmed_and_ahead();
-        if let Some(chat) = confirmed {
-            for event in self.follower.follow(&chat, 0) {
-                self.show_event(event)?;
-            }
-        }
-        let Some(chat) = ahead else {
+        let Some(chat) = self.chat.confirmed() else {
             return Ok(()); // between two connections the chat may not be held
         };
+        for event in self.follower.follow(&chat, 0) {
+            self.show_event(event)?;
+        }
         let all = self.chat.asked_inputs();
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), &all);
@@ -44,8 +41,8 @@ impl PlainChat {
         if !is_same {
             self.prompt = PromptState::default();
             self.field = None;
-            if self.asked.is_some() {
-                self.show_subject(&chat)?;
+            if let Some(asked) = self.asked.clone() {
+                self.show_subject(&asked)?;
                 self.show_question()?;
             }
         }
@@ -91,17 +88,13 @@ impl PlainChat {
         Ok(())
     }
 
-    /// What the question is about: the parts that are not finished.
-    fn show_subject(&mut self, chat: &ChatState) -> anyhow::Result<()> {
+    /// What the question is about, as it is decided on: the chat may have gone on since. That of a worker stands in the question.
+    fn show_subject(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
         self.output.end_line()?;
-        let lines: Vec<Line> = self
-            .follower
-            .open_parts(chat)
-            .into_iter()
-            .filter(|part| !matches!(part["kind"].as_str(), Some("markdown" | "reasoning")))
-            .flat_map(|part| part_lines(part, WIDTH, Detail::Unfolded))
-            .collect();
-        self.note_lines(&lines)
+        if asked.worker.is_some() {
+            return Ok(());
+        }
+        self.note_lines(&part_lines(asked.part(), WIDTH, Detail::Unfolded))
     }
 
     pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
