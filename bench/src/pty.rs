@@ -58,6 +58,7 @@ impl PtyProcess {
             .args(arguments)
             .current_dir(directory)
             .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
             .stdin(Stdio::from(slave.try_clone()?))
             .stdout(Stdio::from(slave.try_clone()?))
             .stderr(Stdio::from(slave.try_clone()?));
@@ -89,6 +90,20 @@ impl PtyProcess {
                 return Ok(at_ns - self.started_ns);
             }
         }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) -> Result<()> {
+        Ok(self.keyboard.write_all(keys.as_bytes())?)
+    }
+
+    /// What it writes next; nothing if it is silent for so long, or has ended.
+    pub(crate) fn read(&mut self, silence_max: Duration) -> Option<Vec<u8>> {
+        let (_, bytes) = self.written.recv_timeout(silence_max).ok()?;
+        Some(bytes)
     }
 
     /// Presses keys and waits until it has ended.

@@ -4,20 +4,14 @@
 //! The real program in a real pseudo-terminal of 80 by 24. Its frames are counted by the sequence that begins each. The answer comes at
 //! 1,000 lines a second, once as one block of code, once as paragraphs.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use anyhow::{Result, bail};
 
 use super::median_of;
 use crate::harness::{Harness, HostSetup};
 use crate::measure::Cpu;
+use crate::pty::PtyProcess;
 use crate::table::Figure;
 
 pub(crate) const SCRIPT: &str = r#"{"scenes": [
@@ -76,18 +70,16 @@ fn measure(harness: &mut Harness, text: Text) -> Result<FrameCosts> {
         Text::Code => "code\r",
         Text::Prose => "prose\r",
     };
-    chat.keyboard.write_all(message.as_bytes())?;
+    chat.program.press(message)?;
     Ok(FrameCosts {
         beginning: chat.measure(BEGINNING)?,
         end: chat.measure(END)?,
     })
 }
 
-/// The program in its terminal; gone with this value.
+/// The program in its terminal, and how often it has drawn.
 struct Chat {
-    child: Child,
-    keyboard: File,
-    output: Receiver<Vec<u8>>,
+    program: PtyProcess,
     /// The end of what was printed.
     tail: Vec<u8>,
     frames: u64,
@@ -95,45 +87,10 @@ struct Chat {
 
 impl Chat {
     fn start(harness: &Harness, url: &str) -> Result<Self> {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&master)?;
-        unlockpt(&master)?;
-        let path = ptsname(&master, Vec::new())?;
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let slave = rustix::fs::open(path, flags, Mode::empty())?;
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&slave, size)?;
-        let child = Command::new(harness.greenroom())
-            .args(["chat", "--host", url])
-            .env("TERM", "xterm-256color")
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::from(slave.try_clone()?))
-            .stdout(Stdio::from(slave.try_clone()?))
-            .stderr(Stdio::from(slave))
-            .spawn()
-            .context("the chat cannot be started")?;
-        let keyboard = File::from(master);
-        let mut reader = keyboard.try_clone()?;
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 65_536];
-            // A terminal whose other end is closed answers with an error.
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                let read = bytes.get(..count).unwrap_or_default().to_vec();
-                if sender.send(read).is_err() {
-                    break;
-                }
-            }
-        });
+        let arguments = ["chat", "--host", url];
+        let program = PtyProcess::start(harness.greenroom(), &arguments, harness.scratch())?;
         Ok(Self {
-            child,
-            keyboard,
-            output,
+            program,
             tail: Vec::new(),
             frames: 0,
         })
@@ -151,7 +108,7 @@ impl Chat {
     fn wait_for(&mut self, texts: &[&str]) -> Result<()> {
         let is_there = |tail: &[u8]| texts.iter().any(|text| contains(tail, text.as_bytes()));
         while !is_there(&self.tail) {
-            let Ok(bytes) = self.output.recv_timeout(SILENCE_MAX) else {
+            let Some(bytes) = self.program.read(SILENCE_MAX) else {
                 bail!("the chat did not print any of {texts:?}");
             };
             // What was split between two reads is found with the end of the first.
@@ -167,22 +124,14 @@ impl Chat {
     /// CPU for each frame between two lines.
     fn measure(&mut self, (from, to): (u64, u64)) -> Result<f64> {
         self.wait_for_line(from)?;
-        let (cpu, frames) = (Cpu::of(self.child.id())?, self.frames);
+        let (cpu, frames) = (Cpu::of(self.program.pid())?, self.frames);
         self.wait_for_line(to)?;
-        let used = Cpu::of(self.child.id())?.since(cpu).total_ns as f64 / 1_000.0;
+        let used = Cpu::of(self.program.pid())?.since(cpu).total_ns as f64 / 1_000.0;
         let drawn = self.frames - frames;
         if drawn == 0 {
             bail!("nothing was drawn between lines {from} and {to}");
         }
         Ok(used / drawn as f64)
-    }
-}
-
-impl Drop for Chat {
-    fn drop(&mut self) {
-        // Gone already is as good as killed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

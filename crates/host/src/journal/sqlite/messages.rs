@@ -34,7 +34,7 @@ pub(super) const BY_ID: &str = "SELECT id, turn_id, metadata_json FROM chat_mess
 pub(super) const PARTS: &str = "SELECT chat_parts.id, type, data_json, frozen.json FROM chat_parts
      LEFT JOIN frozen ON frozen.part_id = chat_parts.id WHERE message_id = ?1 ORDER BY \"index\"";
 
-pub(super) const SOURCES: &str = "SELECT source FROM turn_range WHERE chat = ?1 ORDER BY pos DESC";
+const SOURCES: &str = "SELECT source FROM turn_range WHERE chat = ?1 ORDER BY pos DESC";
 
 pub(super) fn put(conn: &Connection, message: &MessageRecord) -> Result<()> {
     conn.prepare_cached(
@@ -160,18 +160,23 @@ pub(super) fn lowered(conn: &Connection, lowered: &LoweredRecord) -> Result<()> 
     )
 }
 
+/// A chat and those it was forked from, the nearest first.
+pub(super) fn with_sources(conn: &Connection, chat: ChannelId) -> Result<Vec<i64>> {
+    let mut chats = vec![int(chat.0)];
+    let mut statement = conn.prepare_cached(SOURCES)?;
+    for source in statement.query_map([int(chat.0)], |row| row.get(0))? {
+        chats.push(source?);
+    }
+    Ok(chats)
+}
+
 /// The messages of turns, each from the nearest chat that has it: a fork's own, then those it came from.
 pub(super) fn of_turns(
     conn: &Connection,
     chat: ChannelId,
     turn_ids: &[String],
 ) -> Result<Vec<StoredMessage>> {
-    let mut chats = vec![int(chat.0)];
-    let sources = conn
-        .prepare_cached(SOURCES)?
-        .query_map([int(chat.0)], |row| row.get(0))?
-        .collect::<Result<Vec<i64>>>()?;
-    chats.extend(sources);
+    let chats = with_sources(conn, chat)?;
     let mut statement = conn.prepare_cached(OF_TURN)?;
     let mut found = Vec::new();
     for turn_id in turn_ids {

@@ -8,7 +8,7 @@ use kernel::{ChannelId, ModelOutputRecord};
 use rusqlite::{Connection, Result, params};
 
 use super::int;
-use super::messages::SOURCES;
+use super::messages::with_sources;
 use super::write::run;
 
 pub(super) const OF_TURN: &str =
@@ -33,12 +33,7 @@ pub(super) fn of_turns(
     chat: ChannelId,
     turn_ids: &[String],
 ) -> Result<Vec<ModelOutputRecord>> {
-    let mut chats = vec![int(chat.0)];
-    let sources = conn
-        .prepare_cached(SOURCES)?
-        .query_map([int(chat.0)], |row| row.get(0))?
-        .collect::<Result<Vec<i64>>>()?;
-    chats.extend(sources);
+    let chats = with_sources(conn, chat)?;
     let mut statement = conn.prepare_cached(OF_TURN)?;
     let mut found = Vec::new();
     for turn_id in turn_ids {
