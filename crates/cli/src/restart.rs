@@ -95,6 +95,17 @@ fn check_restartable(
             command_for("stop", data)
         );
     };
+    if record
+        .arguments
+        .iter()
+        .any(|argument| argument == "--stdio")
+    {
+        bail!(
+            "the host (pid {}) serves the program that started it over standard input and output: only that program can \
+             start it again",
+            record.pid
+        );
+    }
     if record.mode == RunMode::Foreground && !options.background {
         bail!(
             "the host (pid {}) runs in a terminal, or was started by another program: stop it there and start it again, or \

@@ -173,6 +173,33 @@ fn on_a_terminal_the_person_there_decides() {
 }
 
 #[test]
+fn what_is_typed_before_a_question_does_not_answer_it() {
+    let host = scripted(json!([{"steps": [
+        {"say": ["Wait.\n"]},
+        {"wait_ms": 1_500},
+        {"tool": {"name": "rm", "display": "Remove", "input": {"path": "x"}, "confirm": "ask"}},
+        {"tool": {"name": "mv", "display": "Move", "input": {"path": "y"}, "confirm": "ask"}},
+        {"say": ["It went on: {{last}}"]},
+    ]}]));
+    let mut command = host.greenroom();
+    command.args(["send", "go"]);
+    let mut ann = Terminal::start("ann", command);
+    ann.sees("Wait.");
+    ann.type_line("1");
+    ann.sees("Remove");
+    // A doubled answer counts once.
+    ann.press("2\r2\r");
+    ann.sees("Move");
+    ann.type_line("2");
+    let screen = ann.sees("It went on: ");
+    assert_eq!(ann.ends(), Some(0));
+    assert!(
+        screen.contains("\"approved\":false") && !screen.contains("\"approved\":true"),
+        "{screen}"
+    );
+}
+
+#[test]
 fn an_interrupt_at_a_question_cancels_the_turn() {
     let host = scripted(asking());
     let mut command = host.greenroom();

@@ -103,6 +103,9 @@ impl SessionSummary {
     }
 }
 
+/// Pages of a list of sessions; no host has so many.
+const PAGES_MAX: usize = 10_000;
+
 /// Whether more pages of the list are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pages {
@@ -165,18 +168,21 @@ impl Live {
         mut take: impl FnMut(Vec<SessionSummary>) -> Pages,
     ) -> Result<(), ClientError> {
         let mut cursor: Option<String> = None;
-        loop {
+        // A host that repeats itself would be asked forever.
+        for _ in 0..PAGES_MAX {
             let params = match &cursor {
                 Some(cursor) => json!({"cursor": cursor}),
                 None => json!({}),
             };
             let (page, next) = self.list_page(params).await?;
-            // A host that repeats itself would be asked forever.
             if take(page) == Pages::Enough || next.is_none() || next == cursor {
                 return Ok(());
             }
             cursor = next;
         }
+        Err(ClientError::Unreadable(format!(
+            "a session list of more than {PAGES_MAX} pages"
+        )))
     }
 
     /// Gives a session another title.
@@ -212,12 +218,9 @@ impl Live {
         let sent = self.dispatch(session, action)?;
         while let Some(update) = updates.next().await {
             match update {
-                Update::Changed { envelope, .. } => {
-                    let origin = envelope.origin.as_ref();
-                    if origin.is_some_and(|origin| origin.client_seq == sent) {
-                        self.unsubscribe(session).await;
-                        return Ok(());
-                    }
+                Update::Changed { envelope, .. } if envelope.is_from(&self.client_id(), sent) => {
+                    self.unsubscribe(session).await;
+                    return Ok(());
                 }
                 Update::Refused {
                     client_seq, reason, ..

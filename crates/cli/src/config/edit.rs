@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use super::find_problem;
 use crate::ask::read_answer;
 use crate::exit::Exit;
+use crate::models::config_file::lock;
 use crate::output::print;
 use crate::stop::command_for;
 use crate::terminal::escape;
@@ -46,7 +47,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
             return Ok(Exit::Complete);
         }
         let Some(problem) = find_problem(data, &copy.path)? else {
-            copy.replace(&target)?;
+            copy.replace(&target, before.as_deref())?;
             print(&format!(
                 "Saved {}. A running host uses it after `{}`.\n",
                 path.display(),
@@ -63,7 +64,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         match choose()? {
             Choice::EditAgain => {}
             Choice::Keep => {
-                copy.replace(&target)?;
+                copy.replace(&target, before.as_deref())?;
                 eprintln!("Saved as it is. A host does not start with it.");
                 return Ok(Exit::Usage);
             }
@@ -127,7 +128,10 @@ impl Copy {
             });
         }
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
                 .with_context(|| format!("{} cannot be created", directory.display()))?;
         }
         let mode = fs::metadata(target).map_or(0o600, |file| file.permissions().mode() & 0o777);
@@ -152,7 +156,17 @@ impl Copy {
         Ok(self.original.as_ref() == Some(&text))
     }
 
-    fn replace(&self, target: &Path) -> anyhow::Result<()> {
+    /// Becomes the file, unless that was changed by somebody else meanwhile: `before` is what it held at first.
+    fn replace(&self, target: &Path, before: Option<&str>) -> anyhow::Result<()> {
+        let unwritable = || format!("{} cannot be written", target.display());
+        let _lock = lock(target).with_context(unwritable)?;
+        if fs::read_to_string(target).ok().as_deref() != before {
+            bail!(
+                "{} was changed while you edited it, and is left as it is now; what you typed is in {}",
+                target.display(),
+                self.path.display()
+            );
+        }
         fs::rename(&self.path, target)
             .with_context(|| format!("{} cannot be replaced", target.display()))
     }

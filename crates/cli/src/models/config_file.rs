@@ -149,7 +149,7 @@ impl ConfigFile {
 }
 
 /// Held while the file is changed. A file of its own: the configuration file is replaced by every change.
-fn lock(real: &Path) -> std::io::Result<File> {
+pub(crate) fn lock(real: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new()
         .create(true)
         .append(true)

@@ -4,7 +4,7 @@
 
 mod add;
 mod choose;
-mod config_file;
+pub(crate) mod config_file;
 mod edit_config;
 pub(crate) mod local_servers;
 pub(crate) mod on_host;

@@ -28,6 +28,8 @@ use self::turn::{Consent, SentTurn};
 
 /// What is read of a file that goes along. A host takes a message of 32 MiB, and encoding makes a file a third larger.
 const ATTACHED_BYTES_MAX: u64 = 20 << 20;
+/// The longest message from standard input; a host takes no longer one by default.
+const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Send one message and show the answer as it comes
 #[derive(Debug, clap::Args)]
@@ -144,8 +146,15 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
     }
     let mut text = String::new();
     std::io::stdin()
+        .take(MESSAGE_BYTES_MAX + 1)
         .read_to_string(&mut text)
         .context("standard input cannot be read as text")?;
+    if text.len() as u64 > MESSAGE_BYTES_MAX {
+        bail!(
+            "standard input is longer than {} MiB: put it in a file and name that in the message",
+            MESSAGE_BYTES_MAX >> 20
+        );
+    }
     Ok(text)
 }
 
@@ -190,7 +199,7 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     // Another machine's directories are not ours.
     let directory = match options.host.named_host() {
         Some(_) => None,
-        None => std::env::current_dir().ok(),
+        None => Some(std::env::current_dir().context("the current directory cannot be used")?),
     };
     let mut model = None;
     if let Some(choice) = &options.model {
@@ -228,7 +237,7 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
             chat.close().await;
             bail!("the agent of {session} has no such permission mode: leave --approvals out");
         };
-        chat.set_permission_mode(mode)?;
+        chat.change_permission_mode(mode).await?;
     }
     Ok(chat)
 }

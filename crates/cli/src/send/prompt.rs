@@ -1,13 +1,16 @@
 //! What a turn waits for, asked on the terminal: shown once, decided by a line that is a digit or a word of the prompt (G-64).
 //!
-//! Promises: a line that is none of those decides nothing; what was decided elsewhere is not asked any more.
+//! Promises: a line that is none of those decides nothing, nor does one that was typed before the question could be read; what
+//! was decided elsewhere is not asked any more.
 //! Must not know: how the turn goes on.
 
 use std::io::{Stderr, Stdout};
+use std::time::Instant;
 
 use anyhow::Context;
 use client::chat::{AskedInput, OpenChat};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::mpsc;
 
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
 use crate::chat::part::part_lines;
@@ -28,8 +31,26 @@ pub(super) struct TerminalPrompt {
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
-    /// Read from only while something is asked: what is typed before is for the shell.
-    input: Option<Lines<BufReader<Stdin>>>,
+    /// When the question stood there whole; what was typed before it is no answer to it.
+    asked_at: Option<Instant>,
+    /// Lines that were typed, with the moment of each; read from the first question on.
+    input: Option<mpsc::Receiver<(Instant, std::io::Result<String>)>>,
+}
+
+/// Lines that wait to be taken; whoever types more waits.
+const LINES_MAX: usize = 16;
+
+/// Reads what is typed on a thread of its own: a line has the moment at which it was typed, not that at which it was wanted.
+fn read_lines() -> mpsc::Receiver<(Instant, std::io::Result<String>)> {
+    let (sender, receiver) = mpsc::channel(LINES_MAX);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            if sender.blocking_send((Instant::now(), line)).is_err() {
+                break; // the turn is over
+            }
+        }
+    });
+    receiver
 }
 
 impl TerminalPrompt {
@@ -38,10 +59,14 @@ impl TerminalPrompt {
     }
 
     pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
-        let lines = || BufReader::new(tokio::io::stdin()).lines();
-        let input = self.input.get_or_insert_with(lines);
-        let line = input.next_line().await;
-        line.context("standard input cannot be read as text")
+        let input = self.input.get_or_insert_with(read_lines);
+        while let Some((typed_at, line)) = input.recv().await {
+            if self.asked_at.is_some_and(|asked_at| typed_at > asked_at) {
+                let line = line.context("standard input cannot be read as text")?;
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
     }
 
     /// Asks for the first thing that waits, unless it is asked already.
@@ -67,12 +92,17 @@ impl TerminalPrompt {
             return Ok(()); // decided elsewhere
         };
         output.end_line()?;
+        // What was typed already was not typed as an answer to this.
+        tcflush(std::io::stdin(), QueueSelector::IFlush)
+            .context("what was typed before the question cannot be dropped")?;
         if asked.worker.is_none() {
             for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
                 output.note(&line.text())?;
             }
         }
-        self.ask(output)
+        self.ask(output)?;
+        self.asked_at = Some(Instant::now());
+        Ok(())
     }
 
     fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {

@@ -37,9 +37,15 @@ impl SentTurn {
                     position,
                     text,
                 } => self.output.text(*kind, *position, text),
-                TurnEvent::Part(part) if part["kind"] == "systemNotification" => {
-                    let content = &part["content"];
-                    let text = content.as_str().or_else(|| content["markdown"].as_str());
+                TurnEvent::Part(part)
+                    if part
+                        .get("kind")
+                        .is_some_and(|kind| kind == "systemNotification") =>
+                {
+                    let content = part.get("content");
+                    let text = content.and_then(|content| {
+                        content.as_str().or_else(|| content["markdown"].as_str())
+                    });
                     self.output.note(text.unwrap_or(""))
                 }
                 // Only the answer is printed; what is asked is asked by itself.
@@ -50,9 +56,10 @@ impl SentTurn {
 
     /// Says that something was not consented to.
     pub(super) fn report_denied(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
+        let field = |name: &str| asked.part().get(name).cloned().unwrap_or_default();
         let (kind, what) = match &asked.input {
-            PendingInput::Confirmation(_) => ("toolCall", call_title(&asked.part()["toolCall"])),
-            PendingInput::Questions(_) => ("question", question_text(&asked.part()["request"])),
+            PendingInput::Confirmation(_) => ("toolCall", call_title(&field("toolCall"))),
+            PendingInput::Questions(_) => ("question", question_text(&field("request"))),
         };
         if self.format == SendFormat::Json {
             let chat = asked.chat().as_str();
@@ -74,15 +81,20 @@ impl SentTurn {
             TurnEnd::Refused(reason) => {
                 let reason = escape(&reason);
                 eprintln!("greenroom: the host refused the message: {reason}");
+                self.print_no_outcome("refused")?;
                 return Ok(Exit::NoHost);
             }
             TurnEnd::NotAwaited if self.is_timed_out => {
                 eprintln!(
                     "greenroom: the turn took too long, and did not end when it was cancelled"
                 );
+                self.print_no_outcome("unknown")?;
                 return Ok(Exit::TimedOut);
             }
-            TurnEnd::NotAwaited => return Ok(Exit::Cancelled),
+            TurnEnd::NotAwaited => {
+                self.print_no_outcome("unknown")?;
+                return Ok(Exit::Cancelled);
+            }
         };
         if self.format == SendFormat::Json {
             print_json(&self.to_json(outcome))?;
@@ -108,6 +120,14 @@ impl SentTurn {
         })
     }
 
+    /// The last line for programs where the end of the turn was not seen.
+    fn print_no_outcome(&self, state: &str) -> std::io::Result<()> {
+        match self.format {
+            SendFormat::Text => Ok(()),
+            SendFormat::Json => print_json(&self.result_line(state)),
+        }
+    }
+
     fn report_failure(&self, resumable: bool) {
         let session = escape_line(self.chat.session().as_str());
         let message = escape(self.error_field("message"));
@@ -131,15 +151,7 @@ impl SentTurn {
     }
 
     fn to_json(&self, outcome: Outcome) -> Value {
-        let mut result = json!({
-            "type": "result",
-            "session": self.chat.session().as_str(),
-            "chat": self.chat.chat().as_str(),
-            "turnId": self.turn_id,
-            "state": outcome.wire_name(),
-            "text": self.answer,
-            "denied": self.denied,
-        });
+        let mut result = self.result_line(outcome.wire_name());
         if let Outcome::Error { resumable } = outcome {
             result["error"] = json!({
                 "errorType": self.error_field("errorType"),
@@ -148,6 +160,20 @@ impl SentTurn {
             });
         }
         result
+    }
+}
+
+impl SentTurn {
+    fn result_line(&self, state: &str) -> Value {
+        json!({
+            "type": "result",
+            "session": self.chat.session().as_str(),
+            "chat": self.chat.chat().as_str(),
+            "turnId": self.turn_id,
+            "state": state,
+            "text": self.answer,
+            "denied": self.denied,
+        })
     }
 }
 

@@ -238,7 +238,9 @@ impl SentTurn {
                 text,
                 ..
             } => self.answer.push_str(&text),
-            TurnEvent::Part(part) if part["kind"] == "error" => self.error = Some(part),
+            TurnEvent::Part(part) if part.get("kind").is_some_and(|kind| kind == "error") => {
+                self.error = Some(part)
+            }
             _ => {}
         }
         Ok(None)

@@ -146,10 +146,12 @@ impl ExportedSession {
 
     /// Gives the session and its chats new names.
     fn rename_all(&mut self) {
-        let provider = self.session["provider"].as_str().unwrap_or("ahp-session");
+        let provider = self.session.get("provider").and_then(Value::as_str);
+        let provider = provider.unwrap_or("ahp-session");
         let session = format!("{provider}:/{}", uuid::Uuid::now_v7());
         let mut names: HashMap<String, String> = HashMap::new();
-        let chats = self.session["chats"].as_array().into_iter().flatten();
+        let chats = self.session.get("chats").and_then(Value::as_array);
+        let chats = chats.into_iter().flatten();
         for chat in chats.filter_map(|chat| chat["resource"].as_str()) {
             let is_default = chat.starts_with("ahp-chat://default/");
             let name = match is_default {
@@ -207,7 +209,7 @@ impl ExportReader {
         let Some(Value::Object(data)) = row.remove("data") else {
             bail!("it has no `data`")
         };
-        match (row["type"].as_str(), &self.session) {
+        match (row.get("type").and_then(Value::as_str), &self.session) {
             (Some("session"), None) => {
                 self.session = Some(data);
                 Ok(())
@@ -363,6 +365,7 @@ mod tests {
             (&[USER], "line 1: it stands before the session"),
             (&[SESSION, SESSION], "line 2: it is a second session"),
             (&[SESSION, "[1]"], "line 2: it is no object"),
+            (&[r#"{"data":{}}"#], "line 1: its `type`"),
             (
                 &[SESSION, r#"{"type":"song","data":{}}"#],
                 "line 2: its `type`",

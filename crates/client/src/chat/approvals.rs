@@ -5,9 +5,9 @@
 use serde_json::{Value, json};
 use wire::state::SessionState;
 
-use crate::ClientError;
+use crate::{ClientError, Live};
 
-use super::OpenChat;
+use super::{ChatError, ChatEvent, OpenChat};
 
 /// The session setting that holds the mode.
 const SETTING: &str = "approvals";
@@ -43,9 +43,38 @@ impl OpenChat {
     }
 
     pub fn set_permission_mode(&self, mode: &OfferedMode) -> Result<(), ClientError> {
+        self.dispatch_mode(mode).map(drop)
+    }
+
+    /// Sets the mode and waits until the host took it: a message that is sent then is worked on in this mode.
+    pub async fn change_permission_mode(&mut self, mode: &OfferedMode) -> Result<(), ChatError> {
+        let sent = self.dispatch_mode(mode)?;
+        let is_pending = |live: &Live| {
+            live.read(|replica| replica.pending().any(|pending| pending.client_seq == sent))
+        };
+        while is_pending(&self.live) {
+            match self.next().await? {
+                ChatEvent::Refused { reason, .. } => {
+                    return Err(ClientError::ActionRefused(reason).into());
+                }
+                ChatEvent::ConnectionLost { why } => return Err(why.into()),
+                ChatEvent::Changed
+                | ChatEvent::NotResent { .. }
+                | ChatEvent::ReconnectFailed { .. }
+                | ChatEvent::Reconnected => {}
+            }
+        }
+        // A refusal may have been among what was heard before.
+        match self.permission_mode() {
+            Some(current) if current.id == mode.id => Ok(()),
+            _ => Err(ChatError::ModeNotTaken(mode.id.clone())),
+        }
+    }
+
+    fn dispatch_mode(&self, mode: &OfferedMode) -> Result<i64, ClientError> {
         let config = json!({ SETTING: mode.id });
         let action = json!({"type": "session/configChanged", "config": config});
-        self.live.dispatch(&self.session, action).map(drop)
+        self.live.dispatch(&self.session, action)
     }
 }
 

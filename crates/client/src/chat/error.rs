@@ -37,6 +37,8 @@ pub enum ChatError {
     BadUri(#[from] UriError),
     #[error("the chat is gone: its session was disposed of")]
     Gone,
+    #[error("the host did not take the permission mode `{0}`, so nothing was sent")]
+    ModeNotTaken(String),
     #[error("the agent is working: there is nothing to resume")]
     TurnRunning,
     #[error("there is no turn to resume")]
