@@ -1,18 +1,24 @@
 //! What is on the screen: settled lines once, the live area at the bottom again and again.
 
-use client::chat::{AskedInput, PendingInput};
+use client::chat::AskedInput;
 use wire::state::ChatState;
 
 use super::{TerminalChat, write};
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
-use crate::chat::live_area::{LiveContent, layout};
+use crate::chat::live_area::{Dialog, LiveContent, layout};
+use crate::chat::prompt::is_item_cut;
 use crate::chat::tool::Detail;
-use crate::chat::transcript::{ChatView, WholeCall};
+use crate::chat::transcript::ChatView;
 use crate::terminal::escape_line;
 
-/// Rows of a prompt that are shown however low the screen is.
-const ITEM_ROWS_MIN: usize = 4;
+/// What was printed whole, since not all of it fits where it is drawn again and again.
+#[derive(Debug, PartialEq)]
+pub(super) struct PrintedSubject {
+    asked: AskedInput,
+    /// Whether the contents that it refers to were there.
+    is_complete: bool,
+}
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
@@ -27,23 +33,19 @@ impl TerminalChat {
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
         let (confirmed, ahead) = self.chat.confirmed_and_ahead();
-        let view = self.reading.view(self.painter.page());
-        if let Some(chat) = &confirmed {
-            settled.extend(self.transcript.settle(chat, &view));
-            moving = self.transcript.moving(chat, &view);
-        }
-        let asked = match (&self.asked, &ahead) {
-            (Some(asked), Some(chat)) if !self.is_subject_printed => {
-                self.whole_subject(asked, chat, &view)
-            }
-            _ => WholeCall::default(),
-        };
-        let running = active_turn(ahead.as_deref());
-        let dialog = self.dialog_lines(width);
         let mut overlay = self.overlay_lines(width);
         overlay
             .below
             .push(self.status_line(ahead.as_deref(), width));
+        let view = self.reading.view(self.painter.page());
+        if let Some(chat) = &confirmed {
+            settled.extend(self.transcript.settle(chat, &view));
+            let asked = self.asked.as_ref().map(AskedInput::part);
+            moving = self.transcript.moving(chat, asked, &view);
+        }
+        let running = active_turn(ahead.as_deref());
+        let dialog = self.dialog(&view);
+        let brief = dialog.as_ref().map(|dialog| dialog.subject.clone());
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -58,48 +60,78 @@ impl TerminalChat {
         };
         let area = layout(content, width, self.painter.rows());
         // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
-        if asked.is_cut || (area.hidden > 0 && !asked.lines.is_empty()) {
+        let whole = self.unprinted_subject(brief.as_deref(), area.is_subject_cut, &view);
+        if let Some((whole, subject)) = whole {
             settled.push(Line::default());
-            settled.extend(asked.lines);
-            self.is_subject_printed = true;
+            settled.extend(whole);
+            self.printed_subject = Some(subject);
         }
-        if let Some(chat) = &confirmed {
-            self.read_wanted(chat);
+        if self.asked.is_none() {
+            self.printed_subject = None;
         }
+        self.read_needed();
         write(&self.painter.draw(&settled, area))
     }
 
-    /// What is decided on, whole, if that is more than is drawn of it.
-    fn whole_subject(
+    /// What is decided on, whole, if that is more than is drawn of it, and was not printed.
+    fn unprinted_subject(
         &self,
-        asked: &AskedInput,
-        chat: &ChatState,
+        brief: Option<&[Line]>,
+        is_cut: bool,
         view: &ChatView<'_>,
-    ) -> WholeCall {
-        match &asked.input {
-            PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
-                let call_id = confirmation.call_id();
-                self.transcript.whole_call(chat, call_id, view)
-            }
-            PendingInput::Confirmation(_) => WholeCall::of_part(asked.part(), view),
-            PendingInput::Questions(_) => WholeCall::default(),
+    ) -> Option<(Vec<Line>, PrintedSubject)> {
+        let asked = self.asked.as_ref()?;
+        let is_complete = dialog::is_subject_complete(asked, view.references);
+        let printed = self.printed_subject.as_ref();
+        let is_printed = printed
+            .is_some_and(|printed| printed.asked == *asked && printed.is_complete == is_complete);
+        if is_printed || !is_complete {
+            // Printed when its contents are there, which is soon: once.
+            return None;
         }
+        let width = view.page.width;
+        let items = dialog::items(&asked.input, &self.prompt);
+        let is_item_cut = is_item_cut(&items, width);
+        let mut whole = dialog::subject_lines(asked, Detail::Whole, width, view.references);
+        if !is_cut && !is_item_cut && brief == Some(whole.as_slice()) {
+            return None;
+        }
+        if is_item_cut {
+            whole.extend(self.all_choices(width));
+        }
+        let subject = PrintedSubject {
+            asked: asked.clone(),
+            is_complete,
+        };
+        Some((whole, subject))
     }
 
-    /// The prompt: what is asked, and what can be chosen.
-    fn dialog_lines(&self, width: usize) -> Vec<Line> {
+    /// All that can be chosen, with nothing folded.
+    pub(super) fn all_choices(&self, width: usize) -> Vec<Line> {
         let Some(asked) = &self.asked else {
             return Vec::new(); // nothing waits for the user
         };
-        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
-        if self.field.is_none() {
-            let items = dialog::items(&asked.input, &self.prompt);
-            // What is asked stands above, and the input line below.
-            let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
-            lines.push(Line::default());
-            lines.extend(self.prompt.lines(&items, width, rows_max));
-        }
-        lines
+        let items = dialog::items(&asked.input, &self.prompt);
+        let lines = items.iter().flat_map(|item| item.lines(false, width));
+        lines.collect()
+    }
+
+    /// The prompt: what is asked, and what can be chosen.
+    fn dialog(&self, view: &ChatView<'_>) -> Option<Dialog<'_>> {
+        let asked = self.asked.as_ref()?;
+        let width = view.page.width;
+        let items = match self.field {
+            None => dialog::items(&asked.input, &self.prompt),
+            Some(_) => Vec::new(),
+        };
+        Some(Dialog {
+            subject: dialog::subject_lines(asked, Detail::Brief, width, view.references),
+            question: dialog::question_lines(asked, self.asked_number, width),
+            choices: Box::new(move |rows_max| match items.is_empty() {
+                true => Vec::new(),
+                false => self.prompt.lines(&items, width, rows_max),
+            }),
+        })
     }
 
     /// What stands before the text that is typed.
