@@ -414,10 +414,7 @@ fn of_many_edits_some_are_shown_the_others_counted_and_all_can_be_had() {
         references.set(&uri, here(content.as_bytes()));
     }
     let brief = texts(&call, Detail::Brief, &references);
-    assert_eq!(
-        brief.last().unwrap(),
-        "  … 492 more changes (Ctrl-O)"
-    );
+    assert_eq!(brief.last().unwrap(), "  … 492 more changes (Ctrl-O)");
     assert!(brief.contains(&"  500 changes:".to_owned()), "{brief:?}");
     for detail in [Detail::Whole, Detail::Unfolded] {
         let all = texts(&call, detail, &references);
@@ -433,10 +430,7 @@ fn of_many_edits_some_are_shown_the_others_counted_and_all_can_be_had() {
     }
     let whole = texts(&call, Detail::Whole, &references);
     assert!(whole.len() < 2 * WHOLE_LINES_MAX);
-    assert_eq!(
-        whole.last().unwrap(),
-        "  … 497 more changes (Ctrl-O)"
-    );
+    assert_eq!(whole.last().unwrap(), "  … 497 more changes (Ctrl-O)");
     assert!(texts(&call, Detail::Unfolded, &references).len() > 350_000);
 }
 

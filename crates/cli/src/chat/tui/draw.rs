@@ -9,15 +9,20 @@ use crate::chat::line::{Line, Style};
 use crate::chat::live_area::{Dialog, LiveContent, layout};
 use crate::chat::prompt::is_item_cut;
 use crate::chat::tool::Detail;
-use crate::chat::transcript::ChatView;
 use crate::terminal::escape_line;
 
-/// What was printed whole, since not all of it fits where it is drawn again and again.
-#[derive(Debug, PartialEq)]
-pub(super) struct PrintedSubject {
+/// What is decided on in lines, made once for each state of it: a large change takes long to compare.
+#[derive(Debug)]
+pub(super) struct DrawnSubject {
     asked: AskedInput,
-    /// Whether the contents that it refers to were there.
+    width: usize,
+    /// Whether the contents that it refers to are there.
     is_complete: bool,
+    brief: Vec<Line>,
+    /// Empty until all is there.
+    whole: Vec<Line>,
+    /// It was printed whole, since not all of it fits where it is drawn again and again.
+    is_printed: bool,
 }
 
 impl TerminalChat {
@@ -29,6 +34,7 @@ impl TerminalChat {
         if self.draw_pager()? {
             return Ok(());
         }
+        self.refresh_subject();
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
@@ -44,8 +50,7 @@ impl TerminalChat {
             moving = self.transcript.moving(chat, asked, &view);
         }
         let running = active_turn(ahead.as_deref());
-        let dialog = self.dialog(&view);
-        let brief = dialog.as_ref().map(|dialog| dialog.subject.clone());
+        let dialog = self.dialog(width);
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -60,50 +65,66 @@ impl TerminalChat {
         };
         let area = layout(content, width, self.painter.rows());
         // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
-        let whole = self.unprinted_subject(brief.as_deref(), area.is_subject_cut, &view);
-        if let Some((whole, subject)) = whole {
+        if let Some(whole) = self.unprinted_subject(area.is_subject_cut, width) {
             settled.push(Line::default());
             settled.extend(whole);
-            self.printed_subject = Some(subject);
-        }
-        if self.asked.is_none() {
-            self.printed_subject = None;
+            if let Some(subject) = &mut self.subject {
+                subject.is_printed = true;
+            }
         }
         self.read_needed();
         write(&self.painter.draw(&settled, area))
     }
 
-    /// What is decided on, whole, if that is more than is drawn of it, and was not printed.
-    fn unprinted_subject(
-        &self,
-        brief: Option<&[Line]>,
-        is_cut: bool,
-        view: &ChatView<'_>,
-    ) -> Option<(Vec<Line>, PrintedSubject)> {
-        let asked = self.asked.as_ref()?;
-        let is_complete = dialog::is_subject_complete(asked, view.references);
-        let printed = self.printed_subject.as_ref();
-        let is_printed = printed
-            .is_some_and(|printed| printed.asked == *asked && printed.is_complete == is_complete);
-        if is_printed || !is_complete {
-            // Printed when its contents are there, which is soon: once.
-            return None;
-        }
+    /// Makes the lines of what is decided on, if they may have changed.
+    fn refresh_subject(&mut self) {
+        let Some(asked) = &self.asked else {
+            self.subject = None;
+            return; // nothing waits for the user
+        };
+        let view = self.reading.view(self.painter.page());
         let width = view.page.width;
-        let items = dialog::items(&asked.input, &self.prompt);
-        let is_item_cut = is_item_cut(&items, width);
-        let mut whole = dialog::subject_lines(asked, Detail::Whole, width, view.references);
-        if !is_cut && !is_item_cut && brief == Some(whole.as_slice()) {
+        let is_complete = dialog::is_subject_complete(asked, view.references);
+        let before = self.subject.take();
+        let before =
+            before.filter(|drawn| drawn.asked == *asked && drawn.is_complete == is_complete);
+        let is_printed = before.as_ref().is_some_and(|drawn| drawn.is_printed);
+        // While contents come in each of them changes what there is to see.
+        let is_same = |drawn: &DrawnSubject| is_complete && drawn.width == width;
+        let drawn = before.filter(is_same).unwrap_or_else(|| {
+            let lines = |detail| dialog::subject_lines(asked, detail, width, view.references);
+            DrawnSubject {
+                asked: asked.clone(),
+                width,
+                is_complete,
+                brief: lines(Detail::Brief),
+                whole: match is_complete {
+                    true => lines(Detail::Whole),
+                    false => Vec::new(),
+                },
+                is_printed,
+            }
+        });
+        self.subject = Some(drawn);
+    }
+
+    /// What is decided on, whole, if that is more than is drawn of it, and was not printed. It is printed when its contents are
+    /// there, which is soon, so that it is printed once.
+    fn unprinted_subject(&self, is_cut: bool, width: usize) -> Option<Vec<Line>> {
+        let subject = self.subject.as_ref()?;
+        if subject.is_printed || !subject.is_complete {
             return None;
         }
+        let items = dialog::items(&subject.asked.input, &self.prompt);
+        let is_item_cut = is_item_cut(&items, width);
+        if !is_cut && !is_item_cut && subject.brief == subject.whole {
+            return None;
+        }
+        let mut whole = subject.whole.clone();
         if is_item_cut {
             whole.extend(self.all_choices(width));
         }
-        let subject = PrintedSubject {
-            asked: asked.clone(),
-            is_complete,
-        };
-        Some((whole, subject))
+        Some(whole)
     }
 
     /// All that can be chosen, with nothing folded.
@@ -117,16 +138,15 @@ impl TerminalChat {
     }
 
     /// The prompt: what is asked, and what can be chosen.
-    fn dialog(&self, view: &ChatView<'_>) -> Option<Dialog<'_>> {
-        let asked = self.asked.as_ref()?;
-        let width = view.page.width;
+    fn dialog(&self, width: usize) -> Option<Dialog<'_>> {
+        let subject = self.subject.as_ref()?;
         let items = match self.field {
-            None => dialog::items(&asked.input, &self.prompt),
+            None => dialog::items(&subject.asked.input, &self.prompt),
             Some(_) => Vec::new(),
         };
         Some(Dialog {
-            subject: dialog::subject_lines(asked, Detail::Brief, width, view.references),
-            question: dialog::question_lines(asked, self.asked_number, width),
+            subject: subject.brief.clone(),
+            question: dialog::question_lines(&subject.asked, self.asked_number, width),
             choices: Box::new(move |rows_max| match items.is_empty() {
                 true => Vec::new(),
                 false => self.prompt.lines(&items, width, rows_max),

@@ -37,7 +37,7 @@ use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::background::Answers;
-use self::draw::PrintedSubject;
+use self::draw::DrawnSubject;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
 use self::reading::ReadingState;
@@ -99,8 +99,8 @@ pub(crate) struct TerminalChat {
     prompt: PromptState,
     /// What the input line is for, if not for a message.
     field: Option<PromptField>,
-    /// What is to be decided on, as it was printed whole.
-    printed_subject: Option<PrintedSubject>,
+    /// What is to be decided on, as it is drawn.
+    subject: Option<DrawnSubject>,
     /// What has the keys first, if something is open.
     overlay: Option<Overlay>,
     /// What was typed and put aside to answer a question.
@@ -185,7 +185,7 @@ impl TerminalChat {
             asked_number: PromptNumber::default(),
             prompt: PromptState::default(),
             field: None,
-            printed_subject: None,
+            subject: None,
             overlay: None,
             stash: String::new(),
             rewriting: None,
