@@ -129,7 +129,7 @@ impl SearchIndex {
         limit: usize,
     ) -> Result<Vec<SearchHit>, SearchError> {
         let found = match self.try_search(words, limit) {
-            Err(Failure::Index(Unusable::Damaged)) => {
+            Err(SearchFailure::Index(Unusable::Damaged)) => {
                 // Some damage shows only when the page is read.
                 tracing::info!("the search index is damaged; it is made anew");
                 let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
@@ -141,12 +141,16 @@ impl SearchIndex {
             found => found,
         };
         found.map_err(|failure| match failure {
-            Failure::Journal(error) => SearchError::Journal(error),
-            Failure::Index(unusable) => unusable.explain(&self.path),
+            SearchFailure::Journal(error) => SearchError::Journal(error),
+            SearchFailure::Index(unusable) => unusable.explain(&self.path),
         })
     }
 
-    fn try_search(&mut self, words: &[String], limit: usize) -> Result<Vec<SearchHit>, Failure> {
+    fn try_search(
+        &mut self,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<SearchHit>, SearchFailure> {
         let words: Vec<Folded> = words
             .iter()
             .map(|word| Folded::word(word))
@@ -157,9 +161,9 @@ impl SearchIndex {
             return Ok(Vec::new());
         }
         // Everything that is read of the journal is of one moment.
-        let moment = self.journal.transaction().map_err(Failure::journal)?;
+        let moment = self.journal.transaction().map_err(SearchFailure::journal)?;
         sync::bring_up_to_date(&mut self.index, &moment)?;
-        let sessions = listed_sessions(&moment).map_err(Failure::journal)?;
+        let sessions = listed_sessions(&moment).map_err(SearchFailure::journal)?;
         let mut hits = title_hits(&sessions, &words);
         hits.truncate(limit);
         text_hits(&self.index, &sessions, &words, limit, &mut hits)?;
@@ -280,12 +284,12 @@ impl ListedSession {
 
 /// What a search failed for. The index is made anew if it is damaged; the journal never is, and is reported.
 #[derive(Debug)]
-enum Failure {
+enum SearchFailure {
     Journal(JournalError),
     Index(Unusable),
 }
 
-impl Failure {
+impl SearchFailure {
     /// Not a conversion: who reads must say from where.
     fn journal(error: rusqlite::Error) -> Self {
         Self::Journal(JournalError::Unreadable(error.to_string()))
@@ -296,7 +300,7 @@ impl Failure {
     }
 }
 
-impl From<Unusable> for Failure {
+impl From<Unusable> for SearchFailure {
     fn from(unusable: Unusable) -> Self {
         Self::Index(unusable)
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 use serde_json::Value;
 
-use super::{Failure, Unusable};
+use super::{SearchFailure, Unusable};
 
 /// Turns that are indexed in one transaction.
 const STEP_TURNS: usize = 200;
@@ -58,13 +58,13 @@ type Chats = HashMap<i64, ChatVersion>;
 pub(super) fn bring_up_to_date(
     index: &mut Connection,
     journal: &Connection,
-) -> Result<(), Failure> {
-    let live = chats_in(journal, LIVE_CHATS).map_err(Failure::journal)?;
+) -> Result<(), SearchFailure> {
+    let live = chats_in(journal, LIVE_CHATS).map_err(SearchFailure::journal)?;
     let known = chats_in(
         index,
         "SELECT channel, uri, session, head_seq, last_turn FROM chat",
     )
-    .map_err(Failure::index)?;
+    .map_err(SearchFailure::index)?;
     for channel in known.keys().filter(|channel| !live.contains_key(channel)) {
         forget_chat(index, *channel)?;
     }
@@ -101,8 +101,8 @@ fn index_chat(
     journal: &Connection,
     channel: i64,
     version: &ChatVersion,
-) -> Result<(), Failure> {
-    let shown = shown_turns(journal, channel).map_err(Failure::journal)?;
+) -> Result<(), SearchFailure> {
+    let shown = shown_turns(journal, channel).map_err(SearchFailure::journal)?;
     let documents = documents_of(index, channel)?;
     let is_shown = |n: i64, id: &str| {
         let at = shown.binary_search_by_key(&n, |turn| turn.n);
@@ -125,12 +125,12 @@ fn index_chat(
     }
     for some in new.chunks(STEP_TURNS) {
         let tx = index.transaction_with_behavior(TransactionBehavior::Immediate);
-        let tx = tx.map_err(Failure::index)?;
+        let tx = tx.map_err(SearchFailure::index)?;
         for turn in some {
-            let body = body_of(journal, turn).map_err(Failure::journal)?;
+            let body = body_of(journal, turn).map_err(SearchFailure::journal)?;
             add_document(&tx, channel, turn, &body)?;
         }
-        tx.commit().map_err(Failure::index)?;
+        tx.commit().map_err(SearchFailure::index)?;
     }
     // Last: whatever is cut off before is looked at again.
     Ok(note_version(index, channel, version)?)
