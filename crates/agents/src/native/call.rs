@@ -25,10 +25,7 @@ pub(super) async fn run_calls(
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-            Some(OfferedTool::Own(_)) | None => {
-                let text = run_call(context, offered, call).await?;
-                Ok(CallAnswer::from(text))
-            }
+            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
     });
     join_all(outcomes).await.into_iter().collect()
@@ -38,7 +35,7 @@ async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
@@ -65,7 +62,7 @@ async fn run_call(
             }
             Verdict::Run => {
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
-                    Some(text) => return Ok(text),
+                    Some(answer) => return Ok(answer),
                     None => continue,
                 }
             }
@@ -102,7 +99,7 @@ async fn run_without_consent(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-) -> Result<Option<String>, TurnOver> {
+) -> Result<Option<CallAnswer>, TurnOver> {
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
         send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
         let outcome = run_tool(context, call, tool, input).await?;
@@ -112,8 +109,8 @@ async fn run_without_consent(
     let plan = match tool.plan(input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => {
-            let text = refuse_call(context, call, tool.display_name(), text).await?;
-            return Ok(Some(text));
+            let answer = refuse_call(context, call, tool.display_name(), text).await?;
+            return Ok(Some(answer));
         }
     };
     let verdict = context
@@ -133,10 +130,10 @@ async fn run_with_consent(
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
     plan: Plan,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let (edited, scope) = match ask_for_consent(context, call, &plan).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Over { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text.into()),
     };
     let mut key = consent_key(tool, &plan);
     let mut remark = None;
@@ -231,7 +228,7 @@ async fn refuse_call(
     call: &RequestedCall,
     display_name: &str,
     text: String,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let plan = Plan {
         summary: display_name.to_owned(),
         ..Plan::default()

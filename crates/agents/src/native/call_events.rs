@@ -9,9 +9,9 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::consent;
-use super::history::text_of_result;
+use super::history::{media_of_result, text_of_result};
 use super::{Approvals, NativeContext};
 use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
@@ -227,7 +227,7 @@ pub(super) async fn complete_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     outcome: CallOutcome,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let mut content = vec![json!({"type": "text", "text": outcome.text})];
     content.extend(outcome.content);
     if let Some(whole) = outcome.whole {
@@ -247,6 +247,7 @@ pub(super) async fn complete_call(
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
+    let media = media_of_result(&json!({"content": content}));
     let result = result.with_content(content);
     let call = call.number;
     let completed = AgentEvent::ToolCompleted {
@@ -255,5 +256,8 @@ pub(super) async fn complete_call(
         review: false,
     };
     context.events.send(completed).await?;
-    Ok(outcome.text)
+    Ok(CallAnswer {
+        text: outcome.text,
+        media,
+    })
 }

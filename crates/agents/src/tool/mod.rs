@@ -11,11 +11,13 @@ mod edit;
 mod error;
 mod file_edit;
 mod format;
+mod glob;
 mod grep;
 mod input;
 mod list;
 mod read;
 mod skill;
+mod view_image;
 mod write;
 
 use agent_api::RecordedEdit;
@@ -119,7 +121,9 @@ pub struct ToolOutcome {
 pub fn all(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::ReadTool),
+        Box::new(view_image::ViewImageTool),
         Box::new(list::ListTool),
+        Box::new(glob::GlobTool),
         Box::new(grep::GrepTool),
         Box::new(write::WriteTool),
         Box::new(edit::EditTool),

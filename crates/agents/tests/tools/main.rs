@@ -7,6 +7,7 @@ mod changes;
 mod containment;
 mod host_death;
 mod processes;
+mod reads;
 mod searches;
 
 use std::path::{Path, PathBuf};
@@ -124,9 +125,16 @@ async fn an_invalid_input_is_answered_with_the_valid_shape() {
         ("write", json!({"path": "a"}), "missing field `content`"),
         (
             "edit",
-            json!({"path": "a", "edits": [{"old_string": "a"}]}),
-            "missing field `old_text`",
+            json!({"path": "a", "edits": [{"new_text": "a"}]}),
+            "missing field `edits[0].old_text`, a text. For example: {\"path\"",
         ),
+        (
+            "read",
+            json!({"path": "a", "offset": "2"}),
+            "`offset` must be a whole number from 0 on, and is a text. For example: {\"path\"",
+        ),
+        ("glob", json!({"pattern": "{"}), "the glob"),
+        ("glob", json!({"pattern": "!a"}), "such as `**/*.rs`"),
         ("bash", json!({"command": " "}), "`command` is empty"),
         (
             "bash",

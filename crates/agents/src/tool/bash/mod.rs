@@ -45,6 +45,25 @@ struct BashInput {
 }
 
 impl ToolInput for BashInput {
+    const EXAMPLE: &'static str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string"},
+                "timeout_seconds": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": TIMEOUT_SECONDS_MAX,
+                    "description": "After this the command is killed; 120 by default.",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        })
+    }
+
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         vec![("command", &self.command)]
     }
@@ -67,20 +86,7 @@ impl Tool for BashTool {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "command": {"type": "string"},
-                "timeout_seconds": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": TIMEOUT_SECONDS_MAX,
-                    "description": "After this the command is killed; 120 by default.",
-                },
-            },
-            "required": ["command"],
-            "additionalProperties": false,
-        })
+        BashInput::schema()
     }
 
     fn nature(&self) -> Nature {
