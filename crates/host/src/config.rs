@@ -6,7 +6,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::entities::{Entities, NoEntities};
@@ -68,6 +70,10 @@ pub struct Config {
     pub limits: LimitsTable,
     /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
     pub tool_env: Vec<String>,
+    /// How long a command of an agent may take, in seconds, if its call does not say.
+    pub bash_timeout_s: u64,
+    /// How long it may take at most.
+    pub bash_timeout_max_s: u64,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
@@ -97,6 +103,8 @@ impl Default for Config {
             capabilities: None,
             limits: LimitsTable::default(),
             tool_env: Vec::new(),
+            bash_timeout_s: 120,
+            bash_timeout_max_s: 600,
             default_model: None,
             models: Vec::new(),
         }
@@ -203,7 +211,17 @@ impl Config {
         Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
+        check_timeouts(&file).map_err(problem)?;
         Ok(file)
+    }
+
+    /// What tools of agents are told.
+    pub(crate) fn tool_settings(&self) -> ToolSettings {
+        ToolSettings {
+            command_variables: self.tool_env.clone(),
+            command_timeout: Duration::from_secs(self.bash_timeout_s),
+            command_timeout_max: Duration::from_secs(self.bash_timeout_max_s),
+        }
     }
 
     /// All settings as a TOML file that can be edited and loaded again.
@@ -225,6 +243,17 @@ fn check_default(file: &Config) -> Result<(), String> {
             "default_model: there is no model `{id}`; `greenroom models default ID` sets it"
         )),
         Some(_) | None => Ok(()),
+    }
+}
+
+fn check_timeouts(file: &Config) -> Result<(), String> {
+    let (default, most) = (file.bash_timeout_s, file.bash_timeout_max_s);
+    match default {
+        0 => Err("bash_timeout_s: a command needs at least 1 second".to_owned()),
+        _ if default > most => Err(format!(
+            "bash_timeout_s: {default} is more than bash_timeout_max_s allows, {most}"
+        )),
+        _ => Ok(()),
     }
 }
 

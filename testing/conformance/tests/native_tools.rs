@@ -6,8 +6,8 @@
     reason = "a test that cannot go on ends"
 )]
 
-use conformance::native::{NativeHarness, calls_of};
-use serde_json::json;
+use conformance::native::{NativeHarness, calls_of, ends};
+use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
 #[tokio::test]
@@ -55,4 +55,88 @@ async fn files_are_found_read_and_edited_in_several_places() {
         calls[3]["content"][1]["diff"],
         json!({"added": 2, "removed": 2})
     );
+}
+
+/// The system prompt of the last request.
+fn system(harness: &NativeHarness) -> String {
+    let requests = harness.model.requests();
+    let body = requests.last().expect("the model was asked").json();
+    let text = body["messages"][0]["content"].as_str();
+    text.expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn a_list_of_what_is_to_be_done_is_shown_and_survives_compaction() {
+    const OPEN: &str = "Your list of what is to be done, as it stood when this turn began:\n- [x] read it\n- [ ] mend it (in progress)";
+    let mut harness = NativeHarness::start().await;
+    let todo = |items: Value| Answer::calls([Call::new("t", "todo", &json!({"items": items}))]);
+    let items = json!([
+        {"text": "read it", "status": "completed"},
+        {"text": "mend it", "status": "in_progress"},
+    ]);
+    let turn = harness.talk("mend it", [todo(items.clone()), ends()]).await;
+    let checklist = "- [x] read it\n- [ ] mend it (in progress)\n";
+    assert_eq!(harness.last_results(), [checklist]);
+    assert!(!system(&harness).contains("Your list"));
+    let call = &calls_of(&turn)[0];
+    assert_eq!(call["displayName"], "Plan");
+    assert_eq!(call["_meta"]["toolKind"], "plan");
+    assert_eq!(call["pastTenseMessage"], "Plan: 1 of 2 done");
+    assert_eq!(
+        call["content"],
+        json!([{"type": "text", "text": checklist}])
+    );
+    assert_eq!(call["structuredContent"], json!({"items": items}));
+
+    harness.talk("go on", [ends()]).await;
+    assert!(system(&harness).contains(OPEN), "{}", system(&harness));
+    harness
+        .talk("/compact", [Answer::streams(["We mend it."])])
+        .await;
+    harness.restart().await;
+    harness.talk("go on", [ends()]).await;
+    assert!(system(&harness).contains(OPEN), "{}", system(&harness));
+    let first = harness.last_messages()[0]["content"].to_string();
+    assert!(first.contains("We mend it."), "{first}");
+
+    let done = json!([{"text": "mend it", "status": "completed"}]);
+    harness.talk("finish", [todo(done), ends()]).await;
+    harness.talk("and?", [ends()]).await;
+    assert!(!system(&harness).contains("Your list"));
+}
+
+#[tokio::test]
+async fn the_user_is_asked_and_the_model_hears_the_answer() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "plan"})).await;
+    let questions = json!({"questions": [{"question": "Which database?", "options": ["SQLite", "PostgreSQL"]}]});
+    let ask = || Answer::calls([Call::new("q", "ask_user", &questions)]);
+    harness.model.answers([ask(), ends()]);
+    harness.ann.sends_message("choose").await;
+    let request = harness.ann.chooses("option-2").await;
+    let question = &request["questions"][0];
+    assert_eq!(question["message"], "Which database?");
+    assert_eq!(question["options"][1]["label"], "PostgreSQL");
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(
+        harness.last_results(),
+        ["Which database?\nThe user: PostgreSQL\n"]
+    );
+
+    harness.model.answers([ask(), ends()]);
+    harness.ann.sends_message("again").await;
+    let request = harness.ann.questioned().await;
+    let id = request["id"].clone();
+    harness
+        .ann
+        .does(json!({"type": "chat/inputCompleted", "requestId": id, "response": "cancel"}))
+        .await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let heard = harness.last_results().pop().expect("a result");
+    assert!(
+        heard.contains("closed the question without an answer"),
+        "{heard}"
+    );
+    assert_eq!(calls_of(&turn)[0]["success"], false);
 }

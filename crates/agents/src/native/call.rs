@@ -13,6 +13,7 @@ use super::call_events::{
 };
 use super::client_call::run_client_call;
 use super::consent::{self, PermissionMode, Verdict};
+use super::host_call::run_host_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
@@ -54,6 +55,9 @@ async fn run_call(
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
+    if let Some(request) = tool.host_request(&input) {
+        return run_host_call(context, call, (tool, &input), &plan, request).await;
+    }
     let key = consent_key(tool, &plan);
     loop {
         match context.verdict(tool.nature(), &key).await? {
@@ -223,7 +227,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// A call that is not possible: it is shown as failed, and the model gets the reason.
-async fn refuse_call(
+pub(super) async fn refuse_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     display_name: &str,

@@ -35,6 +35,7 @@ pub(super) struct CallOutcome {
     summary: String,
     content: Vec<Value>,
     whole: Option<Vec<u8>>,
+    structured: Option<wire::Object>,
 }
 
 impl CallOutcome {
@@ -44,6 +45,7 @@ impl CallOutcome {
             summary: format!("{name} failed"),
             content: Vec::new(),
             whole: None,
+            structured: None,
             text,
         }
     }
@@ -209,17 +211,24 @@ async fn record_edits(
     Ok(Ok(()))
 }
 
-async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {
-    let content = match store_all(context, &outcome.bodies).await {
-        true => outcome.content,
-        false => Vec::new(),
-    };
-    CallOutcome {
-        text: outcome.text,
-        success: outcome.success,
-        summary: outcome.summary,
-        content,
-        whole: outcome.whole,
+async fn store_outcome(context: &ToolContext<'_>, mut outcome: ToolOutcome) -> CallOutcome {
+    if !store_all(context, &outcome.bodies).await {
+        outcome.content.clear();
+    }
+    outcome.into()
+}
+
+/// What an outcome refers to is stored.
+impl From<ToolOutcome> for CallOutcome {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self {
+            text: outcome.text,
+            success: outcome.success,
+            summary: outcome.summary,
+            content: outcome.content,
+            whole: outcome.whole,
+            structured: outcome.structured,
+        }
     }
 }
 
@@ -248,7 +257,10 @@ pub(super) async fn complete_call(
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
     let media = media_of_result(&json!({"content": content}));
-    let result = result.with_content(content);
+    let mut result = result.with_content(content);
+    if let Some(structured) = outcome.structured {
+        result = result.with_structured_content(structured);
+    }
     let call = call.number;
     let completed = AgentEvent::ToolCompleted {
         call,

@@ -13,7 +13,7 @@ use super::outputs::OutputSource;
 use super::refusals::Learned;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, history};
+use super::{Model, history, todo_list};
 use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
@@ -60,6 +60,7 @@ pub(super) async fn summarise(
     let asked = ask_with_less(endpoint, view, &entries, &mut request).await;
     events.send(AgentEvent::Activity(None)).await?;
     let (summary, used) = asked?;
+    let summary = todo_list::keep_in_summary(summary, input);
     usage.add(used, model, view.events).await?;
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,

@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_own_tool_wins_and_what_is_too_large_is_left_out() {
-        let tools = tool::all(&[]);
+        let tools = tool::all(&std::sync::Arc::default(), &std::sync::Arc::default());
         let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let large = ClientToolOffer {
             input_schema: Some(json!({"description": "x".repeat(SCHEMA_BYTES_MAX)})),

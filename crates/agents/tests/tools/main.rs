@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+mod background;
 mod bash;
 mod changes;
 mod containment;
@@ -11,6 +12,7 @@ mod reads;
 mod searches;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agents::tool::{self, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
@@ -94,7 +96,7 @@ fn open(directory: &Path) -> Workspace {
 }
 
 fn named(name: &str) -> Box<dyn Tool> {
-    let mut tools = tool::all(&[]).into_iter();
+    let mut tools = tool::all(&Arc::default(), &Arc::default()).into_iter();
     tools.find(|tool| tool.name() == name).unwrap()
 }
 
@@ -104,7 +106,7 @@ fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
 
 #[test]
 fn every_tool_has_an_input_schema() {
-    for tool in tool::all(&[]) {
+    for tool in tool::all(&Arc::default(), &Arc::default()) {
         let parameters = tool.parameters();
         assert_eq!(parameters["type"], "object", "{}", tool.name());
         assert_eq!(parameters["additionalProperties"], false);
@@ -211,7 +213,7 @@ async fn arguments_a_tool_does_not_know_are_ignored() {
         ("list", json!({"recursive": null})),
         (
             "bash",
-            json!({"command": "printf 'a\\tb'\n\ttrue", "description": "prints", "timeout": "9"}),
+            json!({"command": "printf 'a\\tb'\n\ttrue", "description": "prints", "timeout": "9", "background": false}),
         ),
     ] {
         session.plan(tool, input.clone()).await.unwrap();
