@@ -74,6 +74,8 @@ pub struct Config {
     pub bash_timeout_s: u64,
     /// How long it may take at most.
     pub bash_timeout_max_s: u64,
+    /// Hosts with their ports that agents may fetch pages from though they are in a private network.
+    pub web_fetch_allow: Vec<String>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
@@ -105,6 +107,7 @@ impl Default for Config {
             tool_env: Vec::new(),
             bash_timeout_s: 120,
             bash_timeout_max_s: 600,
+            web_fetch_allow: Vec::new(),
             default_model: None,
             models: Vec::new(),
         }
@@ -212,6 +215,7 @@ impl Config {
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
+        check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
         Ok(file)
     }
 
@@ -221,6 +225,7 @@ impl Config {
             command_variables: self.tool_env.clone(),
             command_timeout: Duration::from_secs(self.bash_timeout_s),
             command_timeout_max: Duration::from_secs(self.bash_timeout_max_s),
+            web_fetch_allow: self.web_fetch_allow.clone(),
         }
     }
 
@@ -254,6 +259,23 @@ fn check_timeouts(file: &Config) -> Result<(), String> {
             "bash_timeout_s: {default} is more than bash_timeout_max_s allows, {most}"
         )),
         _ => Ok(()),
+    }
+}
+
+/// Whole names with ports: a pattern would open more of a private network than was meant.
+fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
+    let is_host = |entry: &String| {
+        let Some((host, port)) = entry.rsplit_once(':') else {
+            return false;
+        };
+        let is_known = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
+        !host.is_empty() && host.chars().all(is_known) && port.parse::<u16>().is_ok()
+    };
+    match hosts.iter().find(|host| !is_host(host)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "web_fetch_allow: {other:?} is not a host with its port, such as \"wiki.local:443\""
+        )),
     }
 }
 

@@ -246,6 +246,7 @@ mod tests {
                 2,
                 "bash_timeout_s",
             ),
+            ("web_fetch_allow = [\"*\"]\n", 1, "web_fetch_allow"),
             ("listen = \"127.0.0.1:1\"\nscripted = \n", 2, "scripted"),
         ] {
             let found = problem(text);

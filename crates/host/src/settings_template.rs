@@ -49,6 +49,11 @@ const SETTINGS: &[Setting] = &[
         None,
     ),
     (
+        "web_fetch_allow",
+        "Hosts with their ports that agents may fetch pages from though they are in a private network or on this machine.",
+        Some("[\"wiki.local:443\"]"),
+    ),
+    (
         "restricted_sections",
         "Sections of the system prompt that no client may read or rewrite.",
         None,

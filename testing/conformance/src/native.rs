@@ -28,6 +28,7 @@ pub struct NativeHarness {
     pub ann: ChatClient,
     host: Option<TestHost>,
     models: Vec<host::Model>,
+    web_fetch_allow: Vec<String>,
     directory: TempDir,
 }
 
@@ -44,6 +45,19 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
+        Self::start_with_all(config, change, Vec::new()).await
+    }
+
+    /// A session whose agent may fetch pages from these hosts, wherever they are.
+    pub async fn start_with_web(config: Value, web_fetch_allow: Vec<String>) -> Self {
+        Self::start_with_all(config, |_| {}, web_fetch_allow).await
+    }
+
+    async fn start_with_all(
+        config: Value,
+        change: impl FnOnce(&mut host::Model),
+        web_fetch_allow: Vec<String>,
+    ) -> Self {
         let model = ModelServer::start().await;
         let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
         change(&mut table);
@@ -52,7 +66,7 @@ impl NativeHarness {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         let models = vec![table];
-        let host = start(directory.path(), &models).await;
+        let host = start(directory.path(), &models, &web_fetch_allow).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
             .await;
@@ -61,6 +75,7 @@ impl NativeHarness {
             ann,
             host: Some(host),
             models,
+            web_fetch_allow,
             directory,
         }
     }
@@ -73,7 +88,7 @@ impl NativeHarness {
     pub async fn restart(&mut self) {
         let chat = self.ann.chat.clone();
         self.host.take().expect("the host serves").stop().await;
-        let host = start(self.directory.path(), &self.models).await;
+        let host = start(self.directory.path(), &self.models, &self.web_fetch_allow).await;
         self.ann = ChatClient::arrives(&host, "ann").await;
         self.ann.enters(SESSION, chat.as_str()).await;
         self.host = Some(host);
@@ -165,10 +180,11 @@ fn work_of(directory: &Path) -> PathBuf {
     directory.join("work")
 }
 
-async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
+async fn start(directory: &Path, models: &[host::Model], web_fetch_allow: &[String]) -> TestHost {
     let script = json!({"scenes": [{"steps": [{"say": ["scripted"]}]}]});
     TestHost::start_with(&directory.join("data"), &script, |config| {
         config.models = models.to_vec();
+        config.web_fetch_allow = web_fetch_allow.to_vec();
         config.workspaces = vec![work_of(directory)];
     })
     .await

@@ -179,6 +179,15 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
             None => tokio::task::yield_now().await,
         }
     };
+    harness
+        .ann
+        .until("the worker is seen", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            calls
+                .iter()
+                .any(|call| call["content"][0]["type"] == "subagent")
+        })
+        .await;
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled", "{turn:#}");

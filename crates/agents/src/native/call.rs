@@ -105,7 +105,11 @@ async fn run_without_consent(
     plan: &Plan,
 ) -> Result<Option<CallAnswer>, TurnOver> {
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
-        send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+        let reason = match tool.nature() {
+            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
+            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        };
+        send_ready(context, call, plan, reason).await?;
         let outcome = run_tool(context, call, tool, input).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
@@ -157,10 +161,13 @@ async fn run_with_consent(
     let _exclusive = lock_exclusive(context, tool).await;
     // A session that only reads since the question was asked only reads.
     let mut outcome = match context.mode().await? {
-        PermissionMode::Plan => CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned()),
-        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::FullAccess => {
-            run_tool(context, call, tool, &input).await?
+        PermissionMode::Plan if tool.nature().changes() => {
+            CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned())
         }
+        PermissionMode::Plan
+        | PermissionMode::Ask
+        | PermissionMode::AcceptEdits
+        | PermissionMode::FullAccess => run_tool(context, call, tool, &input).await?,
     };
     if let Some(remark) = remark {
         outcome.text = format!("{remark}\n{}", outcome.text);
@@ -174,16 +181,18 @@ async fn lock_exclusive<'a>(
     tool: &dyn Tool,
 ) -> Option<MutexGuard<'a, ()>> {
     match tool.nature() {
-        Nature::Reads => None,
+        Nature::Reads | Nature::Fetches => None,
         Nature::Edits | Nature::Runs => Some(context.exclusive.lock().await),
     }
 }
 
-/// What "approve in this session" covers: all edits, or this very command.
+/// What "approve in this session" covers: all edits, this very command, or all pages of this host.
 fn consent_key(tool: &dyn Tool, plan: &Plan) -> String {
     match tool.nature() {
         Nature::Edits => "edits".to_owned(),
-        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
+        Nature::Reads | Nature::Runs | Nature::Fetches => {
+            format!("{}:{}", tool.name(), plan.consent_key)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod skill;
 mod task;
 mod todo;
 mod view_image;
+mod web_fetch;
 mod write;
 
 use std::sync::Arc;
@@ -48,9 +49,24 @@ const TEXT_BYTES_MAX: usize = 48 * 1_024;
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
+    /// Looks at files, or at nothing; also what only talks to the user.
     Reads,
+    /// Changes files.
     Edits,
+    /// Starts programs.
     Runs,
+    /// Asks another machine: changes nothing here, but tells it something.
+    Fetches,
+}
+
+impl Nature {
+    /// Whether something on this machine may be different afterwards.
+    pub fn changes(self) -> bool {
+        match self {
+            Self::Reads | Self::Fetches => false,
+            Self::Edits | Self::Runs => true,
+        }
+    }
 }
 
 /// A tool.
@@ -165,6 +181,9 @@ pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn T
         }),
         Box::new(bash::BashKillTool {
             chat: Arc::clone(chat),
+        }),
+        Box::new(web_fetch::WebFetchTool {
+            settings: Arc::clone(settings),
         }),
         Box::new(todo::TodoTool),
         Box::new(ask_user::AskUserTool),

@@ -17,6 +17,8 @@ pub struct ToolSettings {
     pub command_timeout: Duration,
     /// How long it may take at most.
     pub command_timeout_max: Duration,
+    /// Hosts with their ports (`wiki.local:443`) that pages are fetched from though they are in a private network.
+    pub web_fetch_allow: Vec<String>,
 }
 
 impl Default for ToolSettings {
@@ -25,6 +27,7 @@ impl Default for ToolSettings {
             command_variables: Vec::new(),
             command_timeout: Duration::from_secs(TIMEOUT_SECONDS),
             command_timeout_max: Duration::from_secs(TIMEOUT_SECONDS_MAX),
+            web_fetch_allow: Vec::new(),
         }
     }
 }
