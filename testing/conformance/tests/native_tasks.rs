@@ -179,7 +179,7 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
             None => tokio::task::yield_now().await,
         }
     };
-    harness
+    let chat = harness
         .ann
         .until("the worker is seen", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
@@ -188,6 +188,7 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
                 .any(|call| call["content"][0]["type"] == "subagent")
         })
         .await;
+    let worker = calls_of(&chat["activeTurn"])[0]["content"][0]["resource"].clone();
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled", "{turn:#}");
@@ -197,7 +198,6 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
     while is_alive() {
         tokio::task::yield_now().await;
     }
-    let worker = calls_of(&turn)[0]["content"][0]["resource"].clone();
     let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     bob.enters(SESSION, worker.as_str().unwrap()).await;
     assert_eq!(bob.sees()["turns"][0]["state"], "cancelled");

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION,
+};
 use reqwest::{Client, Response, Url};
 
 use super::super::ToolError;
@@ -131,7 +133,9 @@ async fn ask(url: &Url, allowed: &[String]) -> Result<Response, ToolError> {
         .map_err(|error| failed(error.without_url().to_string()))?;
     let request = client
         .get(url.clone())
-        .header(ACCEPT, HeaderValue::from_static(ACCEPTED));
+        .header(ACCEPT, HeaderValue::from_static(ACCEPTED))
+        // What is sent is what is counted: a small answer cannot become a large one.
+        .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let sent = request.send().await;
     sent.map_err(|error| failed(describe(&error.without_url())))
 }
@@ -156,6 +160,12 @@ async fn read(url: Url, mut response: Response) -> Result<Page, ToolError> {
         let size = size.map_or_else(String::new, |size| format!(" of {size} bytes"));
         return Err(ToolError(format!(
             "{url} is {content_type}{size}; only text can be fetched"
+        )));
+    }
+    let encoding = response.headers().get(CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| encoding != "identity") {
+        return Err(ToolError(format!(
+            "{url} was sent compressed, though that was not asked for; it cannot be read"
         )));
     }
     let mut body = Vec::new();
