@@ -13,6 +13,7 @@ use super::call_events::{
 };
 use super::client_call::run_client_call;
 use super::consent::{self, PermissionMode, Verdict};
+use super::host_call::run_host_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
@@ -25,10 +26,7 @@ pub(super) async fn run_calls(
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-            Some(OfferedTool::Own(_)) | None => {
-                let text = run_call(context, offered, call).await?;
-                Ok(CallAnswer::from(text))
-            }
+            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
     });
     join_all(outcomes).await.into_iter().collect()
@@ -38,7 +36,7 @@ async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
@@ -57,6 +55,9 @@ async fn run_call(
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
+    if let Some(request) = tool.host_request(&input) {
+        return run_host_call(context, call, (tool, &input), &plan, request).await;
+    }
     let key = consent_key(tool, &plan);
     loop {
         match context.verdict(tool.nature(), &key).await? {
@@ -65,7 +66,7 @@ async fn run_call(
             }
             Verdict::Run => {
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
-                    Some(text) => return Ok(text),
+                    Some(answer) => return Ok(answer),
                     None => continue,
                 }
             }
@@ -102,9 +103,13 @@ async fn run_without_consent(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-) -> Result<Option<String>, TurnOver> {
+) -> Result<Option<CallAnswer>, TurnOver> {
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
-        send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+        let reason = match tool.nature() {
+            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
+            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        };
+        send_ready(context, call, plan, reason).await?;
         let outcome = run_tool(context, call, tool, input).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
@@ -112,8 +117,8 @@ async fn run_without_consent(
     let plan = match tool.plan(input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => {
-            let text = refuse_call(context, call, tool.display_name(), text).await?;
-            return Ok(Some(text));
+            let answer = refuse_call(context, call, tool.display_name(), text).await?;
+            return Ok(Some(answer));
         }
     };
     let verdict = context
@@ -133,10 +138,10 @@ async fn run_with_consent(
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
     plan: Plan,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let (edited, scope) = match ask_for_consent(context, call, &plan).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Over { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text.into()),
     };
     let mut key = consent_key(tool, &plan);
     let mut remark = None;
@@ -156,10 +161,13 @@ async fn run_with_consent(
     let _exclusive = lock_exclusive(context, tool).await;
     // A session that only reads since the question was asked only reads.
     let mut outcome = match context.mode().await? {
-        PermissionMode::Plan => CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned()),
-        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::FullAccess => {
-            run_tool(context, call, tool, &input).await?
+        PermissionMode::Plan if tool.nature().changes() => {
+            CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned())
         }
+        PermissionMode::Plan
+        | PermissionMode::Ask
+        | PermissionMode::AcceptEdits
+        | PermissionMode::FullAccess => run_tool(context, call, tool, &input).await?,
     };
     if let Some(remark) = remark {
         outcome.text = format!("{remark}\n{}", outcome.text);
@@ -173,16 +181,18 @@ async fn lock_exclusive<'a>(
     tool: &dyn Tool,
 ) -> Option<MutexGuard<'a, ()>> {
     match tool.nature() {
-        Nature::Reads => None,
+        Nature::Reads | Nature::Fetches => None,
         Nature::Edits | Nature::Runs => Some(context.exclusive.lock().await),
     }
 }
 
-/// What "approve in this session" covers: all edits, or this very command.
+/// What "approve in this session" covers: all edits, this very command, or all pages of this host.
 fn consent_key(tool: &dyn Tool, plan: &Plan) -> String {
     match tool.nature() {
         Nature::Edits => "edits".to_owned(),
-        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
+        Nature::Reads | Nature::Runs | Nature::Fetches => {
+            format!("{}:{}", tool.name(), plan.consent_key)
+        }
     }
 }
 
@@ -226,12 +236,12 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// A call that is not possible: it is shown as failed, and the model gets the reason.
-async fn refuse_call(
+pub(super) async fn refuse_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     display_name: &str,
     text: String,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let plan = Plan {
         summary: display_name.to_owned(),
         ..Plan::default()

@@ -9,9 +9,9 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::consent;
-use super::history::text_of_result;
+use super::history::{media_of_result, text_of_result};
 use super::{Approvals, NativeContext};
 use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
@@ -35,6 +35,7 @@ pub(super) struct CallOutcome {
     summary: String,
     content: Vec<Value>,
     whole: Option<Vec<u8>>,
+    structured: Option<wire::Object>,
 }
 
 impl CallOutcome {
@@ -44,6 +45,7 @@ impl CallOutcome {
             summary: format!("{name} failed"),
             content: Vec::new(),
             whole: None,
+            structured: None,
             text,
         }
     }
@@ -209,17 +211,24 @@ async fn record_edits(
     Ok(Ok(()))
 }
 
-async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {
-    let content = match store_all(context, &outcome.bodies).await {
-        true => outcome.content,
-        false => Vec::new(),
-    };
-    CallOutcome {
-        text: outcome.text,
-        success: outcome.success,
-        summary: outcome.summary,
-        content,
-        whole: outcome.whole,
+async fn store_outcome(context: &ToolContext<'_>, mut outcome: ToolOutcome) -> CallOutcome {
+    if !store_all(context, &outcome.bodies).await {
+        outcome.content.clear();
+    }
+    outcome.into()
+}
+
+/// What an outcome refers to is stored.
+impl From<ToolOutcome> for CallOutcome {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self {
+            text: outcome.text,
+            success: outcome.success,
+            summary: outcome.summary,
+            content: outcome.content,
+            whole: outcome.whole,
+            structured: outcome.structured,
+        }
     }
 }
 
@@ -227,7 +236,7 @@ pub(super) async fn complete_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     outcome: CallOutcome,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let mut content = vec![json!({"type": "text", "text": outcome.text})];
     content.extend(outcome.content);
     if let Some(whole) = outcome.whole {
@@ -247,7 +256,11 @@ pub(super) async fn complete_call(
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
-    let result = result.with_content(content);
+    let media = media_of_result(&json!({"content": content}));
+    let mut result = result.with_content(content);
+    if let Some(structured) = outcome.structured {
+        result = result.with_structured_content(structured);
+    }
     let call = call.number;
     let completed = AgentEvent::ToolCompleted {
         call,
@@ -255,5 +268,8 @@ pub(super) async fn complete_call(
         review: false,
     };
     context.events.send(completed).await?;
-    Ok(outcome.text)
+    Ok(CallAnswer {
+        text: outcome.text,
+        media,
+    })
 }

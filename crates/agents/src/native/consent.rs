@@ -124,14 +124,13 @@ pub(super) fn verdict(
 ) -> Verdict {
     match (nature, mode) {
         (Nature::Reads, _) | (_, PermissionMode::FullAccess) => Verdict::Run,
-        (_, PermissionMode::Plan) => Verdict::Refuse,
+        (Nature::Edits | Nature::Runs, PermissionMode::Plan) => Verdict::Refuse,
         (Nature::Edits, PermissionMode::AcceptEdits) => Verdict::Run,
-        (Nature::Edits | Nature::Runs, PermissionMode::Ask | PermissionMode::AcceptEdits) => {
-            match approved.0.contains(key) {
-                true => Verdict::Run,
-                false => Verdict::Ask,
-            }
-        }
+        (Nature::Edits | Nature::Runs, PermissionMode::Ask | PermissionMode::AcceptEdits)
+        | (Nature::Fetches, _) => match approved.0.contains(key) {
+            true => Verdict::Run,
+            false => Verdict::Ask,
+        },
     }
 }
 
@@ -190,6 +189,15 @@ mod tests {
             at(PermissionMode::Ask, Nature::Runs, &approved),
             Verdict::Run
         );
+        // A plan may need what others wrote.
+        assert_eq!(
+            at(PermissionMode::Plan, Nature::Fetches, &approved),
+            Verdict::Run
+        );
+        let none = Approved::default();
+        for mode in [PermissionMode::Plan, PermissionMode::AcceptEdits] {
+            assert_eq!(at(mode, Nature::Fetches, &none), Verdict::Ask);
+        }
         // A mode that forbids is stronger than a memory.
         assert_eq!(
             at(PermissionMode::Plan, Nature::Runs, &approved),

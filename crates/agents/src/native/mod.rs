@@ -16,6 +16,7 @@ mod consent;
 mod conversation;
 mod fallback;
 mod history;
+mod host_call;
 mod model_list;
 mod model_view;
 mod models;
@@ -26,6 +27,7 @@ mod prompt;
 mod refusals;
 mod settings;
 mod stop;
+mod todo_list;
 mod turn;
 mod usage;
 mod vendors;
@@ -43,7 +45,7 @@ use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
-use crate::tool::{self, Tool};
+use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 
@@ -53,6 +55,9 @@ pub use models::{Model, ModelError, Prices};
 /// The provider id.
 pub const PROVIDER: &str = "native";
 
+/// Chats whose tools share something, before those of which nothing runs are forgotten.
+const CHATS_MAX: usize = 256;
+
 /// Workspaces that stay open: each knows which files its session has read.
 const WORKSPACES_MAX: usize = 64;
 
@@ -61,6 +66,8 @@ pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     approvals: Mutex<HashMap<String, Weak<Approvals>>>,
+    /// What tools left running, by chat.
+    chats: Mutex<HashMap<String, Arc<ChatTools>>>,
 }
 
 /// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
@@ -70,7 +77,7 @@ type Approvals = tokio::sync::Mutex<consent::Approved>;
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
     models: ModelList,
-    tools: Vec<Box<dyn Tool>>,
+    tool_settings: Arc<ToolSettings>,
     locale: Locale,
     gatherer: Gatherer,
     capabilities: CapabilityMap,
@@ -85,7 +92,7 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
-                tools: tool::all(&[]),
+                tool_settings: Arc::default(),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
@@ -93,6 +100,7 @@ impl NativeAgent {
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
+            chats: Mutex::default(),
         })
     }
 
@@ -107,11 +115,11 @@ impl NativeAgent {
         self
     }
 
-    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
+    /// Replaces what the operator says of tools.
     #[must_use]
-    pub fn with_command_variables(mut self, names: &[String]) -> Self {
+    pub fn with_tool_settings(mut self, settings: ToolSettings) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.tools = tool::all(names);
+            shared.tool_settings = Arc::new(settings);
         }
         self
     }
@@ -154,12 +162,26 @@ impl NativeAgent {
         shared
     }
 
+    /// What the tools of a chat share. Forgotten when nothing of it runs and many others are known.
+    fn chat_tools(&self, chat: &str) -> Arc<ChatTools> {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if chats.len() >= CHATS_MAX {
+            chats.retain(|_, tools| Arc::strong_count(tools) > 1 || tools.is_in_use());
+        }
+        Arc::clone(chats.entry(chat.to_owned()).or_default())
+    }
+
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
         let mut open = self
             .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let confinement = &self.shared.confinement;
+        // The chats of a session share it.
+        let facts = &SessionFacts {
+            chat: String::new(),
+            ..facts.clone()
+        };
         // A name may lead elsewhere by now: then what is remembered of the files is about others.
         open.retain(|(known, workspace)| known != facts || workspace.is_current(confinement));
         if let Some((_, workspace)) = open.iter().find(|(known, _)| known == facts) {
@@ -223,19 +245,30 @@ impl Agent for NativeAgent {
     ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
-        let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
+        let tools = tool::all(&self.shared.tool_settings, &Arc::default());
+        let tools: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new());
         Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
             approvals: self.approvals(&facts.conversation),
+            tools: tool::all(&self.shared.tool_settings, &chat),
+            chat,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
+    }
+
+    fn end_chat(&self, chat: &str) {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tools) = chats.remove(chat) {
+            tools.end();
+        }
     }
 }
 
@@ -248,15 +281,28 @@ struct NativeSession {
     directories: Vec<String>,
     workspace: Arc<Workspace>,
     approvals: Arc<Approvals>,
+    tools: Vec<Box<dyn Tool>>,
+    chat: Arc<ChatTools>,
+}
+
+/// Ends what a worker left running: nobody looks at it any more.
+struct EndWithTurn<'a>(&'a ChatTools);
+
+impl Drop for EndWithTurn<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 #[async_trait]
 impl AgentSession for NativeSession {
     async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
+        let _ends = input.brief.is_some().then(|| EndWithTurn(&self.chat));
         let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
             approvals: &self.approvals,
+            tools: &self.tools,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -120,8 +120,8 @@ fn apply_change(
         summary,
         content: vec![content],
         bodies,
-        whole: None,
         success: true,
+        ..ToolOutcome::default()
     })
 }
 

@@ -244,6 +244,39 @@ async fn an_edit_that_does_not_fit_changes_nothing() {
 }
 
 #[tokio::test]
+async fn several_replacements_are_one_change() {
+    let session = Session::with(&[("a", "one\ntwo\ntwo\n  four\n")]);
+    let input = json!({"path": "a", "edits": [
+        {"old": "one", "new": "1"},
+        {"old_string": "two", "new_string": "2", "replace_all": true},
+        // Each sees what the ones before it made.
+        {"old_text": "1\n2", "new_text": "1 2"},
+    ]});
+    let plan = session.plan("edit", input.clone()).await.unwrap();
+    let preview = std::str::from_utf8(&plan.bodies[1]).unwrap();
+    assert_eq!(preview, "1 2\n2\n  four\n", "the preview is the result");
+    let outcome = session.run("edit", input).await.unwrap();
+    assert_eq!(outcome.text, "Edited a (+2 -3). 4 replacements.");
+    assert_eq!(session.text("a"), preview);
+
+    let single = json!({"path": "a", "old_string": "2\n", "new_string": "3\n", "all": true});
+    session.run("edit", single).await.unwrap();
+    assert_eq!(session.text("a"), "1 3\n3\n  four\n");
+
+    let several = json!({"path": "a", "edits": [
+        {"old_text": "1", "new_text": "9"},
+        {"old_text": "\tfour", "new_text": "4"},
+    ]});
+    let why = session.text_of("edit", several).await;
+    assert_eq!(
+        why,
+        "edit 2 of 2: `old_text` is not in the file. With other white space it is at line 3: copy it exactly as it is \
+         there. Nothing was changed in a."
+    );
+    assert_eq!(session.text("a"), "1 3\n3\n  four\n");
+}
+
+#[tokio::test]
 async fn a_read_only_file_stays_as_it_is() {
     let session = Session::with(&[("a", "one\n")]);
     fs::set_permissions(session.path("a"), fs::Permissions::from_mode(0o444)).unwrap();
