@@ -13,6 +13,7 @@ mod client_call;
 mod compact;
 mod consent;
 mod conversation;
+mod exit_plan;
 mod fallback;
 mod history;
 mod model_list;
@@ -23,14 +24,16 @@ mod offered_tools;
 mod outputs;
 mod prompt;
 mod refusals;
+mod rules;
 mod settings;
 mod stop;
 mod turn;
 mod usage;
 mod vendors;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
     Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
@@ -41,6 +44,7 @@ use serde_json::{Value, json};
 use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
+use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, Tool};
 use model_list::ModelList;
@@ -59,12 +63,7 @@ const WORKSPACES_MAX: usize = 64;
 pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
-    approvals: Mutex<HashMap<String, Weak<Approvals>>>,
 }
-
-/// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
-/// another; between turns they are in the session's notes.
-type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
@@ -74,6 +73,7 @@ pub(crate) struct NativeContext {
     gatherer: Gatherer,
     capabilities: CapabilityMap,
     confinement: Confinement,
+    rules: rules::Rules,
 }
 
 impl NativeAgent {
@@ -84,14 +84,14 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
-                tools: tool::all(&[]),
+                tools: all_tools(&[]),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
+                rules: None,
             }),
             workspaces: Mutex::default(),
-            approvals: Mutex::default(),
         })
     }
 
@@ -110,7 +110,16 @@ impl NativeAgent {
     #[must_use]
     pub fn with_command_variables(mut self, names: &[String]) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.tools = tool::all(names);
+            shared.tools = all_tools(names);
+        }
+        self
+    }
+
+    /// Follows and remembers the permission rules in this data directory (G-63).
+    #[must_use]
+    pub fn with_rules(mut self, data: &Path) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.rules = Some(Arc::new(RuleStore::new(data)));
         }
         self
     }
@@ -137,20 +146,6 @@ impl NativeAgent {
     /// Whether it has any model: without one it cannot answer.
     pub fn has_models(&self) -> bool {
         self.shared.models.default_model().is_some()
-    }
-
-    fn approvals(&self, conversation: &str) -> Arc<Approvals> {
-        let mut known = self
-            .approvals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = known.get(conversation).and_then(Weak::upgrade) {
-            return shared;
-        }
-        known.retain(|_, shared| shared.strong_count() > 0);
-        let shared = Arc::default();
-        known.insert(conversation.to_owned(), Arc::downgrade(&shared));
-        shared
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -224,18 +219,25 @@ impl Agent for NativeAgent {
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        let offered = OfferedTools::new(&tools, Vec::new());
+        let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
-            approvals: self.approvals(&facts.conversation),
+            session: facts.conversation,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
+}
+
+/// The tools of all agents, and those that only make sense in a session of this one.
+fn all_tools(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
+    let mut tools = tool::all(command_variables);
+    tools.push(Box::new(exit_plan::ExitPlanTool));
+    tools
 }
 
 fn config_schema() -> Value {
@@ -246,7 +248,7 @@ struct NativeSession {
     shared: Arc<NativeContext>,
     directories: Vec<String>,
     workspace: Arc<Workspace>,
-    approvals: Arc<Approvals>,
+    session: String,
 }
 
 #[async_trait]
@@ -255,7 +257,7 @@ impl AgentSession for NativeSession {
         let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
-            approvals: &self.approvals,
+            session: &self.session,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -14,7 +14,7 @@ use workspace::discovery::Skill;
 
 use super::answer::Numbers;
 use super::call_events::ToolContext;
-use super::consent::{Approved, PermissionMode};
+use super::consent::PermissionMode;
 use super::conversation::Conversation;
 use super::history::Recalled;
 use super::model_list::ModelEntry;
@@ -24,7 +24,8 @@ use super::offered_tools::OfferedTools;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Approvals, Model, NativeContext, compact, history, prompt};
+use super::{Model, NativeContext, compact, history, prompt};
+use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
@@ -39,7 +40,8 @@ const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped
 pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
     pub workspace: &'a Workspace,
-    pub approvals: &'a Approvals,
+    /// Names the conversation.
+    pub session: &'a str,
 }
 
 /// Works on a turn to its end.
@@ -104,8 +106,6 @@ async fn converse(
     {
         events.send(AgentEvent::Title(title)).await?;
     }
-    let noted = Approved::read(input.notes.as_deref());
-    context.approvals.lock().await.join(noted);
     let conversation = Conversation {
         model,
         endpoint,
@@ -115,7 +115,12 @@ async fn converse(
             shared,
             workspace: context.workspace,
             events,
-            approved: context.approvals,
+            rules: shared.rules.clone(),
+            place: CallPlace {
+                session: context.session.to_owned(),
+                directories: context.workspace.real_directories(),
+            },
+            reported_rules: Mutex::new(false),
             exclusive: Mutex::new(()),
         },
         view,
@@ -137,8 +142,9 @@ async fn build_prompt(
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let offered = OfferedTools::new(tools, Vec::new());
-    let mut prompt = prompt::build(facts, &offered, PermissionMode::of(&input.config));
+    let mode = PermissionMode::of(&input.config);
+    let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
+    let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(skills);
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();

@@ -156,6 +156,7 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
         | AgentEvent::Refusals(_)
+        | AgentEvent::SettingChosen { .. }
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }
