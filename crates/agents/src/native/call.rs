@@ -125,7 +125,7 @@ async fn run_with_consent(
     (tool, mut input): (&dyn Tool, Value),
     (plan, mut subject): (Plan, CallSubject),
 ) -> Result<String, TurnOver> {
-    let offered = offer_rule(context, &subject, tool.nature());
+    let offered = offer_rule(context, &subject, tool.nature()).await;
     let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text),

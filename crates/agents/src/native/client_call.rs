@@ -58,7 +58,7 @@ async fn run_with_consent(
     plan: &Plan,
     subject: &CallSubject,
 ) -> Result<CallAnswer, TurnOver> {
-    let offered = offer_rule(context, subject, Nature::Runs);
+    let offered = offer_rule(context, subject, Nature::Runs).await;
     let (edited, scope) = match ask_for_consent(context, call, plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),

@@ -14,7 +14,7 @@ use super::call_events::ToolContext;
 use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
 use crate::permission::{
     CallSubject, Effect, FileSubject, Pattern, Rule, RuleStore, RulesError, Scope, SubjectDetail,
-    allows, is_protected, propose,
+    allows, is_protected, propose, read_host,
 };
 use crate::tool::{Nature, Tool};
 
@@ -40,7 +40,7 @@ pub(super) async fn subject_of(
     let is_read = SHOWING_FILES.contains(&tool.name());
     let detail = match (tool.name(), text("path")) {
         ("bash", _) => text("command").map(SubjectDetail::Command),
-        ("web_fetch", _) => text("url").and_then(|url| host_of(&url)),
+        ("web_fetch", _) => text("url").and_then(|url| read_host(&url)),
         (_, Some(path)) if is_edit || is_read => locate(path, workspace).await,
         (_, None) if is_edit => None,
         (_, _) => Some(SubjectDetail::Input(input.to_string())),
@@ -75,25 +75,18 @@ async fn locate(path: String, workspace: &Workspace) -> Option<SubjectDetail> {
     }))
 }
 
-fn host_of(url: &str) -> Option<SubjectDetail> {
-    let url = reqwest::Url::parse(url).ok()?;
-    let host = url.host_str()?.to_ascii_lowercase();
-    Some(SubjectDetail::Host(host))
-}
-
-/// The rule that may be agreed to with a call; a client's tool may be another one in the next session.
-pub(super) fn offer_rule(
+/// The rule that may be agreed to with a call. None while rules cannot be read: then none could be stored.
+pub(super) async fn offer_rule(
     context: &ToolContext<'_>,
     subject: &CallSubject,
     nature: Nature,
 ) -> Option<OfferedRule> {
-    context.rules.as_ref()?;
-    let is_own = context
-        .shared
-        .tools
-        .iter()
-        .any(|tool| tool.name() == subject.tool);
+    let store = context.rules.clone()?;
     let pattern = propose(subject).filter(|_| nature != Nature::Reads)?;
+    run_blocking(move || store.load()).await.ok()?;
+    // A client's tool may be another one in the next session.
+    let mut own = context.shared.tools.iter();
+    let is_own = own.any(|tool| tool.name() == subject.tool);
     Some(OfferedRule {
         pattern,
         for_project: is_own && !context.place.directories.is_empty(),

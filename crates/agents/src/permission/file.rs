@@ -45,7 +45,7 @@ pub fn template() -> String {
 }
 
 /// The rules of a text.
-pub(super) fn parse(text: &str) -> Result<RuleSet, RulesError> {
+pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
     let document = Document::parse(text);
     let document = document.map_err(|error| {
         let message = error.message().lines().next().unwrap_or("").to_owned();

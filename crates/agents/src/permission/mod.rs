@@ -15,11 +15,11 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub use file::{RULES_FILE, RulesError, add_rule, remove_rule, template};
+pub use file::{RULES_FILE, RulesError, add_rule, parse, remove_rule, template};
 pub use pattern::{Pattern, PatternError};
 pub(crate) use proposal::allows;
 pub use proposal::propose;
-pub(crate) use protected::is_protected;
+pub use protected::is_protected;
 pub use rule_set::{CallPlace, Effect, Rule, RuleSet, Scope};
 pub use store::RuleStore;
-pub use subject::{CallSubject, FileSubject, SubjectDetail};
+pub use subject::{CallSubject, FileSubject, SubjectDetail, read_host};

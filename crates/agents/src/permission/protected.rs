@@ -28,7 +28,7 @@ const AGENT_DIRECTORIES: &[&str] = &[".codex", ".cursor", ".gemini", ".opencode"
 const INSTRUCTIONS_ENDING: &str = ".instructions.md";
 
 /// Whether a path without links is one of them. Upper and lower case are one: they are on some disks.
-pub(crate) fn is_protected(relative: &Path) -> bool {
+pub fn is_protected(relative: &Path) -> bool {
     relative.components().any(|part| {
         let name = part.as_os_str().to_string_lossy().to_lowercase();
         // Some disks ignore these at the end of a name.

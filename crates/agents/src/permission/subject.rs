@@ -43,3 +43,10 @@ impl FileSubject {
         }
     }
 }
+
+/// The host of a URL.
+pub fn read_host(url: &str) -> Option<SubjectDetail> {
+    let url = reqwest::Url::parse(url).ok()?;
+    let host = url.host_str()?.to_ascii_lowercase();
+    Some(SubjectDetail::Host(host))
+}
