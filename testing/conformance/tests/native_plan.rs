@@ -109,10 +109,10 @@ async fn who_keeps_planning_may_say_why_and_a_plain_yes_asks_before_each_step() 
     harness.ann.turn_over().await;
     assert!(harness.work().join("late").exists());
     let results = harness.last_results();
-    assert_eq!(
-        results[0],
-        "The user wants you to keep planning and says: and the tests?"
-    );
+    let words = "The user wants you to keep planning and says: and the tests?";
+    assert_eq!(results[0], words);
+    harness.talk("and then?", [ends()]).await;
+    assert_eq!(harness.last_results()[0], words, "later turns say the same");
     assert!(results[1].contains("only reads"), "{results:?}");
     assert!(
         results[2].contains("The user is asked before each edit and command"),

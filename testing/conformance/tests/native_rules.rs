@@ -51,7 +51,11 @@ async fn choose(harness: &mut NativeHarness, call: Call, option: &str) -> String
 }
 
 fn rules_file(harness: &NativeHarness) -> std::path::PathBuf {
-    harness.work().parent().unwrap().join("data/rules.toml")
+    harness
+        .work()
+        .parent()
+        .unwrap()
+        .join("data/data/rules.toml")
 }
 
 #[tokio::test]

@@ -144,16 +144,10 @@ async fn ask(
     let option = selected_option
         .as_ref()
         .and_then(|option| option["id"].as_str());
-    if !approved || option == Some(KEEP_PLANNING) {
-        let words = suggestion
-            .as_ref()
-            .and_then(|message| message["text"].as_str());
-        let text = keep_planning_text(words);
-        return match approved {
-            // A denied call is over already.
-            false => Ok(text),
-            true => complete_call(context, call, CallOutcome::done("Kept planning", text)).await,
-        };
+    if !approved {
+        let words = suggestion.as_ref();
+        let words = words.and_then(|message| message["text"].as_str());
+        return Ok(keep_planning_text(words)); // a denied call is over already
     }
     let mode = match option {
         Some("accept-edits") => PermissionMode::AcceptEdits,
@@ -200,7 +194,8 @@ fn approved_text(mode: PermissionMode, edited: Option<&str>) -> String {
     format!("The user approved the plan{plan}. {how}. Carry it out now.")
 }
 
-fn keep_planning_text(words: Option<&str>) -> String {
+/// The result of a plan that was not approved, for the model.
+pub(super) fn keep_planning_text(words: Option<&str>) -> String {
     match words.filter(|words| !words.is_empty()) {
         Some(words) => format!("The user wants you to keep planning and says: {words}"),
         None => "The user wants you to keep planning. Ask what is missing, or improve the plan."

@@ -110,14 +110,19 @@ fn prefix_of(command: &[Word]) -> Option<String> {
     is_known.then(|| format!("{program} {second}"))
 }
 
-/// The directory that a file lies in, with all below; of a file that lies in the project directory itself, its neighbours.
+/// The directory that a file lies in, with all below; a file that lies in the project directory itself is offered alone.
 fn propose_path(relative: &Path) -> Option<String> {
-    let directory = relative.parent()?.to_str()?;
-    if directory.contains(['*', '?', '[', ']', '{', '}', '\\', ',', '!']) {
+    let (file, directory) = (relative.to_str()?, relative.parent()?.to_str()?);
+    let named = if directory.is_empty() {
+        file
+    } else {
+        directory
+    };
+    if named.contains(['*', '?', '[', ']', '{', '}', '\\', ',', '!']) {
         return None;
     }
     Some(match directory {
-        "" => format!("{EDIT}(*)"),
+        "" => format!("{EDIT}({file})"),
         directory => format!("{EDIT}({directory}/**)"),
     })
 }

@@ -301,7 +301,7 @@ fn what_is_offered_covers_the_call_and_little_else() {
     for (path, rule) in [
         ("src/main.rs", "edit(src/**)"),
         ("src/a/b.rs", "edit(src/a/**)"),
-        ("README.md", "edit(*)"),
+        ("README.md", "edit(README.md)"),
         ("AGENTS.md", "-"),
         (".github/x", "-"),
         ("a[b]/c", "-"),

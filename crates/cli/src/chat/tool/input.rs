@@ -53,6 +53,15 @@ fn asked_input(call: &Object, width: usize, detail: Detail, references: &Referen
         Ok(Value::Object(fields)) => Some(fields),
         _ => None,
     };
+    // The message has said all of it.
+    if let Some(fields) = &fields
+        && fields.len() == 1
+        && fields.values().all(|value| {
+            value.is_string() && text_of(Some(value)) == text_of(call.get("invocationMessage"))
+        })
+    {
+        return Vec::new();
+    }
     if let Some(diff) = fields.and_then(|fields| input_diff(call, &fields, width)) {
         // The same change, with its place in the file.
         return match are_edits_shown(call, references) {
