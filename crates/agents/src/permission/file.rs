@@ -224,7 +224,15 @@ fn scope_table<'a>(
     scope: &Scope,
 ) -> Result<&'a mut dyn TableLike, RulesError> {
     let no_table = || RulesError(format!("`{}` is not a table", scope.name()));
-    let is_empty = document.is_empty();
+    // Comments of a file without tables stay at its beginning.
+    let prefix = match document.is_empty() {
+        true => {
+            let comments = document.trailing().as_str().unwrap_or("").to_owned();
+            document.set_trailing("");
+            format!("{comments}\n")
+        }
+        false => "\n".to_owned(),
+    };
     let own = match scope {
         Scope::Always => None,
         Scope::Project(directory) => {
@@ -236,16 +244,14 @@ fn scope_table<'a>(
     };
     let mut table = Table::new();
     table.set_implicit(own.is_some());
-    if is_empty || own.is_none() {
-        table.decor_mut().set_prefix("\n");
-    }
+    table.decor_mut().set_prefix(&prefix);
     let outer = document.entry(scope.name()).or_insert(Item::Table(table));
     let outer = outer.as_table_like_mut().ok_or_else(no_table)?;
     let Some(own) = own else {
         return Ok(outer);
     };
     let mut table = Table::new();
-    table.decor_mut().set_prefix("\n");
+    table.decor_mut().set_prefix(&prefix);
     let inner = outer.entry(own).or_insert(Item::Table(table));
     inner.as_table_like_mut().ok_or_else(no_table)
 }

@@ -136,7 +136,7 @@ fn add(options: &ChangeOptions) -> anyhow::Result<Exit> {
     options.data.store()?.add(&rule, None)?;
     print(&format!("{}\n", describe(&rule)))?;
     if rule.effect == Effect::Allow && is_broad(&rule) {
-        print("With it agents run whatever they like: this program runs others.\n")?;
+        print("With it agents can run anything without asking: this program runs others.\n")?;
     }
     Ok(Exit::Complete)
 }
