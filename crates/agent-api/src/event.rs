@@ -128,7 +128,8 @@ pub enum AgentEvent {
         render: u64,
         sections: Vec<Section>,
     },
-    /// A tool call that starts a worker chat; [`crate::AgentReply::ToolEnded`] follows when the worker's turn is over.
+    /// A tool call that starts a worker chat: a new one, or one that the agent started and that runs.
+    /// [`crate::AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
         worker: Box<Worker>,
@@ -211,6 +212,8 @@ pub struct Worker {
     pub agent_name: Option<String>,
     /// What the worker is to do: the text of its first message.
     pub task: String,
+    /// The `ModelSelection` of that message; that of the turn that starts it if absent.
+    pub model: Option<Value>,
     /// Text, opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
     pub brief: Bytes,
 }

@@ -13,6 +13,7 @@ use super::call_events::{
 use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
+use super::host_call::run_host_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
@@ -27,10 +28,7 @@ pub(super) async fn run_calls(
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-            Some(OfferedTool::Own(_)) | None => {
-                let text = run_call(context, offered, call).await?;
-                Ok(CallAnswer::from(text))
-            }
+            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
     });
     join_all(outcomes).await.into_iter().collect()
@@ -40,7 +38,7 @@ async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
@@ -62,15 +60,18 @@ async fn run_call(
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
+    if tool.host_request(&input).is_some() {
+        return run_host_call_with_consent(context, call, (tool, input), plan).await;
+    }
     loop {
-        let subject = subject_of(tool, &input, context.workspace).await;
+        let subject = subject_of(tool, &input, &plan, context.workspace).await;
         match context.verdict(tool.nature(), &subject).await? {
             Verdict::Refuse(text) => {
                 return refuse_call(context, call, tool.display_name(), text).await;
             }
             Verdict::Run => {
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
-                    Some(text) => return Ok(text),
+                    Some(answer) => return Ok(answer),
                     None => continue,
                 }
             }
@@ -94,9 +95,13 @@ async fn run_without_consent(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-) -> Result<Option<String>, TurnOver> {
+) -> Result<Option<CallAnswer>, TurnOver> {
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
-        send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+        let reason = match tool.nature() {
+            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
+            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        };
+        send_ready(context, call, plan, reason).await?;
         let outcome = run_tool(context, call, tool, input).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
@@ -104,11 +109,11 @@ async fn run_without_consent(
     let plan = match tool.plan(input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => {
-            let text = refuse_call(context, call, tool.display_name(), text).await?;
-            return Ok(Some(text));
+            let answer = refuse_call(context, call, tool.display_name(), text).await?;
+            return Ok(Some(answer));
         }
     };
-    let subject = subject_of(tool, input, context.workspace).await;
+    let subject = subject_of(tool, input, &plan, context.workspace).await;
     let verdict = context.verdict(tool.nature(), &subject).await?;
     if verdict != Verdict::Run {
         return Ok(None);
@@ -124,11 +129,11 @@ async fn run_with_consent(
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
     (plan, mut subject): (Plan, CallSubject),
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let offered = offer_rule(context, &subject, tool.nature()).await;
     let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Over { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text.into()),
     };
     let mut remark = None;
     if let Some(edited) = edited {
@@ -154,13 +159,50 @@ async fn run_with_consent(
     complete_call(context, call, outcome).await
 }
 
+/// Carries out a call that the host does, if the user's rules let it. Most are never asked about: they talk to the user, or
+/// a worker asks for itself.
+async fn run_host_call_with_consent(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    (tool, mut input): (&dyn Tool, Value),
+    mut plan: Plan,
+) -> Result<CallAnswer, TurnOver> {
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    match context.verdict(tool.nature(), &subject).await? {
+        Verdict::Run => {}
+        Verdict::Refuse(text) => {
+            return refuse_call(context, call, tool.display_name(), text).await;
+        }
+        Verdict::Ask => match ask_for_consent(context, call, &plan, None).await? {
+            CallDecision::Over { text } => return Ok(text.into()),
+            CallDecision::Approved { edited: None, .. } => {}
+            CallDecision::Approved {
+                edited: Some(edited),
+                ..
+            } => match plan_edited(context, tool, &edited).await {
+                Ok(planned) => (input, plan) = planned,
+                Err(text) => {
+                    let outcome = CallOutcome::failed(tool.display_name(), text);
+                    return complete_call(context, call, outcome).await;
+                }
+            },
+        },
+    }
+    let Some(request) = tool.host_request(&input) else {
+        let text = "The edited call is not possible.".to_owned();
+        let outcome = CallOutcome::failed(tool.display_name(), text);
+        return complete_call(context, call, outcome).await;
+    };
+    run_host_call(context, call, (tool, &input), &plan, request).await
+}
+
 /// Waits until no other call edits or runs, if this one does.
 async fn lock_exclusive<'a>(
     context: &'a ToolContext<'_>,
     tool: &dyn Tool,
 ) -> Option<MutexGuard<'a, ()>> {
     match tool.nature() {
-        Nature::Reads => None,
+        Nature::Reads | Nature::Fetches => None,
         Nature::Edits | Nature::Runs => Some(context.exclusive.lock().await),
     }
 }
@@ -171,11 +213,20 @@ async fn replan(
     tool: &dyn Tool,
     edited: &str,
 ) -> Result<(Value, CallSubject), String> {
+    let (input, plan) = plan_edited(context, tool, edited).await?;
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    Ok((input, subject))
+}
+
+async fn plan_edited(
+    context: &ToolContext<'_>,
+    tool: &dyn Tool,
+    edited: &str,
+) -> Result<(Value, Plan), String> {
     let input = parse(edited)?;
     let plan = tool.plan(&input, context.workspace).await;
-    plan.map_err(|ToolError(text)| text)?;
-    let subject = subject_of(tool, &input, context.workspace).await;
-    Ok((input, subject))
+    let plan = plan.map_err(|ToolError(text)| text)?;
+    Ok((input, plan))
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.
@@ -192,12 +243,12 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// A call that is not possible: it is shown as failed, and the model gets the reason.
-async fn refuse_call(
+pub(super) async fn refuse_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     display_name: &str,
     text: String,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let plan = Plan {
         summary: display_name.to_owned(),
         ..Plan::default()

@@ -10,9 +10,9 @@ use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
 use super::NativeContext;
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::consent::{self, OfferedRule};
-use super::history::text_of_result;
+use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use crate::permission::CallPlace;
 use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
@@ -42,6 +42,7 @@ pub(super) struct CallOutcome {
     summary: String,
     content: Vec<Value>,
     whole: Option<Vec<u8>>,
+    structured: Option<wire::Object>,
 }
 
 impl CallOutcome {
@@ -51,6 +52,7 @@ impl CallOutcome {
             summary: summary.to_owned(),
             content: Vec::new(),
             whole: None,
+            structured: None,
             text,
         }
     }
@@ -61,6 +63,7 @@ impl CallOutcome {
             summary: format!("{name} failed"),
             content: Vec::new(),
             whole: None,
+            structured: None,
             text,
         }
     }
@@ -221,17 +224,24 @@ async fn record_edits(
     Ok(Ok(()))
 }
 
-async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {
-    let content = match store_all(context, &outcome.bodies).await {
-        true => outcome.content,
-        false => Vec::new(),
-    };
-    CallOutcome {
-        text: outcome.text,
-        success: outcome.success,
-        summary: outcome.summary,
-        content,
-        whole: outcome.whole,
+async fn store_outcome(context: &ToolContext<'_>, mut outcome: ToolOutcome) -> CallOutcome {
+    if !store_all(context, &outcome.bodies).await {
+        outcome.content.clear();
+    }
+    outcome.into()
+}
+
+/// What an outcome refers to is stored.
+impl From<ToolOutcome> for CallOutcome {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self {
+            text: outcome.text,
+            success: outcome.success,
+            summary: outcome.summary,
+            content: outcome.content,
+            whole: outcome.whole,
+            structured: outcome.structured,
+        }
     }
 }
 
@@ -239,7 +249,7 @@ pub(super) async fn complete_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     outcome: CallOutcome,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let mut content = vec![json!({"type": "text", "text": outcome.text})];
     content.extend(outcome.content);
     if let Some(whole) = outcome.whole {
@@ -259,7 +269,11 @@ pub(super) async fn complete_call(
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
-    let result = result.with_content(content);
+    let media = media_of_result(&json!({"content": content}));
+    let mut result = result.with_content(content);
+    if let Some(structured) = outcome.structured {
+        result = result.with_structured_content(structured);
+    }
     let call = call.number;
     let completed = AgentEvent::ToolCompleted {
         call,
@@ -267,5 +281,8 @@ pub(super) async fn complete_call(
         review: false,
     };
     context.events.send(completed).await?;
-    Ok(outcome.text)
+    Ok(CallAnswer {
+        text: outcome.text,
+        media,
+    })
 }

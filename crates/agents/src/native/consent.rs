@@ -126,7 +126,7 @@ pub(super) fn verdict(
         (RuleDecision::None, Nature::Edits, PermissionMode::AcceptEdits) if !is_protected => {
             Verdict::Run
         }
-        (RuleDecision::None, Nature::Edits | Nature::Runs, _) => Verdict::Ask,
+        (RuleDecision::None, Nature::Edits | Nature::Runs | Nature::Fetches, _) => Verdict::Ask,
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn only_what_was_allowed_runs() {
-        use Nature::{Edits, Reads, Runs};
+        use Nature::{Edits, Fetches, Reads, Runs};
         use PermissionMode::{AcceptEdits, Ask, FullAccess, Plan};
         use RuleDecision::{Allow, None, Unknown};
         let deny = RuleDecision::Deny(Pattern::parse("bash(rm:*)").unwrap());
@@ -219,6 +219,16 @@ mod tests {
             "refuse",
             "a mode is stronger than a rule"
         );
+        // A plan may need what others wrote.
+        for (mode, expected) in [
+            (Ask, "ask"),
+            (AcceptEdits, "ask"),
+            (Plan, "ask"),
+            (FullAccess, "run"),
+        ] {
+            assert_eq!(at(mode, Fetches, &None), expected, "{mode:?}");
+            assert_eq!(at(mode, Fetches, &Allow), "run", "{mode:?}");
+        }
         assert_eq!(verdict(AcceptEdits, Edits, true, &None), Verdict::Ask);
         assert_eq!(verdict(FullAccess, Edits, true, &None), Verdict::Run);
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use wire::published::common::StringOrMarkdown;
 use workspace::Workspace;
 
-use super::answer::RequestedCall;
+use super::answer::{CallAnswer, RequestedCall};
 use super::call::parse;
 use super::call_events::{CallOutcome, ToolContext, complete_call, plan_to_ready, send_ready};
 use super::consent::{PermissionMode, SETTING};
@@ -89,7 +89,7 @@ impl Tool for ExitPlanTool {
 pub(super) async fn run_exit_plan(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let planned = match parse(&call.tool_use.input) {
         Ok(input) => ExitPlanTool
             .plan(&input, context.workspace)
@@ -115,7 +115,7 @@ async fn ask(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     plan: &str,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let words = context.shared.locale.words();
     let ready = ToolReady {
         invocation_message: StringOrMarkdown::Markdown {
@@ -147,7 +147,7 @@ async fn ask(
     if !approved {
         let words = suggestion.as_ref();
         let words = words.and_then(|message| message["text"].as_str());
-        return Ok(keep_planning_text(words)); // a denied call is over already
+        return Ok(keep_planning_text(words).into()); // a denied call is over already
     }
     let mode = match option {
         Some("accept-edits") => PermissionMode::AcceptEdits,

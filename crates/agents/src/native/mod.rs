@@ -17,6 +17,7 @@ mod conversation;
 mod exit_plan;
 mod fallback;
 mod history;
+mod host_call;
 mod model_list;
 mod model_view;
 mod models;
@@ -28,11 +29,12 @@ mod refusals;
 mod rules;
 mod settings;
 mod stop;
+mod todo_list;
 mod turn;
 mod usage;
 mod vendors;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +49,7 @@ use workspace::{Confinement, Workspace};
 use crate::locale::Locale;
 use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
-use crate::tool::{self, Tool};
+use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 
@@ -57,6 +59,9 @@ pub use models::{Model, ModelError, Prices};
 /// The provider id.
 pub const PROVIDER: &str = "native";
 
+/// Chats whose tools share something, before those of which nothing runs are forgotten.
+const CHATS_MAX: usize = 256;
+
 /// Workspaces that stay open: each knows which files its session has read.
 const WORKSPACES_MAX: usize = 64;
 
@@ -64,12 +69,14 @@ const WORKSPACES_MAX: usize = 64;
 pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
+    /// What tools left running, by chat.
+    chats: Mutex<HashMap<String, Arc<ChatTools>>>,
 }
 
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
     models: ModelList,
-    tools: Vec<Box<dyn Tool>>,
+    tool_settings: Arc<ToolSettings>,
     locale: Locale,
     gatherer: Gatherer,
     capabilities: CapabilityMap,
@@ -85,7 +92,7 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
-                tools: all_tools(&[]),
+                tool_settings: Arc::default(),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
@@ -93,6 +100,7 @@ impl NativeAgent {
                 rules: None,
             }),
             workspaces: Mutex::default(),
+            chats: Mutex::default(),
         })
     }
 
@@ -107,11 +115,11 @@ impl NativeAgent {
         self
     }
 
-    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
+    /// Replaces what the operator says of tools.
     #[must_use]
-    pub fn with_command_variables(mut self, names: &[String]) -> Self {
+    pub fn with_tool_settings(mut self, settings: ToolSettings) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.tools = all_tools(names);
+            shared.tool_settings = Arc::new(settings);
         }
         self
     }
@@ -149,12 +157,26 @@ impl NativeAgent {
         self.shared.models.default_model().is_some()
     }
 
+    /// What the tools of a chat share. Forgotten when nothing of it runs and many others are known.
+    fn chat_tools(&self, chat: &str) -> Arc<ChatTools> {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if chats.len() >= CHATS_MAX {
+            chats.retain(|_, tools| Arc::strong_count(tools) > 1 || tools.is_in_use());
+        }
+        Arc::clone(chats.entry(chat.to_owned()).or_default())
+    }
+
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
         let mut open = self
             .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let confinement = &self.shared.confinement;
+        // The chats of a session share it.
+        let facts = &SessionFacts {
+            chat: String::new(),
+            ..facts.clone()
+        };
         // A name may lead elsewhere by now: then what is remembered of the files is about others.
         open.retain(|(known, workspace)| known != facts || workspace.is_current(confinement));
         if let Some((_, workspace)) = open.iter().find(|(known, _)| known == facts) {
@@ -218,25 +240,36 @@ impl Agent for NativeAgent {
     ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
-        let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
+        let tools = all_tools(&self.shared.tool_settings, &Arc::default());
+        let tools: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
             session: facts.conversation,
+            tools: all_tools(&self.shared.tool_settings, &chat),
+            chat,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
+
+    fn end_chat(&self, chat: &str) {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tools) = chats.remove(chat) {
+            tools.end();
+        }
+    }
 }
 
-/// The tools of all agents, and those that only make sense in a session of this one.
-fn all_tools(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
-    let mut tools = tool::all(command_variables);
+/// The tools of a chat, and the one that only this agent's sessions have.
+fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn Tool>> {
+    let mut tools = tool::all(settings, chat);
     tools.push(Box::new(exit_plan::ExitPlanTool));
     tools
 }
@@ -250,15 +283,28 @@ struct NativeSession {
     directories: Vec<String>,
     workspace: Arc<Workspace>,
     session: String,
+    tools: Vec<Box<dyn Tool>>,
+    chat: Arc<ChatTools>,
+}
+
+/// Ends what a worker left running: nobody looks at it any more.
+struct EndWithTurn<'a>(&'a ChatTools);
+
+impl Drop for EndWithTurn<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 #[async_trait]
 impl AgentSession for NativeSession {
     async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
+        let _ends = input.brief.is_some().then(|| EndWithTurn(&self.chat));
         let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
             session: &self.session,
+            tools: &self.tools,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -16,7 +16,7 @@ use wire::meta::TOOL_KIND;
 use super::consent::PermissionMode;
 use super::exit_plan;
 use crate::provider::ToolSpec;
-use crate::tool::{Nature, Tool};
+use crate::tool::Tool;
 
 /// Servers take at most 128 tools a request; the agent's own come first.
 const CLIENT_TOOLS_MAX: usize = 100;
@@ -123,10 +123,10 @@ impl<'a> OfferedTools<'a> {
         own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
     }
 
-    /// The names of those that edit or run.
+    /// The names of those that may change something.
     pub(super) fn names_of_acting(&self) -> impl Iterator<Item = &str> {
         let own = self.own.iter();
-        let own = own.filter(|tool| tool.nature() != Nature::Reads);
+        let own = own.filter(|tool| tool.nature().changes());
         let own = own.map(|tool| tool.name());
         own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_own_tool_wins_and_what_is_too_large_is_left_out() {
-        let tools = tool::all(&[]);
+        let tools = tool::all(&std::sync::Arc::default(), &std::sync::Arc::default());
         let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let large = ClientToolOffer {
             input_schema: Some(json!({"description": "x".repeat(SCHEMA_BYTES_MAX)})),

@@ -16,10 +16,7 @@ use crate::permission::{
     CallSubject, Effect, FileSubject, Pattern, Rule, RuleStore, RulesError, Scope, SubjectDetail,
     allows, is_protected, propose, read_host,
 };
-use crate::tool::{Nature, Tool};
-
-/// The tools that show what is in a file: rules of `read` are about them.
-const SHOWING_FILES: &[&str] = &["grep", "read", "view_image"];
+use crate::tool::{Nature, Plan, PlanSubject, Tool};
 
 /// How far an approval goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,22 +30,20 @@ pub(super) enum ApprovalScope {
 pub(super) async fn subject_of(
     tool: &dyn Tool,
     input: &Value,
+    plan: &Plan,
     workspace: &Workspace,
 ) -> CallSubject {
-    let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
-    let is_edit = tool.nature() == Nature::Edits;
-    let is_read = SHOWING_FILES.contains(&tool.name());
-    let detail = match (tool.name(), text("path")) {
-        ("bash", _) => text("command").map(SubjectDetail::Command),
-        ("web_fetch", _) => text("url").and_then(|url| read_host(&url)),
-        (_, Some(path)) if is_edit || is_read => locate(path, workspace).await,
-        (_, None) if is_edit => None,
-        (_, _) => Some(SubjectDetail::Input(input.to_string())),
+    let detail = match &plan.subject {
+        PlanSubject::Command(command) => Some(SubjectDetail::Command(command.clone())),
+        PlanSubject::Page(url) => read_host(url),
+        PlanSubject::File(path) => locate(path.clone(), workspace).await,
+        PlanSubject::Input => Some(SubjectDetail::Input(input.to_string())),
     };
+    let is_file = matches!(plan.subject, PlanSubject::File(_));
     CallSubject {
         tool: tool.name().to_owned(),
-        is_edit,
-        is_read,
+        is_edit: tool.nature() == Nature::Edits,
+        is_read: is_file && tool.nature() == Nature::Reads,
         detail: detail.unwrap_or(SubjectDetail::Unknown),
     }
 }
@@ -85,11 +80,10 @@ pub(super) async fn offer_rule(
     let pattern = propose(subject).filter(|_| nature != Nature::Reads)?;
     run_blocking(move || store.load()).await.ok()?;
     // A client's tool may be another one in the next session.
-    let mut own = context.shared.tools.iter();
-    let is_own = own.any(|tool| tool.name() == subject.tool);
+    let is_clients = matches!(subject.detail, SubjectDetail::Input(_));
     Some(OfferedRule {
         pattern,
-        for_project: is_own && !context.place.directories.is_empty(),
+        for_project: !is_clients && !context.place.directories.is_empty(),
     })
 }
 
