@@ -35,6 +35,7 @@ pub(crate) enum ChatCommand {
     Model(String),
     /// This permission mode, or asks.
     Approvals(String),
+    Permissions,
     Earlier,
     /// With a name for the branch, or none.
     Fork(String),
@@ -123,11 +124,18 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
     ),
     command(
         "/approvals",
-        &["/permissions"],
+        &[],
         "[MODE]",
         "choose what the agent may do without asking",
         ChatCommand::Approvals,
     ),
+    on_terminals(command(
+        "/permissions",
+        &["/rules"],
+        "",
+        "show the mode and the rules that hold here",
+        |_| ChatCommand::Permissions,
+    )),
     command("/sessions", &[], "", "find a session and go to it", |_| {
         ChatCommand::Sessions
     }),

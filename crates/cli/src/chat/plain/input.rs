@@ -154,6 +154,7 @@ impl PlainChat {
             ChatCommand::Model(name) => self.use_model(&name)?,
             ChatCommand::Approvals(name) => self.use_mode(&name)?,
             ChatCommand::Status
+            | ChatCommand::Permissions
             | ChatCommand::Export(_)
             | ChatCommand::Archive
             | ChatCommand::Delete

@@ -30,6 +30,7 @@ impl TerminalChat {
             }
             ChatCommand::Model(name) => self.open_models(&name),
             ChatCommand::Approvals(name) => self.open_modes(&name)?,
+            ChatCommand::Permissions => self.show_permissions(),
             ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,

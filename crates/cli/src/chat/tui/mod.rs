@@ -16,6 +16,7 @@ mod model_picker;
 mod navigate;
 mod overlay;
 mod pager;
+mod permissions;
 mod picker;
 mod popup;
 mod prompt_keys;
