@@ -19,6 +19,8 @@ use running::{Host, lines};
 use terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal};
 
 const BACK_TAB: &str = "\x1b[Z";
+/// What is asked about before everything is permitted.
+const FULL_ACCESS: &str = "Full access: Edits and runs without asking.";
 const PAGE_UP: &str = "\x1b[5~";
 const PAGE_DOWN: &str = "\x1b[6~";
 const HOME: &str = "\x1b[H";
@@ -522,6 +524,9 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         let screen = ann.sees("❯ No");
         assert!(ann.status().contains("Plan"), "{screen}");
         fits(&screen, size.0);
+        // What is asked about is read whole, however narrow the screen is.
+        let words: Vec<&str> = screen.split_whitespace().collect();
+        assert!(words.join(" ").contains(FULL_ACCESS), "{screen}");
         ann.press(BACK_TAB);
         ann.wait_for_status(|status| status.contains("Ask"));
         ann.wait_until(|screen| !screen.contains("❯"));
@@ -532,7 +537,10 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         ann.sees("❯ Full access");
         ann.press(ENTER);
         ann.sees("❯ No");
-        ann.press(DOWN);
+        // Both keys at once, as a script or a paste sends them, set nothing.
+        ann.press("\x1b[B\r");
+        ann.sees("press Enter by itself");
+        assert!(ann.status().contains("Ask"), "{}", ann.status());
         ann.press(ENTER);
         ann.wait_for_status(|status| status.contains("Full access"));
         ann.type_line("/approvals plan");

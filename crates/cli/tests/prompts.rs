@@ -359,6 +359,69 @@ fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
 }
 
 #[test]
+fn a_choice_and_enter_that_come_at_once_decide_nothing() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("tool");
+    ann.sees("1 Approve");
+    for keys in ["1\r", "\x1b[B\r"] {
+        ann.press(keys);
+        let screen = ann.sees("press Enter by itself");
+        assert!(screen.contains("❯ 1 Approve"), "{screen}");
+        let turn = host.state(&chat_with(&host, "tool"))["activeTurn"].to_string();
+        assert!(turn.contains("pending-confirmation"), "{turn}");
+        ann.press(ESCAPE);
+        ann.wait_until(|screen| !screen.contains('❯'));
+    }
+    ann.press("2\r");
+    ann.sees("press Enter by itself");
+    ann.press(ENTER);
+    ann.sees("⊘ List files: denied");
+}
+
+#[test]
+fn words_of_ones_own_choose_no_option() {
+    let options = json!([{"id": "r", "label": "Red"}, {"id": "b", "label": "Blue"}]);
+    let question = json!({"id": "q", "kind": "single-select", "message": "Which?", "required": true,
+        "options": options, "allowFreeformInput": true});
+    let many = json!({"id": "q", "kind": "multi-select", "message": "Which ones?", "required": true,
+        "options": options, "allowFreeformInput": true});
+    let ask = |question: Value| json!({"ask": {"message": "Tell me", "questions": [question]}});
+    let host = scripted(&json!([
+        {"when": "^one", "steps": [ask(question), {"say": ["told {{last}}"]}]},
+        {"when": "^many", "steps": [ask(many), {"say": ["told {{last}}"]}]},
+    ]));
+    let mut ann = chat(&host, (160, 24));
+    for (words, expected) in [
+        ("2", "\"freeformValues\":[\"2\"]"),
+        ("Blue", "\"freeformValues\":[\"Blue\"]"),
+    ] {
+        ann.type_line("one");
+        ann.sees("3 Your own words");
+        ann.decide('3');
+        ann.sees("answer ›");
+        ann.type_line(words);
+        ann.prints(expected);
+        ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    }
+    ann.type_line("many");
+    ann.sees("3 Your own words");
+    ann.decide('3');
+    ann.sees("answer ›");
+    ann.type_line("1, or green");
+    ann.sees("3 Your own words: 1, or green");
+    ann.decide('2');
+    ann.sees("[x] Blue");
+    ann.decide('7');
+    ann.prints("\"freeformValues\":[\"1, or green\"]");
+    let screen = ann.screen();
+    assert!(
+        screen.contains("[\"b\"]") && !screen.contains("\"r\""),
+        "{screen}"
+    );
+}
+
+#[test]
 fn a_question_that_another_client_answers_leaves_what_was_typed() {
     let host = Host::start();
     let mut ann = chat(&host, (80, 24));

@@ -5,17 +5,14 @@
 //! Must not know: how the turn goes on.
 
 use std::io::{Stderr, Stdout};
-use std::time::Instant;
 
-use anyhow::Context;
 use client::chat::{AskedInput, OpenChat};
-use rustix::termios::{QueueSelector, tcflush};
-use tokio::sync::mpsc;
 
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
 use crate::chat::part::part_lines;
 use crate::chat::prompt::{PromptField, PromptState, item_named};
 use crate::chat::tool::Detail;
+use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
 
 /// No line is broken here: the terminal does that.
@@ -24,46 +21,35 @@ const WIDTH: usize = usize::MAX / 4;
 type PromptOutput = TurnOutput<Stdout, Stderr>;
 
 /// The person at the terminal, and what they are asked.
-#[derive(Default)]
 pub(super) struct TerminalPrompt {
     asked: Option<AskedInput>,
     state: PromptState,
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
-    /// When the question stood there whole; what was typed before it is no answer to it.
-    asked_at: Option<Instant>,
-    /// Lines that were typed, with the moment of each; read from the first question on.
-    input: Option<mpsc::Receiver<(Instant, std::io::Result<String>)>>,
-}
-
-/// Lines that wait to be taken; whoever types more waits.
-const LINES_MAX: usize = 16;
-
-/// Reads what is typed on a thread of its own: a line has the moment at which it was typed, not that at which it was wanted.
-fn read_lines() -> mpsc::Receiver<(Instant, std::io::Result<String>)> {
-    let (sender, receiver) = mpsc::channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            if sender.blocking_send((Instant::now(), line)).is_err() {
-                break; // the turn is over
-            }
-        }
-    });
-    receiver
+    /// Read from the first question on.
+    input: InputLines,
 }
 
 impl TerminalPrompt {
+    pub(super) fn new() -> Self {
+        Self {
+            asked: None,
+            state: PromptState::default(),
+            field: None,
+            number: PromptNumber::default(),
+            input: InputLines::standard(),
+        }
+    }
+
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
     pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
-        let input = self.input.get_or_insert_with(read_lines);
-        while let Some((typed_at, line)) = input.recv().await {
-            if self.asked_at.is_some_and(|asked_at| typed_at > asked_at) {
-                let line = line.context("standard input cannot be read as text")?;
-                return Ok(Some(line));
+        while let Some(line) = self.input.next().await? {
+            if self.input.use_of(&line) == LineUse::Current {
+                return Ok(Some(line.text));
             }
         }
         Ok(None)
@@ -89,23 +75,25 @@ impl TerminalPrompt {
         self.state = PromptState::default();
         self.field = None;
         let Some(asked) = &self.asked else {
-            return Ok(()); // decided elsewhere
+            return self.input.end_question(); // decided elsewhere
         };
         output.end_line()?;
-        // What was typed already was not typed as an answer to this.
-        tcflush(std::io::stdin(), QueueSelector::IFlush)
-            .context("what was typed before the question cannot be dropped")?;
+        self.input.begin_question()?;
         if asked.worker.is_none() {
             for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
                 output.note(&line.text())?;
             }
         }
-        self.ask(output)?;
-        self.asked_at = Some(Instant::now());
-        Ok(())
+        self.ask(output)
     }
 
-    fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
+    /// Shows the question, or the next one of the same request.
+    fn ask_again(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.ask(output)
+    }
+
+    fn ask(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
@@ -116,6 +104,7 @@ impl TerminalPrompt {
             output.note(&line.text())?;
         }
         eprint!("? ");
+        self.input.question_shown();
         Ok(())
     }
 
@@ -154,12 +143,12 @@ impl TerminalPrompt {
                 chat.answer(asked, &response)?;
                 self.asked = None;
             }
-            PromptOutcome::Stays => self.ask(output)?,
+            PromptOutcome::Stays => self.ask_again(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
-                self.ask(output)?;
+                self.ask_again(output)?;
             }
         }
         Ok(())

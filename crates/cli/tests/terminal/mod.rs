@@ -131,6 +131,7 @@ impl Terminal {
         let too_new = "another question";
         let screen = self.wait_until(|screen| screen.contains(&chosen) || screen.contains(too_new));
         if !screen.contains(&chosen) {
+            self.wait_until(|screen| !screen.contains(too_new));
             self.press(&digit.to_string());
             self.sees(&chosen);
         }

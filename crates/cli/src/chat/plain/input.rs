@@ -10,20 +10,64 @@ use crate::chat::open_options;
 use crate::chat::prompt::{PromptField, item_named};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::input_lines::{InputLine, LineSource, LineUse};
+
+/// What a line is entered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineTarget {
+    Question,
+    Chat,
+}
 
 impl PlainChat {
-    pub(super) async fn take_line(&mut self, line: &str) -> anyhow::Result<PlainFlow> {
+    pub(super) async fn take_line(&mut self, line: &InputLine) -> anyhow::Result<PlainFlow> {
+        let used = self.input.use_of(line);
+        let line = line.text.as_str();
+        match (used, self.input.source()) {
+            (LineUse::Current, _) => {}
+            // A script meant it as a message: nothing was asked when it was read. It waits for the agent.
+            (LineUse::BeforeQuestion, LineSource::Pipe) => {
+                return self.enter(line, LineTarget::Chat).await;
+            }
+            (LineUse::BeforeQuestion, LineSource::Terminal) => {
+                return self.drop_line(line, "it was typed before the question");
+            }
+            (LineUse::QuestionGone, _) => {
+                return self.drop_line(line, "it was for a question that is gone");
+            }
+        }
         if let Some(field) = self.field.take() {
             self.enter_field(field, line)?;
             return Ok(PlainFlow::Continue);
         }
+        let target = match self.asked {
+            Some(_) => LineTarget::Question,
+            None => LineTarget::Chat,
+        };
+        self.enter(line, target).await
+    }
+
+    /// A line that decides nothing and is no message.
+    fn drop_line(&mut self, line: &str, why: &str) -> anyhow::Result<PlainFlow> {
+        if !line.trim().is_empty() {
+            self.output
+                .note(&format!("`{line}` is dropped: {why}. Nothing is decided"))?;
+            self.exit = Exit::Failed;
+        }
+        if self.asked.is_some() {
+            self.show_question()?;
+        }
+        Ok(PlainFlow::Continue)
+    }
+
+    async fn enter(&mut self, line: &str, target: LineTarget) -> anyhow::Result<PlainFlow> {
         if line.trim().is_empty() {
             return Ok(PlainFlow::Continue);
         }
         let done = match Entered::parse(line) {
             Entered::Command(command) => self.run_command(command).await,
             Entered::Wrong(why) => Err(anyhow::Error::msg(why)),
-            Entered::Message | Entered::Other(_) if self.asked.is_some() => {
+            Entered::Message | Entered::Other(_) if target == LineTarget::Question => {
                 self.choose(line)?;
                 Ok(PlainFlow::Continue)
             }
@@ -84,8 +128,14 @@ impl PlainChat {
             return Ok(()); // answered meanwhile
         };
         match outcome {
-            PromptOutcome::Decided(decision) => self.chat.confirm(asked, &decision)?,
-            PromptOutcome::Responded(response) => self.chat.answer(asked, &response)?,
+            PromptOutcome::Decided(decision) => {
+                self.chat.confirm(asked, &decision)?;
+                self.has_answered = true;
+            }
+            PromptOutcome::Responded(response) => {
+                self.chat.answer(asked, &response)?;
+                self.has_answered = true;
+            }
             PromptOutcome::Stays => self.show_question()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
@@ -185,11 +235,12 @@ impl PlainChat {
 
     async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
         self.chat
-            .switch_to(&selector, &open_options(), None)
+            .switch_to(&selector, &open_options(self.directory.clone()), None)
             .await?;
         self.follower = TurnFollower::default();
         self.asked = None;
         self.field = None;
+        self.input.end_question()?;
         self.skip_history();
         self.output.note(&format!(
             "session {}, chat {}",

@@ -41,9 +41,16 @@ impl PlainChat {
         if !is_same {
             self.prompt = PromptState::default();
             self.field = None;
-            if let Some(asked) = self.asked.clone() {
-                self.show_subject(&asked)?;
-                self.show_question()?;
+            if before.is_some() && !std::mem::take(&mut self.has_answered) {
+                self.output
+                    .note("That question is gone: nothing is to be decided about it any more")?;
+            }
+            match self.asked.clone() {
+                Some(asked) => {
+                    self.show_subject(&asked)?;
+                    self.show_question()?;
+                }
+                None => self.input.end_question()?,
             }
         }
         Ok(())
@@ -97,14 +104,18 @@ impl PlainChat {
         self.note_lines(&part_lines(asked.part(), WIDTH, Detail::Unfolded))
     }
 
+    /// Shows what can be decided: from then on a line may decide it, and none that was typed before.
     pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
+        self.input.begin_question()?;
         let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Whole, WIDTH);
         let items = dialog::items(&asked.input, &self.prompt);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
-        self.note_lines(&lines)
+        self.note_lines(&lines)?;
+        self.input.question_shown();
+        Ok(())
     }
 
     fn note_lines(&mut self, lines: &[Line]) -> anyhow::Result<()> {

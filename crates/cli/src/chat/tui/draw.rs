@@ -66,7 +66,9 @@ impl TerminalChat {
         if let Some(chat) = &confirmed {
             self.read_wanted(chat);
         }
-        write(&self.painter.draw(&settled, area))
+        write(&self.painter.draw(&settled, area))?;
+        self.mark_drawn();
+        Ok(())
     }
 
     /// What is decided on, whole, if that is more than is drawn of it.
