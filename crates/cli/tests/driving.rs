@@ -539,7 +539,7 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         ann.sees("❯ No");
         // Both keys at once, as a script or a paste sends them, set nothing.
         ann.press("\x1b[B\r");
-        ann.sees("press Enter by itself");
+        ann.sees("Press Enter by itself");
         assert!(ann.status().contains("Ask"), "{}", ann.status());
         ann.press(ENTER);
         ann.wait_for_status(|status| status.contains("Full access"));

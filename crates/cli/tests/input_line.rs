@@ -142,19 +142,20 @@ fn escape_twice_edits_the_last_message_and_asks_before_it_replaces_it() {
         ann.sees("1 Replace\n  2 Go on editing\n  3 Send it as a new message");
         assert_eq!(sent_texts(&host), ["hello", "hang"]);
         ann.decide('2');
-        ann.wait_until(|screen| screen.ends_with("edit › think"));
+        let is_closed = |screen: &str| !screen.contains("2 Go on editing");
+        ann.wait_until(|screen| is_closed(screen) && screen.ends_with("edit › think"));
         ann.press(ENTER);
         ann.sees("2 Go on editing");
         // What is typed edits the text on, and decides nothing.
         ann.press("1!");
-        ann.wait_until(|screen| screen.ends_with("edit › think1!"));
+        ann.wait_until(|screen| is_closed(screen) && screen.ends_with("edit › think1!"));
         ann.press(BACKSPACE);
         ann.press(BACKSPACE);
         ann.press(ENTER);
         ann.sees("2 Go on editing");
         // Both keys at once, as a script or a paste sends them, replace nothing.
         ann.press("1\r");
-        ann.sees("press Enter by itself");
+        ann.sees("Press Enter by itself");
         assert_eq!(sent_texts(&host), ["hello", "hang"]);
         ann.press(ENTER);
         ann.sees("I have thought about it.");

@@ -127,6 +127,17 @@ fn chat(host: &Host, size: (u16, u16)) -> Terminal {
     terminal
 }
 
+/// The states of the default chats of all sessions.
+fn chats(host: &Host) -> Vec<Value> {
+    let listed = host.run(&["sessions", "--json"]);
+    let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let chats = sessions.as_array().unwrap().iter().map(|session| {
+        let session = host.state(session["resource"].as_str().unwrap());
+        host.state(session["defaultChat"].as_str().unwrap())
+    });
+    chats.collect()
+}
+
 /// The chat in which a message is being answered: others may be newer.
 fn chat_with(host: &Host, message: &str) -> String {
     let listed = host.run(&["sessions", "--json"]);
@@ -366,7 +377,7 @@ fn a_choice_and_enter_that_come_at_once_decide_nothing() {
     ann.sees("1 Approve");
     for keys in ["1\r", "\x1b[B\r"] {
         ann.press(keys);
-        let screen = ann.sees("press Enter by itself");
+        let screen = ann.sees("Press Enter by itself");
         assert!(screen.contains("❯ 1 Approve"), "{screen}");
         let turn = host.state(&chat_with(&host, "tool"))["activeTurn"].to_string();
         assert!(turn.contains("pending-confirmation"), "{turn}");
@@ -374,7 +385,7 @@ fn a_choice_and_enter_that_come_at_once_decide_nothing() {
         ann.wait_until(|screen| !screen.contains('❯'));
     }
     ann.press("2\r");
-    ann.sees("press Enter by itself");
+    ann.sees("Press Enter by itself");
     ann.press(ENTER);
     ann.sees("⊘ List files: denied");
 }
@@ -391,18 +402,28 @@ fn words_of_ones_own_choose_no_option() {
         {"when": "^one", "steps": [ask(question), {"say": ["told {{last}}"]}]},
         {"when": "^many", "steps": [ask(many), {"say": ["told {{last}}"]}]},
     ]));
-    let mut ann = chat(&host, (160, 24));
-    for (words, expected) in [
-        ("2", "\"freeformValues\":[\"2\"]"),
-        ("Blue", "\"freeformValues\":[\"Blue\"]"),
-    ] {
-        ann.type_line("one");
+    let mut ann = chat(&host, (80, 24));
+    // What the turn's part says of the answer, once it is answered.
+    let answer = |host: &Host, message: &str| {
+        let mut chats = chats(host).into_iter();
+        let state = chats.find(|state| state.to_string().contains(message));
+        let turns = state.unwrap()["turns"].clone();
+        let part = &turns.as_array().unwrap().last().unwrap()["responseParts"][0];
+        part["request"]["answers"]["q"]["value"].clone()
+    };
+    for words in ["2", "Blue", "b"] {
+        let message = format!("one {words}");
+        ann.type_line(&message);
         ann.sees("3 Your own words");
         ann.decide('3');
         ann.sees("answer ›");
         ann.type_line(words);
-        ann.prints(expected);
+        ann.sees("told");
         ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+        let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
+        assert_eq!(answer(&host, &message), expected);
+        ann.type_line("/new");
+        ann.wait_until(|screen| !screen.contains("told"));
     }
     ann.type_line("many");
     ann.sees("3 Your own words");
@@ -413,12 +434,11 @@ fn words_of_ones_own_choose_no_option() {
     ann.decide('2');
     ann.sees("[x] Blue");
     ann.decide('7');
-    ann.prints("\"freeformValues\":[\"1, or green\"]");
-    let screen = ann.screen();
-    assert!(
-        screen.contains("[\"b\"]") && !screen.contains("\"r\""),
-        "{screen}"
-    );
+    ann.sees("told");
+    let expected =
+        json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["1, or green"]});
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    assert_eq!(answer(&host, "many"), expected);
 }
 
 #[test]

@@ -121,6 +121,19 @@ pub(crate) fn enter_field(
     }
 }
 
+/// Whether the question is the one that was asked before. A call whose input was edited is not: it is to be read first.
+pub(crate) fn is_same_question(before: Option<usize>, input: &PendingInput) -> bool {
+    before.is_some() && before == question_position(input)
+}
+
+/// Which of several questions is asked; none where a call is decided on.
+pub(crate) fn question_position(input: &PendingInput) -> Option<usize> {
+    match input {
+        PendingInput::Questions(form) => Some(form.position()),
+        PendingInput::Confirmation(_) => None,
+    }
+}
+
 /// The next question starts with nothing chosen.
 fn go_on(state: &mut PromptState, outcome: AnswerOutcome) -> PromptOutcome {
     match outcome {

@@ -7,6 +7,8 @@ mod attention;
 mod command;
 mod complete;
 mod confirm;
+#[cfg(test)]
+mod damaged_parts;
 pub(crate) mod dialog;
 mod directory;
 mod editor;
@@ -18,6 +20,7 @@ mod keys;
 mod line;
 mod live_area;
 mod menu;
+mod model_argument;
 mod pager;
 mod paint;
 pub(crate) mod part;

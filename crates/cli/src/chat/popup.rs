@@ -11,6 +11,7 @@ use super::command::{COMMANDS, OwnCommand};
 use super::complete::about;
 use super::line::Line;
 use super::menu::{Menu, MenuItem};
+use super::model_argument::ArgumentProposal;
 
 /// Lines of the popup.
 const ROWS: usize = 8;
@@ -26,6 +27,8 @@ pub(crate) struct PopupQuery {
 #[derive(Debug, Clone)]
 pub(crate) enum WordProposal {
     Own(&'static OwnCommand),
+    /// What may stand behind a command of ours.
+    Argument(ArgumentProposal),
     Host(Completion),
 }
 
@@ -94,6 +97,46 @@ impl Popup {
         let items = self.narrowed(before.as_ref(), &query);
         self.show(items);
         self.next_question()
+    }
+
+    /// Something was typed behind a command of ours; what it may become is known here.
+    pub(crate) fn typed_argument(
+        &mut self,
+        text: &str,
+        cursor: usize,
+        proposals: Vec<ArgumentProposal>,
+    ) {
+        let query = PopupQuery {
+            text: text.to_owned(),
+            cursor,
+        };
+        let start = query.word_start();
+        if self.closed_at.is_some_and(|closed| closed != start) {
+            self.closed_at = None;
+        }
+        self.current = Some(query);
+        self.is_steered = false;
+        self.is_taken_when_there = false;
+        let proposals = proposals
+            .into_iter()
+            .filter(|one| !one.text.contains(is_hidden));
+        let items = proposals.map(|one| {
+            let (label, about) = (one.text.clone(), one.about.clone());
+            MenuItem::new(WordProposal::Argument(one), label, about)
+        });
+        self.show(items.collect());
+    }
+
+    /// Tab behind a command of ours, where nothing is shown.
+    pub(crate) fn want_first_argument(
+        &mut self,
+        text: &str,
+        cursor: usize,
+        proposals: Vec<ArgumentProposal>,
+    ) {
+        self.closed_at = None;
+        self.typed_argument(text, cursor, proposals);
+        self.is_taken_when_there = true;
     }
 
     /// The host's answer to what was asked; what it is to be asked next, if anything.
@@ -245,8 +288,19 @@ impl Popup {
         let is_exact = query.is_command()
             && COMMANDS.iter().any(|command| command.name == query.word())
             && !self.is_steered;
+        if matches!(selected, WordProposal::Argument(_)) {
+            // Enter without a word enters the line as it is; a word that is an argument is entered, too.
+            let is_argument = self.has_label(query.word());
+            let is_meant = self.is_steered || !(query.word().is_empty() || is_argument);
+            return (is_meant && !is_typed).then_some(selected);
+        }
         let is_meant = query.is_certain() || self.is_steered;
         (is_meant && !is_typed && !is_exact).then_some(selected)
+    }
+
+    fn has_label(&self, word: &str) -> bool {
+        let mut items = self.menu.iter().flat_map(Menu::items);
+        items.any(|item| item.label == word)
     }
 
     /// The text with a proposal in it, and where the cursor is then.
@@ -262,6 +316,7 @@ impl Popup {
                 };
                 (0..end, format!("{}{space}", command.name))
             }
+            WordProposal::Argument(argument) => (argument.replaces.clone(), argument.text.clone()),
             WordProposal::Host(completion) => {
                 (completion.replaces.clone(), completion.insert_text.clone())
             }
@@ -282,6 +337,7 @@ impl WordProposal {
     fn label(&self) -> String {
         match self {
             Self::Own(command) => command.name.to_owned(),
+            Self::Argument(argument) => argument.text.clone(),
             Self::Host(completion) => completion.insert_text.trim_end().to_owned(),
         }
     }
@@ -321,6 +377,37 @@ fn is_printable(completion: &Completion) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_argument_is_taken_unless_it_is_there_already() {
+        let arguments = |texts: &[&str]| {
+            let texts = texts.iter();
+            let proposal = texts.map(|text| ArgumentProposal {
+                replaces: 7..8,
+                text: (*text).to_owned(),
+                about: String::new(),
+            });
+            proposal.collect::<Vec<_>>()
+        };
+        let mut popup = Popup::default();
+        popup.typed_argument("/model ", 7, arguments(&["ab", "a"]));
+        assert!(popup.is_open());
+        assert!(popup.taken_by_enter().is_none(), "the list is wanted");
+        popup.typed_argument("/model a", 8, arguments(&["ab", "a"]));
+        assert!(popup.taken_by_enter().is_none(), "that is one");
+        popup.step();
+        popup.step();
+        let taken = popup.taken_by_enter().unwrap();
+        assert_eq!(
+            popup.text_with(&taken).unwrap(),
+            ("/model ab".to_owned(), 9)
+        );
+        popup.typed_argument("/model b", 8, arguments(&["ab"]));
+        assert!(popup.taken_by_enter().is_some());
+        popup.dismiss();
+        popup.typed_argument("/model b", 8, arguments(&["ab"]));
+        assert!(!popup.is_open(), "it was closed for this word");
+    }
 
     fn completion(insert_text: &str, replaces: std::ops::Range<usize>) -> Completion {
         Completion {

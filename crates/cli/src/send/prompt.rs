@@ -84,16 +84,20 @@ impl TerminalPrompt {
                 output.note(&line.text())?;
             }
         }
-        self.ask(output)
+        self.ask(output)?;
+        self.input.question_shown();
+        Ok(())
     }
 
-    /// Shows the question, or the next one of the same request.
-    fn ask_again(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+    /// Asks the next question of the same request, or about an input that was edited.
+    fn ask_next(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
         self.input.begin_question()?;
-        self.ask(output)
+        self.ask(output)?;
+        self.input.question_shown();
+        Ok(())
     }
 
-    fn ask(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+    fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
@@ -104,7 +108,6 @@ impl TerminalPrompt {
             output.note(&line.text())?;
         }
         eprint!("? ");
-        self.input.question_shown();
         Ok(())
     }
 
@@ -118,6 +121,7 @@ impl TerminalPrompt {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // decided elsewhere while the line was typed
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = match self.field.take() {
             Some(field) => dialog::enter_field(&mut asked.input, &mut self.state, field, line),
             None => {
@@ -143,12 +147,15 @@ impl TerminalPrompt {
                 chat.answer(asked, &response)?;
                 self.asked = None;
             }
-            PromptOutcome::Stays => self.ask_again(output)?,
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
+                self.ask(output)?;
+            }
+            PromptOutcome::Stays => self.ask_next(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
-                self.ask_again(output)?;
+                self.ask(output)?;
             }
         }
         Ok(())

@@ -1,13 +1,15 @@
 //! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower};
+use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
+use crate::chat::model_argument;
 use crate::chat::open_options;
 use crate::chat::prompt::{PromptField, item_named};
+use crate::chat::usage::usage_rows;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::input_lines::{InputLine, LineSource, LineUse};
@@ -54,9 +56,7 @@ impl PlainChat {
                 .note(&format!("`{line}` is dropped: {why}. Nothing is decided"))?;
             self.exit = Exit::Failed;
         }
-        if self.asked.is_some() {
-            self.show_question()?;
-        }
+        self.repeat_question()?;
         Ok(PlainFlow::Continue)
     }
 
@@ -100,6 +100,7 @@ impl PlainChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
+        let position = dialog::question_position(&asked.input);
         let items = dialog::items(&asked.input, &self.prompt);
         let outcome = match item_named(&items, line) {
             Some(item) => {
@@ -111,7 +112,7 @@ impl PlainChat {
                     .to_owned(),
             ),
         };
-        self.take_outcome(outcome)
+        self.take_outcome(outcome, position)
     }
 
     /// A line that a choice asked for.
@@ -119,11 +120,17 @@ impl PlainChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = dialog::enter_field(&mut asked.input, &mut self.prompt, field, line);
-        self.take_outcome(outcome)
+        self.take_outcome(outcome, position)
     }
 
-    fn take_outcome(&mut self, outcome: PromptOutcome) -> anyhow::Result<()> {
+    /// `position` is that of the question before.
+    fn take_outcome(
+        &mut self,
+        outcome: PromptOutcome,
+        position: Option<usize>,
+    ) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
@@ -136,12 +143,15 @@ impl PlainChat {
                 self.chat.answer(asked, &response)?;
                 self.has_answered = true;
             }
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
+                self.repeat_question()?;
+            }
             PromptOutcome::Stays => self.show_question()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
             PromptOutcome::Wrong(why) => {
                 self.output.note(&why)?;
-                self.show_question()?;
+                self.repeat_question()?;
             }
         }
         Ok(())
@@ -200,6 +210,13 @@ impl PlainChat {
             }
             ChatCommand::Model(name) => self.use_model(&name)?,
             ChatCommand::Approvals(name) => self.use_mode(&name)?,
+            ChatCommand::Usage => {
+                let chat = self.chat.ahead();
+                let usage = chat.map(|chat| UsageReader::default().read(&chat));
+                for line in usage_rows(&usage.unwrap_or_default(), self.chat.context_tokens()) {
+                    self.output.note(&line.text())?;
+                }
+            }
             ChatCommand::Status
             | ChatCommand::Export(_)
             | ChatCommand::Archive
@@ -213,14 +230,12 @@ impl PlainChat {
 
     fn use_model(&mut self, name: &str) -> anyhow::Result<()> {
         let models = self.chat.models();
-        let model = models
-            .iter()
-            .find(|model| model.id == name || model.name == name);
-        let Some(model) = model.filter(|model| model.unavailable.is_none()) else {
+        if name.is_empty() {
             let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
             anyhow::bail!("/model needs one of: {}", ids.join(", "));
-        };
-        self.chat.set_model(Some(model.id.clone()));
+        }
+        let named = model_argument::parse(name, &models).map_err(anyhow::Error::msg)?;
+        self.chat.select_model(named.selection);
         Ok(())
     }
 

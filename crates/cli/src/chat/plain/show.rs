@@ -104,18 +104,23 @@ impl PlainChat {
         self.note_lines(&part_lines(asked.part(), WIDTH, Detail::Unfolded))
     }
 
-    /// Shows what can be decided: from then on a line may decide it, and none that was typed before.
+    /// Shows what is to be decided: from then on a line may decide it, and none that was typed before.
     pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.repeat_question()?;
+        self.input.question_shown();
+        Ok(())
+    }
+
+    /// Shows again what is to be decided.
+    pub(super) fn repeat_question(&mut self) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
-        self.input.begin_question()?;
         let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Whole, WIDTH);
         let items = dialog::items(&asked.input, &self.prompt);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
-        self.note_lines(&lines)?;
-        self.input.question_shown();
-        Ok(())
+        self.note_lines(&lines)
     }
 
     fn note_lines(&mut self, lines: &[Line]) -> anyhow::Result<()> {

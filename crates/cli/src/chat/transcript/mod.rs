@@ -219,8 +219,9 @@ impl Transcript {
         view: &ChatView<'_>,
     ) -> WholeCall {
         let parts = self.follower.open_parts(chat).into_iter();
-        let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
-        let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
+        let mut calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        let is_it = |call: &&Object| call.get("toolCallId").is_some_and(|id| id == call_id);
+        let Some(call) = calls.find(is_it) else {
             // It was decided meanwhile.
             return WholeCall::default();
         };
@@ -450,7 +451,7 @@ fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
 }
 
 fn text_of(part: &Object) -> Option<(TextKind, &str)> {
-    let kind = match part["kind"].as_str() {
+    let kind = match part.get("kind")?.as_str() {
         Some("markdown") => TextKind::Markdown,
         Some("reasoning") => TextKind::Reasoning,
         _ => return None,

@@ -16,6 +16,7 @@ impl TerminalChat {
             ChatCommand::Quit => return Ok(Flow::Leave),
             ChatCommand::Help => self.show_help().await,
             ChatCommand::Status => self.show_status(),
+            ChatCommand::Usage => self.show_usage(),
             ChatCommand::Sessions => self.open_sessions(),
             ChatCommand::Rename(title) => {
                 self.chat.rename_session(self.chat.session(), &title)?;
