@@ -44,9 +44,14 @@ fn indexed_objects(source: &Source) -> Result<Vec<String>> {
             .captures_iter(text)
             .chain(read.captures_iter(text));
         for name in named.filter_map(|found| found.name("name")) {
-            let index = Regex::new(&format!(r#"(^|[^.\w]){}\[""#, name.as_str()))?;
+            let index = Regex::new(&format!(r"(^|[^.\w]){}\[", name.as_str()))?;
             for indexed in index.find_iter(&text[name.end()..]) {
-                let at = range.start + name.end() + indexed.start() + 1;
+                let at = range.start + name.end() + indexed.end();
+                // The inside of strings is in a view of its own.
+                let is_key = source.literals.as_bytes().get(at) == Some(&b'"');
+                if !is_key {
+                    continue;
+                }
                 wrong.push(format!(
                     "{}:{}: `{}[\"..\"]` panics if the key is missing: use get",
                     source.name,

@@ -402,7 +402,6 @@ fn words_of_ones_own_choose_no_option() {
         {"when": "^one", "steps": [ask(question), {"say": ["told {{last}}"]}]},
         {"when": "^many", "steps": [ask(many), {"say": ["told {{last}}"]}]},
     ]));
-    let mut ann = chat(&host, (80, 24));
     // What the turn's part says of the answer, once it is answered.
     let answer = |host: &Host, message: &str| {
         let mut chats = chats(host).into_iter();
@@ -413,6 +412,7 @@ fn words_of_ones_own_choose_no_option() {
     };
     for words in ["2", "Blue", "b"] {
         let message = format!("one {words}");
+        let mut ann = chat(&host, (80, 24));
         ann.type_line(&message);
         ann.sees("3 Your own words");
         ann.decide('3');
@@ -422,9 +422,8 @@ fn words_of_ones_own_choose_no_option() {
         ann.wait_until(|screen| !screen.contains("Esc interrupts"));
         let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
         assert_eq!(answer(&host, &message), expected);
-        ann.type_line("/new");
-        ann.wait_until(|screen| !screen.contains("told"));
     }
+    let mut ann = chat(&host, (80, 24));
     ann.type_line("many");
     ann.sees("3 Your own words");
     ann.decide('3');

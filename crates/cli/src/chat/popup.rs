@@ -36,6 +36,8 @@ pub(crate) enum WordProposal {
 pub(crate) struct Popup {
     /// What is at the cursor now, if it may become something.
     current: Option<PopupQuery>,
+    /// What is at the cursor stands behind a command of ours: the host knows nothing of it.
+    is_argument: bool,
     /// What the host was asked about and has not answered.
     asked: Option<PopupQuery>,
     menu: Option<Menu<WordProposal>>,
@@ -92,6 +94,7 @@ impl Popup {
             self.closed_at = None;
         }
         let before = self.current.replace(query.clone());
+        self.is_argument = false;
         self.is_steered = false;
         self.is_taken_when_there = false;
         let items = self.narrowed(before.as_ref(), &query);
@@ -115,6 +118,7 @@ impl Popup {
             self.closed_at = None;
         }
         self.current = Some(query);
+        self.is_argument = true;
         self.is_steered = false;
         self.is_taken_when_there = false;
         let proposals = proposals
@@ -199,7 +203,7 @@ impl Popup {
     }
 
     fn next_question(&mut self) -> Option<PopupQuery> {
-        if self.asked.is_some() || self.closed_at.is_some() {
+        if self.asked.is_some() || self.closed_at.is_some() || self.is_argument {
             return None;
         }
         self.asked = self.current.clone();
@@ -404,6 +408,13 @@ mod tests {
         );
         popup.typed_argument("/model b", 8, arguments(&["ab"]));
         assert!(popup.taken_by_enter().is_some());
+        // An answer to what was typed before changes nothing.
+        let query = PopupQuery {
+            text: "/m".to_owned(),
+            cursor: 2,
+        };
+        assert_eq!(popup.answered(&query, Vec::new()), None);
+        assert!(popup.is_open());
         popup.dismiss();
         popup.typed_argument("/model b", 8, arguments(&["ab"]));
         assert!(!popup.is_open(), "it was closed for this word");

@@ -212,6 +212,7 @@ mod tests {
         chat.turns_next_cursor = Some("older".to_owned());
         assert!(reader.read(&chat).cost.unwrap().is_partial);
         chat.turns = Arc::default();
+        chat.turns_next_cursor = None;
         assert_eq!(reader.read(&chat), ChatUsage::default());
     }
 }

@@ -85,7 +85,11 @@ impl TerminalChat {
             "" => format!("{}.md", export::file_name(&session)),
             file => file.to_owned(),
         };
+        // The host answers in order: what was done here just now is in its journal then. One that does not answer has a journal to
+        // be read all the same.
+        let answered = self.chat.list_sessions();
         self.answers.wait_for(async move {
+            let _ = answered.await;
             let written = tokio::task::spawn_blocking(move || {
                 export::write_file(&data, &session, file.as_ref()).map(|()| file)
             });

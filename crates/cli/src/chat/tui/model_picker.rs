@@ -52,7 +52,10 @@ impl TerminalChat {
             return match model_argument::parse(name, &models) {
                 Ok(named) if named.selection.settings.is_empty() => self.use_model(&named.offer),
                 Ok(named) => self.select_model(named.selection, &named.offer),
-                Err(why) => self.note_error(&why),
+                Err(why) => {
+                    self.note_error(&why);
+                    self.give_back_text(&format!("/model {name}"));
+                }
             };
         }
         let mut menu = Menu::new(

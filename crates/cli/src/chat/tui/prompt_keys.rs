@@ -12,7 +12,8 @@ use crate::chat::keys::Key;
 use crate::chat::prompt::{PromptAction, PromptField, PromptItem, PromptKey};
 
 /// What whoever sends several keys at once is told.
-pub(super) const ALL_AT_ONCE: &str = "That came all at once, as if pasted: press Enter by itself";
+pub(super) const ALL_AT_ONCE: &str =
+    "Press Enter by itself: these keys came all at once, as if pasted";
 
 /// A question that nobody can have read yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
