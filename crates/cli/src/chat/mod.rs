@@ -8,7 +8,7 @@ mod command;
 mod complete;
 mod confirm;
 #[cfg(test)]
-mod damaged_parts;
+mod damaged_parts_tests;
 pub(crate) mod dialog;
 mod directory;
 mod editor;

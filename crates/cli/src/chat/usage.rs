@@ -140,7 +140,7 @@ mod tests {
             context_size: None,
             tokens: counts(80_000, 3_000),
             cost: cost(0.5),
-            last_turn: Some(client::chat::TurnUsage {
+            last_turn: Some(client::chat::TurnTotals {
                 tokens: counts(20_000, 1_100),
                 cost: cost(0.031),
             }),

@@ -77,7 +77,7 @@ pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
-pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnUsage, UsageReader};
+pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
 

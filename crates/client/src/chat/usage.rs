@@ -19,14 +19,14 @@ pub struct ChatUsage {
     pub tokens: TokenCounts,
     pub cost: Option<Cost>,
     /// Of the last turn that reported anything.
-    pub last_turn: Option<TurnUsage>,
+    pub last_turn: Option<TurnTotals>,
     /// Older turns are not here, and what they used is not in the sums.
     pub is_partial: bool,
 }
 
 /// What one turn used.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct TurnUsage {
+pub struct TurnTotals {
     pub tokens: TokenCounts,
     pub cost: Option<Cost>,
 }
@@ -92,7 +92,7 @@ impl ChatUsage {
             self.context_used = Some(context);
             self.context_size = meta["contextSize"].as_u64();
         }
-        let turn = TurnUsage::read(usage);
+        let turn = TurnTotals::read(usage);
         self.tokens = self.tokens.plus(turn.tokens);
         match (&mut self.cost, &turn.cost) {
             (_, None) => {} // a model without prices
@@ -101,7 +101,7 @@ impl ChatUsage {
             (Some(_), Some(_)) => {}
             (None, Some(cost)) => self.cost = Some(cost.clone()),
         }
-        if turn != TurnUsage::default() {
+        if turn != TurnTotals::default() {
             self.last_turn = Some(turn);
         }
     }
@@ -121,7 +121,7 @@ impl ChatUsage {
     }
 }
 
-impl TurnUsage {
+impl TurnTotals {
     fn read(usage: &Value) -> Self {
         let meta = &usage["_meta"];
         // Agents that do not count the turn report its last call.

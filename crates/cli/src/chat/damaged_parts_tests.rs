@@ -89,14 +89,7 @@ fn parts() -> Vec<Value> {
 
 /// The value with each of its parts left out once, and once replaced by something of every other kind.
 fn damaged(value: &Value) -> Vec<Value> {
-    let others = [
-        json!(null),
-        json!(-1),
-        json!("x"),
-        json!([]),
-        json!({}),
-        json!([1]),
-    ];
+    let others = [json!(null), json!("x"), json!({})];
     let mut all = others.to_vec();
     match value {
         Value::Object(fields) => {
