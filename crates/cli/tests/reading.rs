@@ -375,7 +375,7 @@ fn a_long_diff_is_folded_and_the_pager_has_all_of_it() {
         (41..=150).map(|line| format!("+ line {line}")),
         "printed whole",
     );
-    assert!(ann.wrote(b"more lines (Ctrl-O)"));
+    assert!(ann.wrote(b"more lines above (Ctrl-O)"));
     ann.press(CTRL_O);
     ann.wait_until(|_| std::fs::read_to_string(&pager).is_ok_and(|text| text.contains("line 150")));
     let paged = std::fs::read_to_string(&pager).unwrap();

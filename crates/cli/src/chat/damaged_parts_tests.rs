@@ -162,9 +162,9 @@ fn try_part(part: &Object) -> usize {
     let mut transcript = Transcript::default();
     for _ in 0..2 {
         drawn += transcript.settle(&chat, &view).len();
-        drawn += transcript.moving(&chat, &view).len();
-        drawn += transcript.whole_call(&chat, "c", &view).lines.len();
-        drawn += transcript.unfolded(Some(part), &view).lines.len();
+        drawn += transcript.moving(&chat, Some(part), &view).len();
+        drawn += transcript.moving(&chat, None, &view).len();
+        drawn += transcript.unfolded(&view).lines.len();
         let end = Action::host(
             ActionKind::from_name("chat/turnComplete"),
             json!({"turnId": "t", "duration": 1}),

@@ -7,6 +7,7 @@ mod attention;
 mod command;
 mod complete;
 mod confirm;
+pub(crate) mod contents;
 #[cfg(test)]
 mod damaged_parts_tests;
 pub(crate) mod dialog;

@@ -6,12 +6,12 @@
 
 use std::io::{Stderr, Stdout};
 
-use client::chat::{AskedInput, OpenChat};
+use client::chat::{AskedInput, OpenChat, PendingInput};
 
+use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
-use crate::chat::part::part_lines;
 use crate::chat::prompt::{PromptField, PromptState, item_named};
-use crate::chat::tool::Detail;
+use crate::chat::tool::{Detail, References};
 use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
 
@@ -24,6 +24,8 @@ type PromptOutput = TurnOutput<Stdout, Stderr>;
 pub(super) struct TerminalPrompt {
     asked: Option<AskedInput>,
     state: PromptState,
+    /// What it refers to.
+    references: References,
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
@@ -36,6 +38,7 @@ impl TerminalPrompt {
         Self {
             asked: None,
             state: PromptState::default(),
+            references: References::default(),
             field: None,
             number: PromptNumber::default(),
             input: InputLines::standard(),
@@ -56,9 +59,10 @@ impl TerminalPrompt {
     }
 
     /// Asks for the first thing that waits, unless it is asked already.
-    pub(super) fn refresh(
+    pub(super) async fn refresh(
         &mut self,
         all: &[AskedInput],
+        chat: &OpenChat,
         output: &mut PromptOutput,
     ) -> anyhow::Result<()> {
         let before = self.asked.take();
@@ -77,31 +81,39 @@ impl TerminalPrompt {
         let Some(asked) = &self.asked else {
             return self.input.end_question(); // decided elsewhere
         };
-        output.end_line()?;
-        self.input.begin_question()?;
-        if asked.worker.is_none() {
-            for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
-                output.note(&line.text())?;
-            }
+        let call = asked.part().get("toolCall");
+        if let Some(call) = call.and_then(|call| call.as_object()) {
+            read_all(&mut self.references, call, chat.live(), chat.session()).await;
         }
-        self.ask(output)?;
+        output.end_line()?;
+        self.ask_next(output)
+    }
+
+    /// Asks a question, with what it is about: from then on a line may answer it, and none that was typed before.
+    fn ask_next(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.ask_anew(output)?;
         self.input.question_shown();
         Ok(())
     }
 
-    /// Asks the next question of the same request, or about an input that was edited.
-    fn ask_next(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
-        self.input.begin_question()?;
-        self.ask(output)?;
-        self.input.question_shown();
-        Ok(())
+    /// Shows what is asked, and what it is about.
+    fn ask_anew(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        if let Some(asked) = &self.asked {
+            // A terminal has a history to scroll through: nothing is folded.
+            let whole = Detail::Unfolded;
+            for line in dialog::subject_lines(asked, whole, WIDTH, &self.references) {
+                output.note(&line.text())?;
+            }
+        }
+        self.ask(output)
     }
 
     fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
-        let mut lines = dialog::subject_lines(asked, self.number, Detail::Whole, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.number, WIDTH);
         let items = dialog::items(&asked.input, &self.state);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
         for line in lines {
@@ -148,14 +160,17 @@ impl TerminalPrompt {
                 self.asked = None;
             }
             PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
-                self.ask(output)?;
+                self.ask_anew(output)?;
             }
             PromptOutcome::Stays => self.ask_next(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
-                self.ask(output)?;
+                match &asked.input {
+                    PendingInput::Questions(_) => self.ask_anew(output)?,
+                    PendingInput::Confirmation(_) => self.ask(output)?,
+                }
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower, UsageReader};
+use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
@@ -144,14 +144,17 @@ impl PlainChat {
                 self.has_answered = true;
             }
             PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
-                self.repeat_question()?;
+                self.repeat_all()?;
             }
-            PromptOutcome::Stays => self.show_question()?,
+            PromptOutcome::Stays => self.ask()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
             PromptOutcome::Wrong(why) => {
                 self.output.note(&why)?;
-                self.repeat_question()?;
+                match &asked.input {
+                    PendingInput::Questions(_) => self.repeat_all()?,
+                    PendingInput::Confirmation(_) => self.repeat_question()?,
+                }
             }
         }
         Ok(())

@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::dialog::{PromptNumber, field_prompt};
 use super::part::PROMPT;
 use super::prompt::{PromptField, PromptState};
+use super::tool::References;
 use crate::exit::Exit;
 use crate::input_lines::{InputLine, InputLines, LineSource};
 use crate::output::TurnOutput;
@@ -34,6 +35,8 @@ pub(crate) struct PlainChat {
     /// What the agent waits for, with what was answered so far.
     asked: Option<AskedInput>,
     asked_number: PromptNumber,
+    /// What it refers to.
+    references: References,
     /// What is marked at the prompt about it.
     prompt: PromptState,
     /// What the next line is, if a choice asked for a text.
@@ -92,6 +95,7 @@ impl PlainChat {
             follower: TurnFollower::default(),
             asked: None,
             asked_number: PromptNumber::default(),
+            references: References::default(),
             prompt: PromptState::default(),
             field: None,
             has_answered: false,
@@ -113,7 +117,7 @@ impl PlainChat {
         }
         let mut next: Option<InputLine> = None;
         loop {
-            self.show_news()?;
+            self.show_news().await?;
             let activity = self.activity();
             if activity != Activity::Working
                 && let Some(line) = next.take()
@@ -195,7 +199,7 @@ impl PlainChat {
                     return Ok(PlainFlow::Leave);
                 }
             }
-            self.show_news()?;
+            self.show_news().await?;
         }
         Ok(PlainFlow::Continue)
     }

@@ -6,6 +6,7 @@
 
 mod edit;
 mod input;
+mod input_json;
 mod output;
 mod references;
 #[cfg(test)]
@@ -14,9 +15,9 @@ mod tests;
 use serde_json::Value;
 use wire::Object;
 
-pub(crate) use self::input::input_lines;
+pub(crate) use self::input::given_input_lines;
 pub(crate) use self::output::whole_output;
-pub(crate) use self::references::{ReferencedContent, References, WorkerState};
+pub(crate) use self::references::{ReferencedContent, References, WorkerState, content_uris};
 
 use super::line::{Line, Style};
 use super::wrap::wrap;
@@ -26,6 +27,8 @@ use crate::terminal::{escape, escape_line};
 /// Lines of a text that is shown whole: a file may be written by one call.
 const WHOLE_LINES_MAX: usize = 2_000;
 const INDENT: usize = 2;
+/// What stands before the rest of a line that was broken; lines of a value have no text there.
+const CONTINUED: &str = "  ↳ ";
 
 /// How much is shown of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,16 @@ pub(crate) fn tool_lines_with(
     lines
 }
 
+/// What a call that waits is called, without what it is about.
+pub(crate) fn title_lines(call: &Object, width: usize) -> Vec<Line> {
+    head(
+        "?",
+        Style::Warn,
+        &title(call, "pending-confirmation"),
+        width,
+    )
+}
+
 /// What the call is called in its state.
 fn title(call: &Object, status: &str) -> String {
     let text = |field: &str| escape_line(&text_of(call.get(field)));
@@ -146,11 +159,13 @@ pub(crate) fn reference_text(reference: &Value) -> String {
 
 fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, text) in wrap(title, text_width(width)).into_iter().enumerate() {
+    let room = text_width(text_width(width));
+    for (index, text) in wrap(title, room).into_iter().enumerate() {
+        // Further in than what comes below: no part of a title looks like a field of the input.
         let before = if index == 0 {
             Line::new(style, format!("{sign} "))
         } else {
-            Line::new(Style::Plain, " ".repeat(INDENT))
+            Line::new(Style::Plain, " ".repeat(2 * INDENT))
         };
         lines.push(before.then(Style::Plain, text));
     }
@@ -162,6 +177,18 @@ pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
     let lines = wrap(text, text_width(width)).into_iter();
     lines
         .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
+        .collect()
+}
+
+/// Indented text whose further lines stand further in, so that none of them looks like a line of its own.
+fn hanging(text: &str, style: Style, width: usize) -> Vec<Line> {
+    let lines = wrap(text, text_width(text_width(width)));
+    let lines = lines.into_iter().enumerate();
+    lines
+        .map(|(index, text)| {
+            let indent = INDENT * (1 + usize::from(index > 0));
+            Line::new(style, format!("{}{text}", " ".repeat(indent)))
+        })
         .collect()
 }
 
@@ -178,7 +205,7 @@ fn indent_lines(lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// The first lines, and how many more there are.
-fn fold_end(mut lines: Vec<Line>, max: usize) -> Vec<Line> {
+pub(crate) fn fold_end(mut lines: Vec<Line>, max: usize) -> Vec<Line> {
     if lines.len() > max {
         let more = lines.len() - (max - 1);
         lines.truncate(max - 1);

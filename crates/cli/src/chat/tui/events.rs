@@ -80,7 +80,6 @@ impl TerminalChat {
         if is_same {
             return; // the keys go on doing what they do
         }
-        self.is_subject_printed = false;
         self.close_prompt();
         self.unread = None;
         if self.asked.is_none() {

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::draw::DrawnSubject;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
 use crate::chat::dialog::{self, PromptOutcome};
@@ -52,7 +53,11 @@ impl TerminalChat {
     /// What is on the screen now can be read, and confirmed.
     pub(super) fn mark_drawn(&mut self) {
         self.prompt.mark_drawn();
-        if let Some(unread) = &mut self.unread {
+        let subject = self.subject.as_ref();
+        if let Some(unread) = &mut self.unread
+            // What is decided on is there whole before it can be decided on.
+            && subject.is_none_or(DrawnSubject::is_complete)
+        {
             unread.drawn(Instant::now());
         }
         if let Some(overlay) = &mut self.overlay {
@@ -84,7 +89,11 @@ impl TerminalChat {
         let is_held = self.prompt.hold_back(key, items);
         if is_held {
             unread.has_held_back = true;
-            self.note("This is another question: read it, then choose");
+            let is_coming = self.subject.as_ref().is_some_and(|it| !it.is_complete());
+            self.note(match is_coming {
+                true => "Read this first: not all of it is there yet",
+                false => "Read this first: it is another question",
+            });
         }
         is_held
     }
