@@ -83,7 +83,8 @@ the rest.
 
 With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
 decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
-`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. On a terminal a line counts only for \
+the question that stood there when it was typed. Answers of the agent go to standard \
 output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {

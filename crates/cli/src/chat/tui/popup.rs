@@ -95,7 +95,7 @@ impl TerminalChat {
         let (name, _) = typed.split_once(char::is_whitespace)?;
         match name {
             "/model" => Some(propose(text, cursor, &self.chat.models())),
-            "/approvals" | "/permissions" => Some(self.propose_modes(text, cursor)),
+            "/approvals" => Some(self.propose_modes(text, cursor)),
             _ => None,
         }
     }
