@@ -205,8 +205,15 @@ pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option
         }
         "edit" if is_known(&["path", "edits"]) => {
             let edits = fields.get("edits")?.as_array()?;
-            let diffs = edits.iter().map(|edit| replacement_diff(edit, width));
+            let edits = edits.iter().map(Value::as_object);
+            let diffs = edits.map(|edit| replacement_diff(edit?, width));
             diffs.collect::<Option<Vec<_>>>()?
+        }
+        // A single replacement may stand beside the path.
+        "edit" => {
+            let mut edit = fields.clone();
+            edit.shift_remove("path");
+            vec![replacement_diff(&edit, width)?]
         }
         _ => return None,
     };
@@ -220,15 +227,20 @@ pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option
     Some(lines)
 }
 
-fn replacement_diff(edit: &Value, width: usize) -> Option<Vec<Line>> {
-    let edit = edit.as_object()?;
-    let known = ["old_text", "new_text", "all"];
-    let is_known = edit.keys().all(|key| known.contains(&key.as_str()));
-    let (old, new) = (
-        edit.get("old_text")?.as_str()?,
-        edit.get("new_text")?.as_str()?,
-    );
-    let all = edit.get("all").unwrap_or(&Value::Bool(false)).as_bool()?;
+/// The names that the fields of a replacement go by.
+const OLD_NAMES: [&str; 3] = ["old_text", "old", "old_string"];
+const NEW_NAMES: [&str; 3] = ["new_text", "new", "new_string"];
+const ALL_NAMES: [&str; 2] = ["all", "replace_all"];
+
+fn replacement_diff(edit: &Object, width: usize) -> Option<Vec<Line>> {
+    // A field under two names is not understood: all of it is shown then.
+    let field = |names: &[&str]| {
+        let mut found = names.iter().filter_map(|name| edit.get(*name));
+        found.next().filter(|_| found.next().is_none())
+    };
+    let (old, new) = (field(&OLD_NAMES)?.as_str()?, field(&NEW_NAMES)?.as_str()?);
+    let all = field(&ALL_NAMES).unwrap_or(&Value::Bool(false)).as_bool()?;
+    let is_known = edit.len() == 2 + usize::from(field(&ALL_NAMES).is_some());
     let is_part = |text: &str| text.is_empty() || !text.ends_with('\n');
     let end = |text: &str| match is_part(old) && is_part(new) && !text.is_empty() {
         // A part of a line has no end of its own.

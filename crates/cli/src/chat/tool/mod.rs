@@ -8,6 +8,7 @@ mod edit;
 mod input;
 mod input_json;
 mod output;
+mod plan;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use wire::Object;
 
 pub(crate) use self::input::given_input_lines;
 pub(crate) use self::output::whole_output;
+pub(crate) use self::plan::{is_open_plan, is_written_plan, plan_lines, plan_summary};
 pub(crate) use self::references::{ReferencedContent, References, WorkerState, content_uris};
 
 use super::line::{Line, Style};
@@ -71,6 +73,8 @@ pub(crate) fn tool_lines_with(
     };
     let mut lines = head(sign, style, &title(call, status), width);
     match status {
+        // A plan is shown when it is written down.
+        "streaming" | "running" if plan::is_plan(call) => {}
         "streaming" => lines.extend(output::streaming_lines(call, width)),
         "pending-confirmation" => {
             lines.extend(input::question_lines(call, width, detail, references));
@@ -79,6 +83,7 @@ pub(crate) fn tool_lines_with(
             Some(line) => lines = vec![line.clip(width)],
             None => lines.extend(output::running_lines(call, width)),
         },
+        "completed" if is_written_plan(call) => lines.extend(plan_lines(call, width, usize::MAX)),
         // A result is folded, unless it is what is decided on.
         "completed" if detail != Detail::Unfolded => {
             lines.extend(output::result_lines(call, width, Detail::Brief, references));

@@ -34,8 +34,8 @@ pub(super) fn result_lines(
     let blocks = call.get("content").and_then(Value::as_array);
     let blocks = blocks.map_or(&[][..], Vec::as_slice);
     for block in blocks.iter().filter(|block| block["type"] != "fileEdit") {
-        // A file that was read is known by its name; the model alone needs its lines.
-        if is_read(call) && !has_failed && is_short {
+        // A file that was read is known by its name, and answers stand with their questions; the model alone needs the lines.
+        if is_known_otherwise(call) && !has_failed && is_short {
             continue;
         }
         let text = block_text(block);
@@ -66,9 +66,11 @@ pub(super) fn result_lines(
     lines
 }
 
-fn is_read(call: &Object) -> bool {
+/// Whether people know what came out of a call without reading it.
+fn is_known_otherwise(call: &Object) -> bool {
     let kind = call.get("_meta").map(|meta| &meta["toolKind"]);
     kind.is_some_and(|kind| kind == "read")
+        || call.get("toolName").is_some_and(|name| name == "ask_user")
 }
 
 fn names_file(title: &str, edit: &Value) -> bool {

@@ -236,6 +236,36 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
 }
 
 #[test]
+fn replacements_are_diffs_under_every_name_they_go_by() {
+    for input in [
+        json!({"path": "a", "old_string": "x", "new_string": "y", "replace_all": false}),
+        json!({"path": "a", "edits": [{"old": "x", "new": "y"}]}),
+    ] {
+        let call = json!({"status": "pending-confirmation", "toolName": "edit", "toolInput": input.to_string()});
+        let lines = texts(
+            call.as_object().unwrap(),
+            Detail::Brief,
+            &References::default(),
+        );
+        assert_eq!(lines[1..], ["  path: a", "  - x", "  + y"]);
+    }
+    for input in [
+        json!({"path": "a", "old": "x", "old_text": "z", "new": "y"}),
+        json!({"path": "a", "old": "x", "new": "y", "mode": 1}),
+        json!({"path": "a", "edits": [{"old": "x", "new": "y"}], "old": "x", "new": "y"}),
+    ] {
+        let call = json!({"status": "pending-confirmation", "toolName": "edit", "toolInput": input.to_string()});
+        let lines = texts(
+            call.as_object().unwrap(),
+            Detail::Brief,
+            &References::default(),
+        );
+        let fields = input.as_object().unwrap().len();
+        assert_eq!(lines.len(), 1 + fields, "all of it: {lines:?}");
+    }
+}
+
+#[test]
 fn long_output_ends_with_its_end() {
     let output = (1..=30)
         .map(|line| format!("line {line}\n"))

@@ -19,7 +19,10 @@ use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
 use super::reasoning::ReasoningText;
 use super::render::{MarkdownText, Page};
-use super::tool::{Detail, References, content_uris, title_lines, tool_lines_with, whole_output};
+use super::tool::{
+    Detail, References, content_uris, is_open_plan, is_written_plan, plan_lines, plan_summary,
+    title_lines, tool_lines_with, whole_output,
+};
 use super::usage::usage_line;
 use super::wrap::wrap;
 use crate::terminal::escape;
@@ -28,6 +31,8 @@ use crate::terminal::escape;
 pub(crate) const HISTORY_MAX: usize = 20;
 /// Lines shown of a text that waits behind an unfinished part.
 const WAITING_LINES_MAX: usize = 6;
+/// Steps of a plan that are drawn while it is worked on.
+const PLAN_STEPS_MAX: usize = 6;
 /// How much of the screen the open end of an answer takes: if the screen is made smaller, what was drawn of it must still fit,
 /// or it could not be erased.
 const OPEN_SHARE: usize = 3;
@@ -54,6 +59,15 @@ pub(crate) struct Transcript {
     reasoning: ReasoningView,
     /// The call that was finished last.
     last_call: Option<Object>,
+    plan: Option<NewestPlan>,
+}
+
+/// The plan that was written down last: drawn while a turn runs, printed when it ends.
+#[derive(Debug)]
+struct NewestPlan {
+    call: Object,
+    /// It was written down in the turn that runs.
+    is_new: bool,
 }
 
 /// How reasoning is shown.
@@ -199,6 +213,10 @@ impl Transcript {
                 lines.extend(part);
             }
         }
+        if let Some(plan) = self.plan.as_ref().filter(|_| chat.active_turn.is_some()) {
+            gap(&mut last, Block::TallPart, &mut lines);
+            lines.extend(plan_lines(&plan.call, view.page.width, PLAN_STEPS_MAX));
+        }
         lines
     }
 
@@ -263,13 +281,7 @@ impl Transcript {
                 self.add_text(&text, view, lines);
             }
             TurnEvent::TextEnded => self.end_text(view, lines),
-            TurnEvent::Part(part) => {
-                let shown = part_lines_with(&part, width, Detail::Brief, view.references);
-                self.block(Block::Part, shown, lines);
-                if let Some(call) = part.get("toolCall").and_then(|call| call.as_object()) {
-                    self.last_call = Some(call.clone());
-                }
-            }
+            TurnEvent::Part(part) => self.take_part(&part, view, lines),
             TurnEvent::Ended {
                 outcome,
                 usage,
@@ -282,12 +294,46 @@ impl Transcript {
                     Outcome::Complete | Outcome::Error { .. } => Vec::new(),
                 };
                 ending.extend(usage_line(usage.as_ref(), duration_ms));
+                self.end_plan(width, lines);
                 self.block(Block::Ending, ending, lines);
             }
             TurnEvent::Rewound => {
                 let text = "Rewound: messages above no longer count";
                 self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
             }
+        }
+    }
+
+    fn take_part(&mut self, part: &Object, view: &ChatView<'_>, lines: &mut Vec<Line>) {
+        let width = view.page.width;
+        let call = part.get("toolCall").and_then(|call| call.as_object());
+        let shown = match call.filter(|call| is_written_plan(call)) {
+            // The list itself is drawn below as long as it is worked on.
+            Some(plan) => {
+                self.plan = Some(NewestPlan {
+                    call: plan.clone(),
+                    is_new: true,
+                });
+                vec![plan_summary(plan, width)]
+            }
+            None => part_lines_with(part, width, Detail::Brief, view.references),
+        };
+        self.block(Block::Part, shown, lines);
+        if let Some(call) = call {
+            self.last_call = Some(call.clone());
+        }
+    }
+
+    /// Prints the plan of a turn that is over, as it was left. One that is done is not drawn any more.
+    fn end_plan(&mut self, width: usize, lines: &mut Vec<Line>) {
+        let Some(plan) = &mut self.plan else {
+            return; // there is none
+        };
+        if std::mem::take(&mut plan.is_new) {
+            let steps = plan_lines(&plan.call, width, usize::MAX);
+            let is_open = is_open_plan(&plan.call);
+            self.plan.take_if(|_| !is_open);
+            self.block(Block::TallPart, steps, lines);
         }
     }
 

@@ -326,3 +326,50 @@ fn what_is_asked_is_not_hidden_by_what_waits_for_its_contents() {
         | ? Run two
     "#]]);
 }
+
+#[test]
+fn only_the_newest_plan_is_drawn_and_it_is_printed_when_the_turn_ends() {
+    let mut page = Reader::new();
+    page.begin("go");
+    let write = |page: &mut Reader, id: &str, statuses: [&str; 2]| {
+        let start = json!({"toolCallId": id, "toolName": "todo", "displayName": "Plan"});
+        page.act("chat/toolCallStart", start);
+        let ready =
+            json!({"toolCallId": id, "invocationMessage": "Plan", "confirmed": "not-needed"});
+        page.act("chat/toolCallReady", ready);
+        let items = [("Read", statuses[0]), ("Write", statuses[1])]
+            .map(|(text, status)| json!({"text": text, "status": status}));
+        let done = statuses
+            .iter()
+            .filter(|status| **status == "completed")
+            .count();
+        let result = json!({"success": true, "pastTenseMessage": format!("Plan: {done} of 2 done"),
+            "content": [{"type": "text", "text": "- [ ] Read"}], "structuredContent": {"items": items}});
+        page.act(
+            "chat/toolCallComplete",
+            json!({"toolCallId": id, "result": result}),
+        );
+    };
+    write(&mut page, "a", ["in_progress", "pending"]);
+    page.check(expect![[r#"
+        › go
+
+        {✓ Plan: 0 of 2 done · Read}
+        |
+        |   [>] Read
+        |   [ ] Write
+    "#]]);
+    write(&mut page, "b", ["completed", "in_progress"]);
+    page.check(expect![[r#"
+        {✓ Plan: 1 of 2 done · Write}
+        |
+        | {  [x] Read}
+        |   [>] Write
+    "#]]);
+    page.end().check(expect![[r#"
+
+        {  [x] Read}
+          [>] Write
+    "#]]);
+    page.check(expect![""]);
+}
