@@ -19,6 +19,7 @@ mod format;
 mod help;
 mod host_process;
 mod host_record;
+mod input_lines;
 mod inspect;
 mod local_host;
 mod log_file;

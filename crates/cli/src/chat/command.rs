@@ -22,6 +22,7 @@ const SIMILARITY_MIN: f64 = 0.75;
 pub(crate) enum ChatCommand {
     Help,
     Status,
+    Usage,
     Sessions,
     /// A number of the list, or a URI.
     Open(String),
@@ -116,10 +117,17 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         |_| ChatCommand::Status,
     )),
     command(
+        "/usage",
+        &["/cost", "/context"],
+        "",
+        "show the tokens and cost of the last turn and of this chat",
+        |_| ChatCommand::Usage,
+    ),
+    command(
         "/model",
         &[],
-        "[NAME]",
-        "choose the model of later messages",
+        "[NAME [KEY=VALUE ..]]",
+        "choose the model of later messages and its settings",
         ChatCommand::Model,
     ),
     command(
