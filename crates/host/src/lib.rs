@@ -4,6 +4,7 @@
 //! Must not know: why anything is allowed.
 
 pub mod blobs;
+mod budget;
 mod client_files;
 mod clock;
 pub mod complete;
@@ -23,6 +24,7 @@ mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
+pub mod rules;
 mod server;
 pub mod settings_problem;
 mod settings_template;
@@ -30,6 +32,7 @@ mod startup;
 mod stream_batcher;
 mod supervisor;
 
+pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
     Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
     TokenChoice,

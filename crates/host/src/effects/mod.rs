@@ -138,7 +138,7 @@ impl Effects {
             bodies.collect(buckets, before, &journal).await;
             // What the sweep deleted left free pages behind.
             if let Err(error) = journal.release_space().await {
-                tracing::debug!(%error, "disk space is not given back; the next sweep tries again");
+                tracing::warn!(%error, "disk space that nothing uses is not given back; the next sweep tries again");
             }
         });
     }
@@ -177,6 +177,7 @@ impl Effects {
             // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {
                 conversation: session.to_string(),
+                chat: String::new(),
                 working_directories,
                 attachments: None,
             };
@@ -238,6 +239,13 @@ impl Effects {
             running.task.abort();
         }
         self.pace.end_run(run);
+    }
+
+    /// A chat, or a session, is gone for good.
+    pub(crate) fn end_chat(&self, chat: &ChannelUri) {
+        for agent in &self.agents {
+            agent.end_chat(chat.as_str());
+        }
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
