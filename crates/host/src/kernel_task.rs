@@ -306,6 +306,7 @@ impl KernelTask {
                 self.effects.stop_turn(run);
             }
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
+            Effect::EndChat { chat } => self.effects.end_chat(&chat),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
                 self.timers
