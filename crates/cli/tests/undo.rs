@@ -168,9 +168,9 @@ fn type_undo(host: &Host, work: &Path) {
     ann.type_line("/undo");
     let screen = ann.sees("Undo these changes?");
     for text in [
-        "a.txt will be restored (+1 -1)",
-        "new.txt will be removed (+0 -1)",
-        "b.txt was changed after the agent's edit",
+        "`a.txt` will be restored (+1 -1)",
+        "`new.txt` will be removed (+0 -1)",
+        "`b.txt` was changed after the agent's edit",
         "Restore 2 files; keep what was changed since",
         "Restore 3 files; overwrite what was changed since",
         "Leave all files as they are",

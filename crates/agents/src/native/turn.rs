@@ -74,7 +74,7 @@ async fn converse(
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
-    let mut budget = CallBudget::default();
+    let mut budget = CallBudget::new(input.brief.is_some());
     let earlier = match input.compact {
         Some(_) => {
             let spending = (&mut usage, &mut budget);
@@ -100,7 +100,6 @@ async fn converse(
         model: model.server_name().to_owned(),
         system: Vec::new(),
         messages: view.lower_conversation(&entries, newest).await?,
-        tools: Vec::new(), // each round offers what there is then
         max_output_tokens: model.output_tokens,
         settings: select_settings(model, &input.message),
         server_tools: model.server_tools.clone(),
