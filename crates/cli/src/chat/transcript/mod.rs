@@ -436,7 +436,7 @@ fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
 }
 
 fn text_of(part: &Object) -> Option<(TextKind, &str)> {
-    let kind = match part["kind"].as_str() {
+    let kind = match part.get("kind")?.as_str() {
         Some("markdown") => TextKind::Markdown,
         Some("reasoning") => TextKind::Reasoning,
         _ => return None,
