@@ -177,7 +177,7 @@ fn type_undo(host: &Host, work: &Path) {
     ] {
         assert!(screen.contains(text), "{text}:\n{screen}");
     }
-    ann.type_line("1");
+    ann.decide('1');
     ann.sees("The user undid the file changes of");
     let read = |name: &str| fs::read_to_string(work.join(name)).unwrap();
     assert_eq!(
@@ -188,7 +188,7 @@ fn type_undo(host: &Host, work: &Path) {
 
     ann.type_line("/redo");
     ann.sees("Redo these changes?");
-    ann.type_line("1");
+    ann.decide('1');
     ann.sees("The user redid file changes");
     assert_eq!(
         (read("a.txt").as_str(), read("new.txt").as_str()),
