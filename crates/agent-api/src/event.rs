@@ -40,6 +40,12 @@ pub enum AgentEvent {
     /// Text, opaque, at most `checkpoint_bytes_max`: stored with the session and handed to each of its turns. Replaces
     /// the notes of before.
     Notes(Bytes),
+    /// The user chose another value of a setting of the session, in answer to a call. A value that the setting cannot have is
+    /// said and not taken.
+    SettingChosen {
+        name: String,
+        value: Value,
+    },
     /// What the model's server refused in this chat: text, opaque, at most `checkpoint_bytes_max`, handed to each turn of
     /// the chat (G-50). Replaces what was said before; empty clears it.
     Refusals(Bytes),
@@ -246,6 +252,7 @@ impl AgentEvent {
             | Self::Activity(_)
             | Self::Checkpoint(_)
             | Self::Notes(_)
+            | Self::SettingChosen { .. }
             | Self::Refusals(_)
             | Self::ContentRef(_)
             | Self::ToolStarted { .. }

@@ -9,10 +9,12 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
+use super::NativeContext;
 use super::answer::{CallAnswer, RequestedCall};
-use super::consent;
+use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
-use super::{Approvals, NativeContext};
+use super::rules::{ApprovalScope, Rules};
+use crate::permission::CallPlace;
 use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
@@ -20,7 +22,12 @@ pub(super) struct ToolContext<'a> {
     pub shared: &'a NativeContext,
     pub workspace: &'a Workspace,
     pub events: &'a dyn EventSink,
-    pub approved: &'a Approvals,
+    /// The user's rules.
+    pub rules: Rules,
+    /// Where calls are made: which rules hold.
+    pub place: CallPlace,
+    /// Whether it was said in this turn that the rules cannot be used.
+    pub reported_rules: Mutex<bool>,
     /// Held by a call that edits or runs.
     pub exclusive: Mutex<()>,
 }
@@ -39,6 +46,17 @@ pub(super) struct CallOutcome {
 }
 
 impl CallOutcome {
+    pub(super) fn done(summary: &str, text: String) -> Self {
+        Self {
+            success: true,
+            summary: summary.to_owned(),
+            content: Vec::new(),
+            whole: None,
+            structured: None,
+            text,
+        }
+    }
+
     pub(super) fn failed(name: &str, text: String) -> Self {
         Self {
             success: false,
@@ -85,20 +103,14 @@ pub(super) enum CallDecision {
     Over { text: String },
 }
 
-/// How far an approval goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApprovalScope {
-    Call,
-    Session,
-}
-
 pub(super) async fn ask_for_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     plan: &Plan,
+    rule: Option<&OfferedRule>,
 ) -> Result<CallDecision, TurnOver> {
     let mut ready = ToolReady {
-        options: consent::options(context.shared.locale),
+        options: consent::options(context.shared.locale, rule),
         editable: true,
         ..plan_to_ready(call, plan)
     };
@@ -135,6 +147,7 @@ pub(super) async fn ask_for_consent(
         .and_then(|option| option["id"].as_str());
     let scope = match option {
         Some(consent::APPROVE_IN_SESSION) => ApprovalScope::Session,
+        Some(consent::APPROVE_IN_PROJECT) => ApprovalScope::Project,
         _ => ApprovalScope::Call,
     };
     let edited = input.filter(|input| *input != call.tool_use.input);

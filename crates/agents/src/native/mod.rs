@@ -14,6 +14,7 @@ mod client_call;
 mod compact;
 mod consent;
 mod conversation;
+mod exit_plan;
 mod fallback;
 mod history;
 mod host_call;
@@ -25,6 +26,7 @@ mod offered_tools;
 mod outputs;
 mod prompt;
 mod refusals;
+mod rules;
 mod settings;
 mod stop;
 mod todo_list;
@@ -33,7 +35,8 @@ mod usage;
 mod vendors;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
     Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
@@ -44,6 +47,7 @@ use serde_json::{Value, json};
 use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
+use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
@@ -65,14 +69,9 @@ const WORKSPACES_MAX: usize = 64;
 pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
-    approvals: Mutex<HashMap<String, Weak<Approvals>>>,
     /// What tools left running, by chat.
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
 }
-
-/// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
-/// another; between turns they are in the session's notes.
-type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
@@ -82,6 +81,7 @@ pub(crate) struct NativeContext {
     gatherer: Gatherer,
     capabilities: CapabilityMap,
     confinement: Confinement,
+    rules: rules::Rules,
 }
 
 impl NativeAgent {
@@ -97,9 +97,9 @@ impl NativeAgent {
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
+                rules: None,
             }),
             workspaces: Mutex::default(),
-            approvals: Mutex::default(),
             chats: Mutex::default(),
         })
     }
@@ -120,6 +120,15 @@ impl NativeAgent {
     pub fn with_tool_settings(mut self, settings: ToolSettings) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tool_settings = Arc::new(settings);
+        }
+        self
+    }
+
+    /// Follows and remembers the permission rules in this data directory (G-63).
+    #[must_use]
+    pub fn with_rules(mut self, data: &Path) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.rules = Some(Arc::new(RuleStore::new(data)));
         }
         self
     }
@@ -146,20 +155,6 @@ impl NativeAgent {
     /// Whether it has any model: without one it cannot answer.
     pub fn has_models(&self) -> bool {
         self.shared.models.default_model().is_some()
-    }
-
-    fn approvals(&self, conversation: &str) -> Arc<Approvals> {
-        let mut known = self
-            .approvals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = known.get(conversation).and_then(Weak::upgrade) {
-            return shared;
-        }
-        known.retain(|_, shared| shared.strong_count() > 0);
-        let shared = Arc::default();
-        known.insert(conversation.to_owned(), Arc::downgrade(&shared));
-        shared
     }
 
     /// What the tools of a chat share. Forgotten when nothing of it runs and many others are known.
@@ -245,10 +240,10 @@ impl Agent for NativeAgent {
     ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
-        let tools = tool::all(&self.shared.tool_settings, &Arc::default());
+        let tools = all_tools(&self.shared.tool_settings, &Arc::default());
         let tools: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        let offered = OfferedTools::new(&tools, Vec::new());
+        let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())
     }
 
@@ -256,8 +251,8 @@ impl Agent for NativeAgent {
         let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
-            approvals: self.approvals(&facts.conversation),
-            tools: tool::all(&self.shared.tool_settings, &chat),
+            session: facts.conversation,
+            tools: all_tools(&self.shared.tool_settings, &chat),
             chat,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
@@ -272,6 +267,13 @@ impl Agent for NativeAgent {
     }
 }
 
+/// The tools of a chat, and the one that only this agent's sessions have.
+fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn Tool>> {
+    let mut tools = tool::all(settings, chat);
+    tools.push(Box::new(exit_plan::ExitPlanTool));
+    tools
+}
+
 fn config_schema() -> Value {
     json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
 }
@@ -280,7 +282,7 @@ struct NativeSession {
     shared: Arc<NativeContext>,
     directories: Vec<String>,
     workspace: Arc<Workspace>,
-    approvals: Arc<Approvals>,
+    session: String,
     tools: Vec<Box<dyn Tool>>,
     chat: Arc<ChatTools>,
 }
@@ -301,7 +303,7 @@ impl AgentSession for NativeSession {
         let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
-            approvals: &self.approvals,
+            session: &self.session,
             tools: &self.tools,
         };
         turn::run(&self.shared, &context, input, events).await

@@ -13,6 +13,8 @@ use sha2::{Digest, Sha256};
 use wire::Object;
 use wire::meta::TOOL_KIND;
 
+use super::consent::PermissionMode;
+use super::exit_plan;
 use crate::provider::ToolSpec;
 use crate::tool::Tool;
 
@@ -36,7 +38,7 @@ const NAME_DIGEST_DIGITS: usize = 8;
 
 /// What a model may call in one round.
 pub(super) struct OfferedTools<'a> {
-    own: &'a [&'a dyn Tool],
+    own: Vec<&'a dyn Tool>,
     clients: Vec<OfferedClientTool>,
     /// Tools of clients that are not offered, and why.
     pub left_out: Vec<String>,
@@ -58,9 +60,9 @@ pub(super) struct OfferedClientTool {
 }
 
 impl<'a> OfferedTools<'a> {
-    pub(super) fn new(own: &'a [&'a dyn Tool], offers: Vec<ClientToolOffer>) -> Self {
+    pub(super) fn new(own: &[&'a dyn Tool], offers: Vec<ClientToolOffer>) -> Self {
         let mut offered = Self {
-            own,
+            own: own.to_vec(),
             clients: Vec::new(),
             left_out: Vec::new(),
         };
@@ -85,6 +87,14 @@ impl<'a> OfferedTools<'a> {
             }
         }
         offered
+    }
+
+    /// Only who plans is asked to show a plan.
+    pub(super) fn for_mode(mut self, mode: PermissionMode) -> Self {
+        if mode != PermissionMode::Plan {
+            self.own.retain(|tool| tool.name() != exit_plan::NAME);
+        }
+        self
     }
 
     fn leave_out(&mut self, name: &str, why: &str) {

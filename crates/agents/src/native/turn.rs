@@ -15,7 +15,7 @@ use workspace::discovery::Skill;
 use super::answer::Numbers;
 use super::budget::CallBudget;
 use super::call_events::ToolContext;
-use super::consent::{Approved, PermissionMode};
+use super::consent::PermissionMode;
 use super::conversation::Conversation;
 use super::history::Recalled;
 use super::model_list::ModelEntry;
@@ -25,7 +25,8 @@ use super::offered_tools::OfferedTools;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Approvals, Model, NativeContext, compact, history, prompt, todo_list};
+use super::{Model, NativeContext, compact, exit_plan, history, prompt, todo_list};
+use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Brief, Tool};
@@ -40,7 +41,8 @@ const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped
 pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
     pub workspace: &'a Workspace,
-    pub approvals: &'a Approvals,
+    /// Names the conversation.
+    pub session: &'a str,
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
 }
@@ -109,8 +111,6 @@ async fn converse(
     {
         events.send(AgentEvent::Title(title)).await?;
     }
-    let noted = Approved::read(input.notes.as_deref());
-    context.approvals.lock().await.join(noted);
     let conversation = Conversation {
         model,
         endpoint,
@@ -120,7 +120,12 @@ async fn converse(
             shared,
             workspace: context.workspace,
             events,
-            approved: context.approvals,
+            rules: shared.rules.clone(),
+            place: CallPlace {
+                session: context.session.to_owned(),
+                directories: context.workspace.real_directories(),
+            },
+            reported_rules: Mutex::new(false),
             exclusive: Mutex::new(()),
         },
         view,
@@ -143,8 +148,9 @@ async fn build_prompt(
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let offered = OfferedTools::new(tools, Vec::new());
-    let mut prompt = prompt::build(facts, &offered, PermissionMode::of(&input.config));
+    let mode = PermissionMode::of(&input.config);
+    let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
+    let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(skills);
     prompt.runtime_instructions.is_worker = input.brief.is_some();
     let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
@@ -178,6 +184,8 @@ fn offered_tools<'a>(
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
         .filter(|tool| brief.as_ref().is_none_or(|brief| brief.allows(tool.name())))
+        // The plan of the session is not a worker's to show.
+        .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()
 }
 

@@ -288,7 +288,6 @@ impl Tool for AskUserTool {
             .map_or("", |first| first.question.as_str());
         Ok(Plan {
             summary: format!("Ask: {}", shorten(first, SUMMARY_CHARS_MAX)),
-            consent_key: NAME.to_owned(),
             ..Plan::default()
         })
     }

@@ -87,7 +87,6 @@ impl Tool for GlobTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Find {pattern} in {}", workspace.display_path(&path)),
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

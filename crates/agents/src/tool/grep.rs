@@ -10,7 +10,7 @@ use workspace::{
 
 use super::format::{count, shorten};
 use super::input::{Texts, ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Matching lines of one call.
 const LINES_MAX: usize = 200;
@@ -149,7 +149,7 @@ impl Tool for GrepTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Search {} for {pattern}", workspace.display_path(&path)),
-            consent_key: self.name().to_owned(),
+            subject: input.path.map_or(PlanSubject::Input, PlanSubject::File),
             ..Plan::default()
         })
     }

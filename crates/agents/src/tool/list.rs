@@ -88,7 +88,6 @@ impl Tool for ListTool {
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         Ok(Plan {
             summary: format!("List {}", workspace.display_path(&path)),
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

@@ -132,8 +132,21 @@ pub struct Plan {
     pub edits: Vec<Value>,
     /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are sent.
     pub bodies: Vec<Vec<u8>>,
-    /// What "approve in this session" remembers: calls with the same key need no consent again.
-    pub consent_key: String,
+    /// What it is about, for the user's rules.
+    pub subject: PlanSubject,
+}
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum PlanSubject {
+    /// Nothing but its input.
+    #[default]
+    Input,
+    Command(String),
+    /// A file that it shows or changes, as the model named it.
+    File(String),
+    /// The URL of a page.
+    Page(String),
 }
 
 /// The files that a call changes.

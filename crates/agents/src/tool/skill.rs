@@ -71,7 +71,6 @@ impl Tool for SkillTool {
         };
         Ok(Plan {
             summary,
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

@@ -149,7 +149,6 @@ impl Tool for TaskTool {
         let input = TaskInput::parse(input)?;
         Ok(Plan {
             summary: input.title(),
-            consent_key: NAME.to_owned(),
             ..Plan::default()
         })
     }

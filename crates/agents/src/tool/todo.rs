@@ -174,7 +174,6 @@ impl Tool for TodoTool {
         TodoList::parse(input)?;
         Ok(Plan {
             summary: "Write down the plan".to_owned(),
-            consent_key: NAME.to_owned(),
             ..Plan::default()
         })
     }

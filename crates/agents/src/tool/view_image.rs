@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input, read};
+use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, input, read};
 
 pub(super) struct ViewImageTool;
 
@@ -69,7 +69,7 @@ impl Tool for ViewImageTool {
         let path = workspace.display_path(&workspace.resolve(&input.path)?);
         Ok(Plan {
             summary: format!("View {path}"),
-            consent_key: self.name().to_owned(),
+            subject: PlanSubject::File(input.path),
             ..Plan::default()
         })
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use agents::tool::PlanSubject;
 use serde_json::{Value, json};
 use wire::published::state::{FileEdit, ToolResultContent};
 
@@ -75,21 +76,17 @@ async fn an_edit_is_previewed_and_preserves_the_file_mode() {
 }
 
 #[tokio::test]
-async fn consent_is_for_a_file_and_a_command() {
+async fn a_plan_says_which_file_or_command_it_is_about() {
     let session = Session::with(&[("a", "1\n"), ("b", "1\n")]);
     session.reads("a").await;
-    let key = async |tool, input| session.plan(tool, input).await.unwrap().consent_key;
-    let of_a = key("edit", edit("a", "1", "2")).await;
-    assert_eq!(key("write", write("a", "x")).await, of_a);
-    assert_ne!(key("edit", edit("b", "1", "2")).await, of_a);
-    let ls = key("bash", json!({"command": "ls"})).await;
-    assert_eq!(
-        key("bash", json!({"command": "ls", "timeout_seconds": 5})).await,
-        ls
-    );
-    assert_ne!(key("bash", json!({"command": "ls; rm x"})).await, ls);
-    let long = "x".repeat(5_000);
-    assert!(key("bash", json!({"command": long})).await.len() < 100);
+    let subject = async |tool, input| session.plan(tool, input).await.unwrap().subject;
+    let a = PlanSubject::File("a".to_owned());
+    assert_eq!(subject("edit", edit("a", "1", "2")).await, a);
+    assert_eq!(subject("write", write("a", "x")).await, a);
+    assert_ne!(subject("edit", edit("b", "1", "2")).await, a);
+    let command = "ls; rm x";
+    let run = PlanSubject::Command(command.to_owned());
+    assert_eq!(subject("bash", json!({"command": command})).await, run);
 }
 
 #[tokio::test]

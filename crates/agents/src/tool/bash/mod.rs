@@ -17,11 +17,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use workspace::{Workspace, digest_of};
+use workspace::Workspace;
 
 use super::format::shorten;
 use super::input::ToolInput;
-use super::{ChatTools, Nature, Plan, Tool, ToolError, ToolOutcome, ToolSettings, input};
+use super::{
+    ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
+};
 use capture::Capture;
 use process::{CommandEnd, ShellCommand};
 
@@ -34,9 +36,6 @@ const COMMAND_BYTES_MAX: usize = 100_000;
 
 /// Characters of a command in a summary.
 const SUMMARY_CHARS_MAX: usize = 80;
-
-/// Commands up to here are remembered as they are, longer ones by their digest.
-const KEY_BYTES_MAX: usize = 256;
 
 pub(super) struct BashTool {
     pub(super) settings: Arc<ToolSettings>,
@@ -112,11 +111,6 @@ impl Tool for BashTool {
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input = BashInput::parse(input)?;
         workspace.command_directory()?;
-        let consent_key = if input.command.len() <= KEY_BYTES_MAX {
-            format!("bash {}", input.command)
-        } else {
-            format!("bash-sha256 {}", digest_of(input.command.as_bytes()))
-        };
         let command = shorten(&input.command, SUMMARY_CHARS_MAX);
         let summary = match input.background {
             true => format!("Run in the background: {command}"),
@@ -124,7 +118,7 @@ impl Tool for BashTool {
         };
         Ok(Plan {
             summary,
-            consent_key,
+            subject: PlanSubject::Command(input.command),
             ..Plan::default()
         })
     }

@@ -114,7 +114,6 @@ impl Tool for BashOutputTool {
                 "Look at background command {}",
                 shorten(&id, SUMMARY_CHARS_MAX)
             ),
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }
@@ -171,7 +170,6 @@ impl Tool for BashKillTool {
                 "Stop background command {}",
                 shorten(&id, SUMMARY_CHARS_MAX)
             ),
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use workspace::{Cancellation, Workspace, is_binary};
 
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, input};
 
 pub(super) use media::view_image;
 
@@ -109,7 +109,7 @@ impl Tool for ReadTool {
         };
         Ok(Plan {
             summary: format!("Read {path}{range}"),
-            consent_key: self.name().to_owned(),
+            subject: PlanSubject::File(input.path),
             ..Plan::default()
         })
     }

@@ -20,7 +20,9 @@ use workspace::Workspace;
 
 use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, ToolSettings};
+use super::{
+    Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, ToolSettings,
+};
 use fetch::Page;
 
 /// Text of one call.
@@ -109,7 +111,7 @@ impl Tool for WebFetchTool {
         let (url, _) = FetchInput::parse(input)?;
         Ok(Plan {
             summary: format!("Fetch {}", shorten(url.as_str(), SUMMARY_CHARS_MAX)),
-            consent_key: address::authority(&url),
+            subject: PlanSubject::Page(url.to_string()),
             ..Plan::default()
         })
     }

@@ -157,6 +157,7 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
         | AgentEvent::Refusals(_)
+        | AgentEvent::SettingChosen { .. }
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }
