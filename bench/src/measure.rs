@@ -50,9 +50,7 @@ impl Cpu {
                 .and_then(|ns| ns.parse().ok())
                 .unwrap_or(0);
             cpu.total_ns += ns;
-            if fs::read_to_string(task.join("comm"))
-                .is_ok_and(|name| name.trim() == "kernel")
-            {
+            if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "kernel") {
                 cpu.kernel_ns += ns;
             }
         }
