@@ -115,18 +115,7 @@ async fn converse(
         endpoint,
         tools: &tools,
         left_out: Vec::new(),
-        tool_context: ToolContext {
-            shared,
-            workspace: context.workspace,
-            events,
-            rules: shared.rules.clone(),
-            place: CallPlace {
-                session: context.session.to_owned(),
-                directories: context.workspace.real_directories(),
-            },
-            reported_rules: Mutex::new(false),
-            exclusive: Mutex::new(()),
-        },
+        tool_context: build_tool_context(shared, context, events),
         view,
         prompt,
         entries,
@@ -137,6 +126,26 @@ async fn converse(
         budget,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// What the calls of a turn share.
+fn build_tool_context<'a>(
+    shared: &'a NativeContext,
+    context: &TurnContext<'a>,
+    events: &'a dyn EventSink,
+) -> ToolContext<'a> {
+    ToolContext {
+        shared,
+        workspace: context.workspace,
+        events,
+        rules: shared.rules.clone(),
+        place: CallPlace {
+            session: context.session.to_owned(),
+            directories: context.workspace.real_directories(),
+        },
+        reported_rules: Mutex::new(false),
+        exclusive: Mutex::new(()),
+    }
 }
 
 async fn build_prompt(

@@ -79,10 +79,10 @@ struct CellPage {
 impl CellPage {
     /// Whether the cell fitted.
     fn add(&mut self, number: usize, cell: &Value) -> bool {
-        let kind = match cell["cell_type"].as_str() {
-            Some(kind @ ("code" | "markdown" | "raw")) => kind,
-            _ => "unknown",
-        };
+        let kind = cell["cell_type"].as_str();
+        let mut known = ["code", "markdown", "raw"].into_iter();
+        let kind = known.find(|known| kind == Some(known));
+        let kind = kind.unwrap_or("unknown");
         let mut text = format!("[cell {number}, {kind}]\n");
         push_cut(&mut text, &join(&cell["source"]), SOURCE_BYTES_MAX);
         let outputs = cell["outputs"].as_array().map_or(&[][..], Vec::as_slice);

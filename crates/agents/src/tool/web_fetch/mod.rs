@@ -7,6 +7,7 @@ mod address;
 mod entities;
 mod fetch;
 mod html;
+mod tag;
 
 use std::borrow::Cow;
 use std::sync::Arc;
