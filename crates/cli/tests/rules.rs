@@ -115,7 +115,9 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     );
     assert!(screen.contains("2 Deny: Keep planning"), "{screen}");
     ann.decide('3');
+    ann.sees("why ›");
     ann.press("check it too");
+    ann.sees("why › check it too");
     ann.press(ENTER);
     ann.wait_until(|_| server.requests().len() == 2);
     ann.decide('5');
