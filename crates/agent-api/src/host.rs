@@ -10,6 +10,7 @@ use serde_json::Value;
 use wire::published::state::ContentRef;
 
 use crate::message::UserMessage;
+use crate::model_call::{CallEnd, CallId, ModelCall};
 
 /// What the host does for an agent without the kernel.
 #[async_trait]
@@ -28,6 +29,13 @@ pub trait HostServices: Send + Sync {
     /// Stores what a model's server wants back of an answer in later requests (G-61): it comes with the turn's
     /// [history](crate::PastTurn). Clients never see it. What cannot be stored is not sent back.
     async fn record_output(&self, output: ModelOutput);
+
+    /// Stores a request before it is sent, for whoever inspects the chat (G-37). Clients never see it. None if it is not
+    /// stored: the turn goes on all the same.
+    async fn record_call(&self, call: ModelCall) -> Option<CallId>;
+
+    /// Stores how a call ended. Nobody waits for it, so that it can be said of a call that is dropped.
+    fn record_call_end(&self, call: CallId, end: CallEnd);
 }
 
 /// An answer of a model as its server wants it back.

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod event;
 pub mod host;
 pub mod message;
+pub mod model_call;
 pub mod recorded_edit;
 pub mod reply;
 pub mod section;
@@ -24,6 +25,9 @@ pub use agent::{
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
+pub use model_call::{
+    CallEnd, CallId, CallOutcome, CallPurpose, ModelCall, PartDecision, PartTreatment,
+};
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, ClientToolOffer, EventSink, HostServices, Lowering,
-    ModelOutput, Section, StoreError, TurnOver, UserMessage,
+    AgentEvent, AgentReply, Awaited, CallEnd, CallId, ClientToolOffer, EventSink, HostServices,
+    Lowering, ModelCall, ModelOutput, Section, StoreError, TurnOver, UserMessage,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -136,6 +136,14 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
     async fn record_output(&self, output: ModelOutput) {
         self.receiver.record_output(output).await;
     }
+
+    async fn record_call(&self, call: ModelCall) -> Option<CallId> {
+        self.receiver.record_call(call).await
+    }
+
+    fn record_call_end(&self, call: CallId, end: CallEnd) {
+        self.receiver.record_call_end(call, end);
+    }
 }
 
 impl PendingReplies {
@@ -196,6 +204,12 @@ pub(crate) mod testing {
         async fn record_lowering(&self, _: Lowering) {}
 
         async fn record_output(&self, _: ModelOutput) {}
+
+        async fn record_call(&self, _: ModelCall) -> Option<CallId> {
+            None
+        }
+
+        fn record_call_end(&self, _: CallId, _: CallEnd) {}
     }
 
     #[async_trait]

@@ -23,6 +23,7 @@ mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
+pub mod sent_request;
 mod server;
 pub mod settings_problem;
 mod settings_template;

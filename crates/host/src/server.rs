@@ -199,6 +199,7 @@ fn start_kernel(
     effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
+    effects.services.calls = (&config.limits.server).into();
     let task = KernelTask::new(
         kernel,
         clock,

@@ -20,10 +20,13 @@ use super::outputs::{OutputSource, TurnOutputs};
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.
-const TOKEN_BYTES: usize = 4;
+pub(super) const TOKEN_BYTES: usize = 4;
+
+/// What models count for a picture, roughly.
+pub(super) const PICTURE_TOKENS: usize = 1_500;
 
 /// What a picture counts for, in bytes of text.
-const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
+const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;
 
 /// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";

@@ -22,6 +22,7 @@ mod notices;
 mod offered_tools;
 mod outputs;
 mod prompt;
+mod recorded_call;
 mod refusals;
 mod settings;
 mod stop;

@@ -7,11 +7,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
+use agent_api::{
+    AgentEvent, EventSink, Lowering, PartDecision, PartTreatment, SharedSources, TurnInput,
+    TurnOver, UserMessage,
+};
 use compositor::Part;
 use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
+use super::history::{PICTURE_TOKENS, TOKEN_BYTES};
 use super::outputs::OutputSource;
 use super::refusals::Refusals;
 use super::{Model, NativeContext};
@@ -61,10 +65,47 @@ pub(super) struct NativeBody<'a> {
 impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
-        let part = self.message.parts.get(self.part).map(|part| part.object());
-        let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
-        let name = name.and_then(Value::as_str);
+        let part = self.message.parts.get(self.part);
+        let name = part.and_then(name_of);
         name.unwrap_or("an attachment").to_owned()
+    }
+}
+
+/// What people call a part.
+fn name_of(part: &Part) -> Option<&str> {
+    let part = part.object();
+    let name = part
+        .get("name")
+        .or_else(|| part.get("ref")?.get("path"))
+        .or_else(|| part.get("target")?.get("path"));
+    name.and_then(Value::as_str)
+}
+
+/// What became of a part of the entry at `position`.
+pub(super) fn describe_decision(
+    position: usize,
+    part: Option<&Part>,
+    decision: &LoweringDecision,
+) -> PartDecision {
+    let kind = part.and_then(|part| part.object().get("type"));
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let treatment = PartTreatment::of(&decision.became);
+    let tokens = match (treatment, decision.became.as_str()) {
+        (PartTreatment::Native, "image") => Some(count(PICTURE_TOKENS)),
+        // How long something takes, or how many pages it has, is not in its size.
+        (PartTreatment::Native, _) => None,
+        _ => Some(decision.bytes.div_ceil(count(TOKEN_BYTES))),
+    };
+    PartDecision {
+        message: count(position),
+        part: count(decision.part),
+        kind: kind.and_then(Value::as_str).unwrap_or("").to_owned(),
+        name: part.and_then(name_of).map(str::to_owned),
+        treatment,
+        became: decision.became.clone(),
+        why: decision.why.clone(),
+        bytes: decision.bytes,
+        tokens,
     }
 }
 
@@ -334,6 +375,29 @@ impl<'a> ModelView<'a> {
             )
         };
         self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+    }
+
+    /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.
+    pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
+        let mut described = Vec::new();
+        for (position, decisions) in &self.decisions {
+            let (message, has_place) = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => (message, true),
+                Some(HistoryEntry::Result { media, .. }) => (media, self.api != Api::Chat),
+                _ => continue, // the model's own words have no parts
+            };
+            described.extend(decisions.iter().map(|decision| {
+                let part = message.parts.get(decision.part);
+                let mut described = describe_decision(*position, part, decision);
+                if !has_place {
+                    described.treatment = PartTreatment::LeftOut;
+                    described.why = Some("a result is a text in this wire format".to_owned());
+                    (described.bytes, described.tokens) = (0, Some(0));
+                }
+                described
+            }));
+        }
+        described
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.

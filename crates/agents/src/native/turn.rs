@@ -120,6 +120,7 @@ async fn converse(
         },
         view,
         prompt,
+        sections: Vec::new(),
         entries,
         newest,
         request,

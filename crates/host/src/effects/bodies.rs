@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agent_api::AgentEvent;
+use agent_api::{AgentEvent, ModelCall};
 use kernel::bodies::{detach_from_event, fill_event};
-use kernel::{Answer, Body, Compose, Fetch, Fetched, Limits, Query, Submission, WorkFailed};
+use kernel::{
+    Answer, Body, ChannelId, Compose, Fetch, Fetched, Limits, Query, Record, Submission, WorkFailed,
+};
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
@@ -21,6 +23,7 @@ use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames};
 use crate::journal::JournalThread;
+use crate::sent_request::{CallRetention, make_record};
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
 const BODIES_MAX: usize = 4;
@@ -145,6 +148,21 @@ impl Bodies {
             content_type: Some(content_type.to_owned()),
             nonce: None,
         })
+    }
+
+    /// Makes the record of a call of a model, with the bodies in it stored.
+    pub(crate) async fn record_call(
+        &self,
+        call: ModelCall,
+        turn: (ChannelId, String),
+        key: u64,
+        retention: CallRetention,
+    ) -> Result<Record, WorkFailed> {
+        let now = self.clock.now();
+        self.work(move |store| {
+            make_record(&call, turn, (key, now), retention, store).map_err(failed)
+        })
+        .await
     }
 
     /// Stores the bodies of an event that are too large for state; the event refers to them instead.

@@ -12,6 +12,7 @@ use super::messages::Messages;
 use super::sources;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
+use crate::sent_request::CallRetention;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub(crate) struct TurnServices {
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
+    /// How much of what models are asked is kept.
+    pub calls: CallRetention,
 }
 
 impl TurnServices {
@@ -30,6 +33,7 @@ impl TurnServices {
             bodies,
             staging: None,
             entities: Arc::new(NoEntities),
+            calls: CallRetention::default(),
         }
     }
 

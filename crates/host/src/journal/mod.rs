@@ -18,8 +18,8 @@ pub use faulty::{Fault, Faults, Faulty};
 pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub use sqlite::{
-    Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession,
-    SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,
+    Archive, ArchivedAsk, ArchivedCall, ArchivedChat, ArchivedLowering, ArchivedPiece,
+    ArchivedRender, ArchivedRequest, ArchivedSession, SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,
 };
 pub use thread::{CommitStats, JournalThread, RefusedBatch};
 
