@@ -76,7 +76,6 @@ impl TurnUsage {
         }
         meta
     }
-
 }
 
 /// What was used costs so much, if the model has prices.

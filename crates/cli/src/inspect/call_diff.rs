@@ -58,7 +58,7 @@ pub(super) fn compare(
     with_bodies: bool,
 ) -> anyhow::Result<CallDiff> {
     let (old, new) = (before.request(with_bodies)?, after.request(with_bodies)?);
-    let (old_text, new_text) = (pretty(&old), pretty(&new));
+    let (old_text, new_text) = (pretty(&without_marks(&old)), pretty(&without_marks(&new)));
     let compared = diff::compare(
         old_text.as_bytes(),
         new_text.as_bytes(),
@@ -76,10 +76,7 @@ pub(super) fn compare(
     })
 }
 
-fn summarise(
-    (before, old): (&SentCall, &Value),
-    (after, new): (&SentCall, &Value),
-) -> Summary {
+fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Value)) -> Summary {
     let (old_messages, new_messages) = (messages_of(old), messages_of(new));
     let pairs = old_messages.iter().zip(&new_messages);
     let same = pairs.take_while(|(old, new)| old == new).count();
@@ -109,7 +106,9 @@ fn summarise(
 
 /// The messages of a request without cache marks.
 fn messages_of(request: &Value) -> Vec<Value> {
-    let messages = CONVERSATION.iter().filter_map(|name| request[*name].as_array());
+    let messages = CONVERSATION
+        .iter()
+        .filter_map(|name| request[*name].as_array());
     messages.flatten().map(without_marks).collect()
 }
 
@@ -244,7 +243,11 @@ impl CallDiff {
             "  messages: the first {} are the same, {} removed, {} added",
             summary.messages_same, summary.messages_removed, summary.messages_added
         );
-        let _ = writeln!(text, "  sections changed: {}", list(&summary.sections_changed));
+        let _ = writeln!(
+            text,
+            "  sections changed: {}",
+            list(&summary.sections_changed)
+        );
         let _ = writeln!(
             text,
             "  tools: added {}; removed {}; changed {}",
@@ -252,7 +255,11 @@ impl CallDiff {
             list(&summary.tools_removed),
             list(&summary.tools_changed)
         );
-        let _ = writeln!(text, "  other fields changed: {}", list(&summary.fields_changed));
+        let _ = writeln!(
+            text,
+            "  other fields changed: {}",
+            list(&summary.fields_changed)
+        );
         let kept = match summary.keeps_cache() {
             true => "all of it is the beginning of the later prompt: the server's cache is kept",
             false => "the server's cache is kept only up to the first change",

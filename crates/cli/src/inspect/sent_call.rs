@@ -134,9 +134,7 @@ impl SentCall {
     /// The request for people or programs to read.
     pub(super) fn request(&self, with_bodies: bool) -> anyhow::Result<Value> {
         match (&self.body, with_bodies) {
-            (Some(body), true) => {
-                serde_json::from_slice(body).context("what was sent is not JSON")
-            }
+            (Some(body), true) => serde_json::from_slice(body).context("what was sent is not JSON"),
             (None, true) => bail!("{}", self.fault.as_deref().unwrap_or_default()),
             (_, false) => Ok(self.outline.clone()),
         }

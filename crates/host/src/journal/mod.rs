@@ -19,7 +19,8 @@ pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedCall, ArchivedChat, ArchivedLowering, ArchivedPiece,
-    ArchivedRender, ArchivedRequest, ArchivedSession, SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,
+    ArchivedRender, ArchivedRequest, ArchivedSession, SearchError, SearchHit, SearchIndex, Sqlite,
+    SqliteReader, TextPiece,
 };
 pub use thread::{CommitStats, JournalThread, RefusedBatch};
 

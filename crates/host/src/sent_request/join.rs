@@ -49,7 +49,10 @@ pub fn outline(pieces: &[ArchivedPiece]) -> Vec<u8> {
                 let is_plain =
                     |c: &char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '<' | '>');
                 let content_type: String = content_type.chars().filter(is_plain).collect();
-                let name = format!("<{content_type}, {bytes} bytes, sha256 {}>", digest.to_hex());
+                let name = format!(
+                    "<{content_type}, {bytes} bytes, sha256 {}>",
+                    digest.to_hex()
+                );
                 document.extend(name.into_bytes());
             }
         }

@@ -221,15 +221,20 @@ mod tests {
     /// A conversation that grew repeats the pieces of the one before.
     #[test]
     fn a_longer_document_shares_the_pieces_of_a_shorter_one() {
-        let message = |n: usize| json!({"role": "user", "content": format!("{n} {}", "word ".repeat(300))});
+        let message =
+            |n: usize| json!({"role": "user", "content": format!("{n} {}", "word ".repeat(300))});
         let document = |count: usize| {
             let messages: Vec<_> = (0..count).map(message).collect();
             json!({"messages": messages, "stream": true}).to_string()
         };
         let (short, long) = (document(40), document(41));
         let (short, long) = (split(short.as_bytes()), split(long.as_bytes()));
-        let new = long.iter().filter(|piece| piece.is_shared() && !short.contains(piece));
-        let bytes: usize = new.map(|piece| join(std::slice::from_ref(piece)).len()).sum();
+        let new = long
+            .iter()
+            .filter(|piece| piece.is_shared() && !short.contains(piece));
+        let bytes: usize = new
+            .map(|piece| join(std::slice::from_ref(piece)).len())
+            .sum();
         assert!(bytes < 2_000, "{bytes}");
     }
 

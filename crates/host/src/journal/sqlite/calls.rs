@@ -120,12 +120,7 @@ fn put_document(
     Ok(Value::Array(layout).to_string())
 }
 
-fn put_text(
-    conn: &Connection,
-    call: (i64, i64),
-    digest: &Digest,
-    bytes: &Bytes,
-) -> Result<i64> {
+fn put_text(conn: &Connection, call: (i64, i64), digest: &Digest, bytes: &Bytes) -> Result<i64> {
     let (id, is_new) = put_piece(conn, call, digest, bytes.len() as u64, None)?;
     if is_new {
         run(
