@@ -20,7 +20,7 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting, SessionFacts,
 };
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};

@@ -4,6 +4,9 @@
 //! Must not know: where it is stored, how long, who reads it.
 
 use bytes::Bytes;
+use compositor::Part;
+use compositor::lower::LoweringDecision;
+use serde_json::Value;
 
 use crate::section::Section;
 
@@ -66,6 +69,48 @@ pub struct PartDecision {
     pub bytes: u64,
     /// What the model is estimated to count for it; none if that cannot be known.
     pub tokens: Option<u64>,
+}
+
+/// Rough size of a token, in bytes of text: good enough to decide what to leave out.
+pub const TOKEN_BYTES: usize = 4;
+
+/// What models count for a picture, roughly.
+pub const PICTURE_TOKENS: usize = 1_500;
+
+impl PartDecision {
+    /// What the compositor decided about a part of the entry at `position`.
+    pub fn new(position: usize, part: Option<&Part>, decision: &LoweringDecision) -> Self {
+        let kind = part.and_then(|part| part.object().get("type"));
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let treatment = PartTreatment::of(&decision.became);
+        let tokens = match (treatment, decision.became.as_str()) {
+            (PartTreatment::Native, "image") => Some(count(PICTURE_TOKENS)),
+            // How long something takes, or how many pages it has, is not in its size.
+            (PartTreatment::Native, _) => None,
+            _ => Some(decision.bytes.div_ceil(count(TOKEN_BYTES))),
+        };
+        Self {
+            message: count(position),
+            part: count(decision.part),
+            kind: kind.and_then(Value::as_str).unwrap_or("").to_owned(),
+            name: part.and_then(name_of).map(str::to_owned),
+            treatment,
+            became: decision.became.clone(),
+            why: decision.why.clone(),
+            bytes: decision.bytes,
+            tokens,
+        }
+    }
+}
+
+/// What people call a part.
+pub fn name_of(part: &Part) -> Option<&str> {
+    let part = part.object();
+    let name = part
+        .get("name")
+        .or_else(|| part.get("ref")?.get("path"))
+        .or_else(|| part.get("target")?.get("path"));
+    name.and_then(Value::as_str)
 }
 
 /// How a part was treated, in short.

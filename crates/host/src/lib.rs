@@ -18,6 +18,7 @@ pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
+pub mod message_check;
 pub mod model_server;
 mod models;
 pub mod net;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use agent_api::model_call::{PICTURE_TOKENS, TOKEN_BYTES};
 use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
@@ -18,12 +19,6 @@ use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
 use super::outputs::{OutputSource, TurnOutputs};
 use crate::provider::{ModelMessage, ToolUse};
-
-/// Rough size of a token, in bytes of text: good enough to decide what to leave out.
-pub(super) const TOKEN_BYTES: usize = 4;
-
-/// What models count for a picture, roughly.
-pub(super) const PICTURE_TOKENS: usize = 1_500;
 
 /// What a picture counts for, in bytes of text.
 const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;

@@ -34,7 +34,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
+    TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -61,6 +62,11 @@ pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     approvals: Mutex<HashMap<String, Weak<Approvals>>>,
+}
+
+/// What a model makes of a message in a chat where nothing was refused yet.
+pub fn model_terms(known: &CapabilityMap, model: &Model, message: &UserMessage) -> ModelTerms {
+    model_view::terms_of(known, model, None, message)
 }
 
 /// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
@@ -214,6 +220,21 @@ impl Agent for NativeAgent {
 
     fn lowers_messages(&self) -> bool {
         true
+    }
+
+    fn model_terms(
+        &self,
+        model: Option<&str>,
+        refusals: Option<&[u8]>,
+        message: &UserMessage,
+    ) -> Option<ModelTerms> {
+        let models = &self.shared.models;
+        let entry = match model {
+            Some(id) => models.find(id),
+            None => models.default_model(),
+        }?;
+        let known = &self.shared.capabilities;
+        Some(model_view::terms_of(known, &entry.model, refusals, message))
     }
 
     async fn opening_prompt(

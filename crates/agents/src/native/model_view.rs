@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, EventSink, Lowering, PartDecision, PartTreatment, SharedSources, TurnInput,
-    TurnOver, UserMessage,
+    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, PartTreatment, SharedSources,
+    TurnInput, TurnOver, UserMessage, model_call,
 };
 use compositor::Part;
-use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
+use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
-use super::history::{PICTURE_TOKENS, TOKEN_BYTES};
 use super::outputs::OutputSource;
 use super::refusals::Refusals;
 use super::{Model, NativeContext};
@@ -66,46 +65,38 @@ impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
         let part = self.message.parts.get(self.part);
-        let name = part.and_then(name_of);
+        let name = part.and_then(model_call::name_of);
         name.unwrap_or("an attachment").to_owned()
     }
 }
 
-/// What people call a part.
-fn name_of(part: &Part) -> Option<&str> {
-    let part = part.object();
-    let name = part
-        .get("name")
-        .or_else(|| part.get("ref")?.get("path"))
-        .or_else(|| part.get("target")?.get("path"));
-    name.and_then(Value::as_str)
+/// What a model takes, as far as nothing was refused.
+pub(super) fn model_capabilities(known: &CapabilityMap, model: &Model) -> Capabilities {
+    let mut capabilities = known.of(model.api.target(), Some(model.server_name()));
+    if model.vision == Some(false) {
+        // Pages of a document are pictures, too.
+        capabilities.image = None;
+        capabilities.pdf = None;
+        capabilities.video = None;
+    }
+    capabilities
 }
 
-/// What became of a part of the entry at `position`.
-pub(super) fn describe_decision(
-    position: usize,
-    part: Option<&Part>,
-    decision: &LoweringDecision,
-) -> PartDecision {
-    let kind = part.and_then(|part| part.object().get("type"));
-    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    let treatment = PartTreatment::of(&decision.became);
-    let tokens = match (treatment, decision.became.as_str()) {
-        (PartTreatment::Native, "image") => Some(count(PICTURE_TOKENS)),
-        // How long something takes, or how many pages it has, is not in its size.
-        (PartTreatment::Native, _) => None,
-        _ => Some(decision.bytes.div_ceil(count(TOKEN_BYTES))),
-    };
-    PartDecision {
-        message: count(position),
-        part: count(decision.part),
-        kind: kind.and_then(Value::as_str).unwrap_or("").to_owned(),
-        name: part.and_then(name_of).map(str::to_owned),
-        treatment,
-        became: decision.became.clone(),
-        why: decision.why.clone(),
-        bytes: decision.bytes,
-        tokens,
+/// What a model makes of a message that is not sent yet, in a chat where this was refused.
+pub(super) fn terms_of(
+    known: &CapabilityMap,
+    model: &Model,
+    refusals: Option<&[u8]>,
+    message: &UserMessage,
+) -> ModelTerms {
+    let refusals = Refusals::read(refusals, &model.id);
+    ModelTerms {
+        model: model.id.clone(),
+        target: model.api.target(),
+        capabilities: refusals.reduce(model_capabilities(known, model)),
+        described: refusals.described_parts(message),
+        context_tokens: model.context_tokens,
+        input_price: model.prices.map(|prices| prices.input),
     }
 }
 
@@ -133,14 +124,7 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let target = model.api.target();
-        let mut capabilities = shared.capabilities.of(target, Some(model.server_name()));
-        if model.vision == Some(false) {
-            // Pages of a document are pictures, too.
-            capabilities.image = None;
-            capabilities.pdf = None;
-            capabilities.video = None;
-        }
+        let capabilities = model_capabilities(&shared.capabilities, model);
         let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
@@ -388,7 +372,7 @@ impl<'a> ModelView<'a> {
             };
             described.extend(decisions.iter().map(|decision| {
                 let part = message.parts.get(decision.part);
-                let mut described = describe_decision(*position, part, decision);
+                let mut described = PartDecision::new(*position, part, decision);
                 if !has_place {
                     described.treatment = PartTreatment::LeftOut;
                     described.why = Some("a result is a text in this wire format".to_owned());

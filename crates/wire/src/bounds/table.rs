@@ -180,6 +180,7 @@ const COMPLETIONS: FieldBound = fields(&[
     ("session", URI),
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
+const COMPOSE: FieldBound = fields(&[("channel", URI), ("message", MESSAGE), ("model", FIELD)]);
 const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
 /// What is imported is bounded by its frame, and turn by turn by whoever reads it.
 const IMPORT_SESSION: FieldBound = fields(&[
@@ -198,6 +199,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
         Method::AddModel => &ADD_MODEL,
+        Method::Compose => &COMPOSE,
         Method::ImportSession => &IMPORT_SESSION,
         _ => &ON_CHANNEL,
     }
