@@ -10,6 +10,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 use super::Bodies;
 use super::messages::Messages;
 use super::sources;
+use crate::budget::Budget;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
 use crate::sent_request::CallRetention;
@@ -24,6 +25,8 @@ pub(crate) struct TurnServices {
     pub entities: Arc<dyn Entities>,
     /// How much of what models are asked is kept.
     pub calls: CallRetention,
+    /// What turns may spend; anything if absent.
+    pub budget: Option<Arc<Budget>>,
 }
 
 impl TurnServices {
@@ -34,6 +37,7 @@ impl TurnServices {
             staging: None,
             entities: Arc::new(NoEntities),
             calls: CallRetention::default(),
+            budget: None,
         }
     }
 
