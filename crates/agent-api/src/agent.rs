@@ -143,6 +143,9 @@ pub trait Agent: Send + Sync {
     }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
+
+    /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
+    fn end_chat(&self, _chat: &str) {}
 }
 
 /// One conversation with an agent. Works on one turn at a time.
@@ -156,6 +159,8 @@ pub trait AgentSession: Send {
 pub struct SessionFacts {
     /// Names the conversation; opaque.
     pub conversation: String,
+    /// Names the chat in it; opaque, and empty before there is one.
+    pub chat: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
     /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).

@@ -25,6 +25,7 @@ mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
+pub mod rules;
 pub mod sent_request;
 mod server;
 pub mod settings_problem;

@@ -15,7 +15,7 @@ use super::recorded_call::{self, CallContext};
 use super::refusals::Learned;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, history};
+use super::{Model, history, todo_list};
 use crate::provider::{ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
@@ -71,6 +71,7 @@ pub(super) async fn summarise(
         events.release_call().await;
     }
     let (summary, used) = asked?;
+    let summary = todo_list::keep_in_summary(summary, input);
     usage.add(used, model, view.events).await?;
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,

@@ -5,17 +5,14 @@
 //! Must not know: how the turn goes on.
 
 use std::io::{Stderr, Stdout};
-use std::time::Instant;
 
-use anyhow::Context;
-use client::chat::{AskedInput, OpenChat};
-use rustix::termios::{QueueSelector, tcflush};
-use tokio::sync::mpsc;
+use client::chat::{AskedInput, OpenChat, PendingInput};
 
+use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
-use crate::chat::part::part_lines;
 use crate::chat::prompt::{PromptField, PromptState, item_named};
-use crate::chat::tool::Detail;
+use crate::chat::tool::{Detail, References};
+use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
 
 /// No line is broken here: the terminal does that.
@@ -24,55 +21,48 @@ const WIDTH: usize = usize::MAX / 4;
 type PromptOutput = TurnOutput<Stdout, Stderr>;
 
 /// The person at the terminal, and what they are asked.
-#[derive(Default)]
 pub(super) struct TerminalPrompt {
     asked: Option<AskedInput>,
     state: PromptState,
+    /// What it refers to.
+    references: References,
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
-    /// When the question stood there whole; what was typed before it is no answer to it.
-    asked_at: Option<Instant>,
-    /// Lines that were typed, with the moment of each; read from the first question on.
-    input: Option<mpsc::Receiver<(Instant, std::io::Result<String>)>>,
-}
-
-/// Lines that wait to be taken; whoever types more waits.
-const LINES_MAX: usize = 16;
-
-/// Reads what is typed on a thread of its own: a line has the moment at which it was typed, not that at which it was wanted.
-fn read_lines() -> mpsc::Receiver<(Instant, std::io::Result<String>)> {
-    let (sender, receiver) = mpsc::channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            if sender.blocking_send((Instant::now(), line)).is_err() {
-                break; // the turn is over
-            }
-        }
-    });
-    receiver
+    /// Read from the first question on.
+    input: InputLines,
 }
 
 impl TerminalPrompt {
+    pub(super) fn new() -> Self {
+        Self {
+            asked: None,
+            state: PromptState::default(),
+            references: References::default(),
+            field: None,
+            number: PromptNumber::default(),
+            input: InputLines::standard(),
+        }
+    }
+
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
     pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
-        let input = self.input.get_or_insert_with(read_lines);
-        while let Some((typed_at, line)) = input.recv().await {
-            if self.asked_at.is_some_and(|asked_at| typed_at > asked_at) {
-                let line = line.context("standard input cannot be read as text")?;
-                return Ok(Some(line));
+        while let Some(line) = self.input.next().await? {
+            if self.input.use_of(&line) == LineUse::Current {
+                return Ok(Some(line.text));
             }
         }
         Ok(None)
     }
 
     /// Asks for the first thing that waits, unless it is asked already.
-    pub(super) fn refresh(
+    pub(super) async fn refresh(
         &mut self,
         all: &[AskedInput],
+        chat: &OpenChat,
         output: &mut PromptOutput,
     ) -> anyhow::Result<()> {
         let before = self.asked.take();
@@ -89,27 +79,41 @@ impl TerminalPrompt {
         self.state = PromptState::default();
         self.field = None;
         let Some(asked) = &self.asked else {
-            return Ok(()); // decided elsewhere
+            return self.input.end_question(); // decided elsewhere
         };
+        let call = asked.part().get("toolCall");
+        if let Some(call) = call.and_then(|call| call.as_object()) {
+            read_all(&mut self.references, call, chat.live(), chat.session()).await;
+        }
         output.end_line()?;
-        // What was typed already was not typed as an answer to this.
-        tcflush(std::io::stdin(), QueueSelector::IFlush)
-            .context("what was typed before the question cannot be dropped")?;
-        if asked.worker.is_none() {
-            for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
+        self.ask_next(output)
+    }
+
+    /// Asks a question, with what it is about: from then on a line may answer it, and none that was typed before.
+    fn ask_next(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.ask_anew(output)?;
+        self.input.question_shown();
+        Ok(())
+    }
+
+    /// Shows what is asked, and what it is about.
+    fn ask_anew(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        if let Some(asked) = &self.asked {
+            // A terminal has a history to scroll through: nothing is folded.
+            let whole = Detail::Unfolded;
+            for line in dialog::subject_lines(asked, whole, WIDTH, &self.references) {
                 output.note(&line.text())?;
             }
         }
-        self.ask(output)?;
-        self.asked_at = Some(Instant::now());
-        Ok(())
+        self.ask(output)
     }
 
     fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
-        let mut lines = dialog::subject_lines(asked, self.number, Detail::Whole, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.number, WIDTH);
         let items = dialog::items(&asked.input, &self.state);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
         for line in lines {
@@ -129,6 +133,7 @@ impl TerminalPrompt {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // decided elsewhere while the line was typed
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = match self.field.take() {
             Some(field) => dialog::enter_field(&mut asked.input, &mut self.state, field, line),
             None => {
@@ -154,12 +159,18 @@ impl TerminalPrompt {
                 chat.answer(asked, &response)?;
                 self.asked = None;
             }
-            PromptOutcome::Stays => self.ask(output)?,
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
+                self.ask_anew(output)?;
+            }
+            PromptOutcome::Stays => self.ask_next(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
-                self.ask(output)?;
+                match &asked.input {
+                    PendingInput::Questions(_) => self.ask_anew(output)?,
+                    PendingInput::Confirmation(_) => self.ask(output)?,
+                }
             }
         }
         Ok(())

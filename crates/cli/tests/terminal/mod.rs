@@ -128,9 +128,10 @@ impl Terminal {
     pub fn choose(&mut self, digit: char) {
         self.press(&digit.to_string());
         let chosen = format!("❯ {digit} ");
-        let too_new = "another question";
+        let too_new = "Read this first";
         let screen = self.wait_until(|screen| screen.contains(&chosen) || screen.contains(too_new));
         if !screen.contains(&chosen) {
+            self.wait_until(|screen| !screen.contains(too_new));
             self.press(&digit.to_string());
             self.sees(&chosen);
         }
@@ -174,6 +175,11 @@ impl Terminal {
         seen.bytes
             .windows(sequence.len())
             .any(|window| window == sequence)
+    }
+
+    /// Everything that was written.
+    pub fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().bytes).into_owned()
     }
 
     /// Whether the bytes that were written hold a sequence, beside the titles that the program gives its window.

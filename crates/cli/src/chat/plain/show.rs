@@ -4,6 +4,7 @@ use client::chat::{AskedInput, TurnEvent};
 use wire::state::Outcome;
 
 use super::PlainChat;
+use crate::chat::contents::read_all;
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
@@ -22,7 +23,7 @@ impl PlainChat {
         }
     }
 
-    pub(super) fn show_news(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn show_news(&mut self) -> anyhow::Result<()> {
         let Some(chat) = self.chat.confirmed() else {
             return Ok(()); // between two connections the chat may not be held
         };
@@ -41,9 +42,17 @@ impl PlainChat {
         if !is_same {
             self.prompt = PromptState::default();
             self.field = None;
-            if let Some(asked) = self.asked.clone() {
-                self.show_subject(&asked)?;
-                self.show_question()?;
+            if before.is_some() && !std::mem::take(&mut self.has_answered) {
+                self.output
+                    .note("That question is gone: nothing is to be decided about it any more")?;
+            }
+            match self.asked.clone() {
+                Some(asked) => {
+                    self.read_contents(&asked).await;
+                    self.output.end_line()?;
+                    self.ask()?;
+                }
+                None => self.input.end_question()?,
             }
         }
         Ok(())
@@ -88,20 +97,39 @@ impl PlainChat {
         Ok(())
     }
 
-    /// What the question is about, as it is decided on: the chat may have gone on since. That of a worker stands in the question.
-    fn show_subject(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
-        self.output.end_line()?;
-        if asked.worker.is_some() {
-            return Ok(());
+    /// Reads what the question refers to, so that it can be shown whole.
+    async fn read_contents(&mut self, asked: &AskedInput) {
+        let call = asked.part().get("toolCall");
+        if let Some(call) = call.and_then(|call| call.as_object()) {
+            let (live, session) = (self.chat.live(), self.chat.session());
+            read_all(&mut self.references, call, live, session).await;
         }
-        self.note_lines(&part_lines(asked.part(), WIDTH, Detail::Unfolded))
     }
 
-    pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
+    /// Shows what is to be decided, as it is decided on: the chat may have gone on since. From then on a line may decide it, and
+    /// none that was typed before.
+    pub(super) fn ask(&mut self) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.repeat_all()?;
+        self.input.question_shown();
+        Ok(())
+    }
+
+    /// What is asked has changed by what was entered, or is not understood: all of it is shown again.
+    pub(super) fn repeat_all(&mut self) -> anyhow::Result<()> {
+        if let Some(asked) = &self.asked {
+            let lines = dialog::subject_lines(asked, Detail::Unfolded, WIDTH, &self.references);
+            self.note_lines(&lines)?;
+        }
+        self.repeat_question()
+    }
+
+    /// Shows again what can be chosen.
+    pub(super) fn repeat_question(&mut self) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
-        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Whole, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.asked_number, WIDTH);
         let items = dialog::items(&asked.input, &self.prompt);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
         self.note_lines(&lines)

@@ -44,7 +44,11 @@ fn a_call_is_rendered_in_every_state() {
               command: rm -rf target
               timeout: 5
               writes /a.txt (+3 -0)
+              its content cannot be shown: the
+                agent sent none
               moves /b to /c
+              its content cannot be shown: the
+                agent sent none
         "#]],
     );
     check(
@@ -132,10 +136,12 @@ fn every_character_of_a_question_is_shown() {
         expect![[r#"
             ? Run it
               command: echo hi \x1b] x; touch PWNE
-                D\u{202e}
+              ↳ D\u{202e}
                 command: ls
               name\x07: [1,"\u009b"]
               writes /a\x1b[2K
+              its content cannot be shown: the
+                agent sent none
         "#]],
     );
 }
