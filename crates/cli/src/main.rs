@@ -137,7 +137,7 @@ fn main() -> ExitCode {
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),
-            Verb::Compose(options) => compose::run(&options),
+            Verb::Compose(options) => compose::run(&options).await,
             Verb::Transform(options) => transform::run(options).await,
             Verb::Status(options) => status::run(options).await,
             Verb::Stop(options) => stop::run(options).await,

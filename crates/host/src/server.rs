@@ -200,6 +200,7 @@ fn start_kernel(
     effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
+    effects.services.calls = (&config.limits.server).into();
     let budget = Budget::open(config, clock);
     effects.services.budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),

@@ -317,6 +317,11 @@ impl ChatClient {
             .await
     }
 
+    /// Starts a turn with a message as it is.
+    pub async fn sends_whole(&mut self, message: Value) -> String {
+        self.sends(message).await
+    }
+
     async fn sends(&mut self, message: Value) -> String {
         // No id is used twice, also by who comes back with nothing in the head.
         let number = TURNS.fetch_add(1, Ordering::Relaxed);

@@ -25,6 +25,7 @@ mod notices;
 mod offered_tools;
 mod outputs;
 mod prompt;
+mod recorded_call;
 mod refusals;
 mod rules;
 mod settings;
@@ -39,7 +40,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
+    TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -71,6 +73,11 @@ pub struct NativeAgent {
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     /// What tools left running, by chat.
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
+}
+
+/// What a model makes of a message in a chat where nothing was refused yet.
+pub fn model_terms(known: &CapabilityMap, model: &Model, message: &UserMessage) -> ModelTerms {
+    model_view::terms_of(known, model, None, message)
 }
 
 /// What all sessions have in common.
@@ -231,6 +238,21 @@ impl Agent for NativeAgent {
 
     fn lowers_messages(&self) -> bool {
         true
+    }
+
+    fn model_terms(
+        &self,
+        model: Option<&str>,
+        refusals: Option<&[u8]>,
+        message: &UserMessage,
+    ) -> Option<ModelTerms> {
+        let models = &self.shared.models;
+        let entry = match model {
+            Some(id) => models.find(id),
+            None => models.default_model(),
+        }?;
+        let known = &self.shared.capabilities;
+        Some(model_view::terms_of(known, &entry.model, refusals, message))
     }
 
     async fn opening_prompt(

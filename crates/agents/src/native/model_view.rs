@@ -7,9 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
+use agent_api::{
+    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, PartTreatment, SharedSources,
+    TurnInput, TurnOver, UserMessage, model_call,
+};
 use compositor::Part;
-use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
+use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
 use super::outputs::OutputSource;
@@ -61,10 +64,39 @@ pub(super) struct NativeBody<'a> {
 impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
-        let part = self.message.parts.get(self.part).map(|part| part.object());
-        let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
-        let name = name.and_then(Value::as_str);
+        let part = self.message.parts.get(self.part);
+        let name = part.and_then(model_call::name_of);
         name.unwrap_or("an attachment").to_owned()
+    }
+}
+
+/// What a model takes, as far as nothing was refused.
+pub(super) fn model_capabilities(known: &CapabilityMap, model: &Model) -> Capabilities {
+    let mut capabilities = known.of(model.api.target(), Some(model.server_name()));
+    if model.vision == Some(false) {
+        // Pages of a document are pictures, too.
+        capabilities.image = None;
+        capabilities.pdf = None;
+        capabilities.video = None;
+    }
+    capabilities
+}
+
+/// What a model makes of a message that is not sent yet, in a chat where this was refused.
+pub(super) fn terms_of(
+    known: &CapabilityMap,
+    model: &Model,
+    refusals: Option<&[u8]>,
+    message: &UserMessage,
+) -> ModelTerms {
+    let refusals = Refusals::read(refusals, &model.id);
+    ModelTerms {
+        model: model.id.clone(),
+        target: model.api.target(),
+        capabilities: refusals.reduce(model_capabilities(known, model)),
+        described: refusals.described_parts(message),
+        context_tokens: model.context_tokens,
+        input_price: model.prices.map(|prices| prices.input),
     }
 }
 
@@ -92,14 +124,7 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let target = model.api.target();
-        let mut capabilities = shared.capabilities.of(target, Some(model.server_name()));
-        if model.vision == Some(false) {
-            // Pages of a document are pictures, too.
-            capabilities.image = None;
-            capabilities.pdf = None;
-            capabilities.video = None;
-        }
+        let capabilities = model_capabilities(&shared.capabilities, model);
         let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
@@ -337,6 +362,29 @@ impl<'a> ModelView<'a> {
             )
         };
         self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+    }
+
+    /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.
+    pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
+        let mut described = Vec::new();
+        for (position, decisions) in &self.decisions {
+            let (message, has_place) = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => (message, true),
+                Some(HistoryEntry::Result { media, .. }) => (media, self.api != Api::Chat),
+                _ => continue, // the model's own words have no parts
+            };
+            described.extend(decisions.iter().map(|decision| {
+                let part = message.parts.get(decision.part);
+                let mut described = PartDecision::new(*position, part, decision);
+                if !has_place {
+                    described.treatment = PartTreatment::LeftOut;
+                    described.why = Some("a result is a text in this wire format".to_owned());
+                    (described.bytes, described.tokens) = (0, Some(0));
+                }
+                described
+            }));
+        }
+        described
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.

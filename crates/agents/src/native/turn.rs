@@ -118,6 +118,7 @@ async fn converse(
         tool_context: build_tool_context(shared, context, events),
         view,
         prompt,
+        sections: Vec::new(),
         entries,
         newest,
         request,

@@ -70,30 +70,29 @@ impl TurnUsage {
         if let Some(size) = model.context_tokens {
             meta.insert("contextSize".to_owned(), json!(size));
         }
-        if let Some(amount) = self.cost(model) {
+        if let Some(amount) = cost_of(self.0, model) {
             let cost = json!({"amount": amount, "currency": "USD"});
             meta.insert("cost".to_owned(), cost);
         }
         meta
     }
+}
 
-    /// What the turn cost so far, if the model has prices.
-    fn cost(self, model: &Model) -> Option<f64> {
-        let prices = model.prices?;
-        let cached = self.0.cache_read_tokens.unwrap_or(0);
-        let written = self.0.cache_write_tokens.unwrap_or(0);
-        let fresh = self
-            .0
-            .input_tokens?
-            .saturating_sub(cached.saturating_add(written));
-        let output = self.0.output_tokens.unwrap_or(0);
-        let cached_price = prices.cache_read.unwrap_or(prices.input);
-        let amount = fresh as f64 * prices.input
-            + cached as f64 * cached_price
-            + written as f64 * prices.cache_write.unwrap_or(prices.input)
-            + output as f64 * prices.output;
-        Some(amount / 1_000_000.0)
-    }
+/// What was used costs so much, if the model has prices.
+pub(super) fn cost_of(used: Usage, model: &Model) -> Option<f64> {
+    let prices = model.prices?;
+    let cached = used.cache_read_tokens.unwrap_or(0);
+    let written = used.cache_write_tokens.unwrap_or(0);
+    let fresh = used
+        .input_tokens?
+        .saturating_sub(cached.saturating_add(written));
+    let output = used.output_tokens.unwrap_or(0);
+    let cached_price = prices.cache_read.unwrap_or(prices.input);
+    let amount = fresh as f64 * prices.input
+        + cached as f64 * cached_price
+        + written as f64 * prices.cache_write.unwrap_or(prices.input)
+        + output as f64 * prices.output;
+    Some(amount / 1_000_000.0)
 }
 
 fn counts(usage: Usage) -> UsageInfo {

@@ -13,6 +13,7 @@ use super::sources;
 use crate::budget::Budget;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
+use crate::sent_request::CallRetention;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ pub(crate) struct TurnServices {
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
+    /// How much of what models are asked is kept.
+    pub calls: CallRetention,
     /// What turns may spend; anything if absent.
     pub budget: Option<Arc<Budget>>,
 }
@@ -33,6 +36,7 @@ impl TurnServices {
             bodies,
             staging: None,
             entities: Arc::new(NoEntities),
+            calls: CallRetention::default(),
             budget: None,
         }
     }
