@@ -6,7 +6,7 @@ use std::time::Duration;
 use agents::provider::ModelEvent::{
     CallInput, CallStarted, Reasoning, Refusal, Stopped, Text, Usage,
 };
-use agents::provider::{ModelEndpoint, ModelEvent, StopReason, Timeouts};
+use agents::provider::{self, ModelEndpoint, ModelEvent, StopReason, Timeouts};
 use serde_json::json;
 use testkit::{Answer, Call, Gate, ModelServer};
 use tokio::sync::mpsc;

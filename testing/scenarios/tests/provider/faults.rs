@@ -5,7 +5,7 @@ use std::time::Duration;
 use agents::provider::ProviderErrorKind::{
     Interrupted, Rejected, Unauthorized, Unavailable, Unreadable,
 };
-use agents::provider::{ModelEndpoint, ModelEvent, Timeouts};
+use agents::provider::{self, ModelEndpoint, ModelEvent, Timeouts};
 use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
