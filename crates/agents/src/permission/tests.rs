@@ -311,9 +311,9 @@ fn what_is_offered_covers_the_call_and_little_else() {
     assert_eq!(offered(file("read", "a/b")), "-");
 }
 
-fn rule(scope: Scope, effect: Effect, pattern: &str) -> Rule {
+fn rule(scope: RuleScope, effect: RuleEffect, pattern: &str) -> PermissionRule {
     let pattern = Pattern::parse(pattern).unwrap();
-    Rule {
+    PermissionRule {
         scope,
         effect,
         pattern,
@@ -322,25 +322,30 @@ fn rule(scope: Scope, effect: Effect, pattern: &str) -> Rule {
 
 #[test]
 fn the_file_keeps_comments_and_what_it_says() {
-    let project = || Scope::Project(PathBuf::from("/work/a b"));
+    let project = || RuleScope::Project(PathBuf::from("/home/a b"));
     let text = add_rule(
         "",
-        &rule(project(), Effect::Allow, "bash(cargo test:*)"),
+        &rule(project(), RuleEffect::Allow, "bash(cargo test:*)"),
         None,
     )
     .unwrap();
     let text = text.replace("allow = [", "# mine\nallow = [ # these");
-    let text = add_rule(&text, &rule(project(), Effect::Allow, "edit(src/**)"), None).unwrap();
     let text = add_rule(
         &text,
-        &rule(Scope::Always, Effect::Deny, "bash(rm:*)"),
+        &rule(project(), RuleEffect::Allow, "edit(src/**)"),
         None,
     )
     .unwrap();
-    let session = Scope::Session("native:/x".to_owned());
     let text = add_rule(
         &text,
-        &rule(session, Effect::Allow, "bash(pwd)"),
+        &rule(RuleScope::Always, RuleEffect::Deny, "bash(rm:*)"),
+        None,
+    )
+    .unwrap();
+    let session = RuleScope::Session("native:/x".to_owned());
+    let text = add_rule(
+        &text,
+        &rule(session, RuleEffect::Allow, "bash(pwd)"),
         Some(Path::new("/work")),
     )
     .unwrap();
@@ -351,7 +356,7 @@ fn the_file_keeps_comments_and_what_it_says() {
         .collect();
     expect![[r#"
 
-        [project."/work/a b"]
+        [project."/home/a b"]
         # mine
         allow = [ # these
             "bash(cargo test:*)",
@@ -373,17 +378,17 @@ fn the_file_keeps_comments_and_what_it_says() {
     assert!(text.starts_with(&template()), "{text}");
     let again = add_rule(
         &text,
-        &rule(Scope::Always, Effect::Deny, "bash(rm:*)"),
+        &rule(RuleScope::Always, RuleEffect::Deny, "bash(rm:*)"),
         None,
     )
     .unwrap();
     assert_eq!(again, text);
-    let gone = remove_rule(&text, &rule(project(), Effect::Allow, "edit(src/**)"))
+    let gone = remove_rule(&text, &rule(project(), RuleEffect::Allow, "edit(src/**)"))
         .unwrap()
         .unwrap();
     assert!(gone.contains("# mine") && !gone.contains("edit(src/**)\""));
     assert_eq!(
-        remove_rule(&gone, &rule(project(), Effect::Allow, "edit(src/**)")).unwrap(),
+        remove_rule(&gone, &rule(project(), RuleEffect::Allow, "edit(src/**)")).unwrap(),
         None
     );
 }
@@ -416,7 +421,10 @@ fn a_wrong_file_says_where_and_grants_nothing() {
     let store = RuleStore::new(directory.path());
     assert_eq!(store.load().unwrap().rules(), []);
     store
-        .add(&rule(Scope::Always, Effect::Allow, "bash(ls:*)"), None)
+        .add(
+            &rule(RuleScope::Always, RuleEffect::Allow, "bash(ls:*)"),
+            None,
+        )
         .unwrap();
     assert_eq!(store.load().unwrap().rules().len(), 1);
     assert_eq!(
@@ -428,7 +436,10 @@ fn a_wrong_file_says_where_and_grants_nothing() {
     let error = store.load().unwrap_err().to_string();
     assert!(error.starts_with("rules.toml: line "), "{error}");
     store
-        .add(&rule(Scope::Always, Effect::Allow, "bash(id)"), None)
+        .add(
+            &rule(RuleScope::Always, RuleEffect::Allow, "bash(id)"),
+            None,
+        )
         .unwrap_err();
     fs::write(store.path(), &good).unwrap();
     assert_eq!(store.load().unwrap().rules().len(), 1);
@@ -449,13 +460,13 @@ fn a_wrong_file_says_where_and_grants_nothing() {
 fn rules_of_old_sessions_go() {
     let tables = (0..204).map(|n| format!("[session.\"native:/{n}\"]\nallow = [\"bash(pwd)\"]\n"));
     let text = tables.collect::<String>();
-    let newest = Scope::Session("native:/new".to_owned());
-    let text = add_rule(&text, &rule(newest, Effect::Allow, "bash(pwd)"), None).unwrap();
+    let newest = RuleScope::Session("native:/new".to_owned());
+    let text = add_rule(&text, &rule(newest, RuleEffect::Allow, "bash(pwd)"), None).unwrap();
     let rules = super::file::parse(&text).unwrap();
     assert_eq!(rules.rules().len(), 200);
     assert_eq!(
         rules.rules()[0].scope,
-        Scope::Session("native:/5".to_owned())
+        RuleScope::Session("native:/5".to_owned())
     );
 }
 
