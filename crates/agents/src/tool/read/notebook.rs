@@ -11,7 +11,7 @@ use workspace::{FILE_BYTES_MAX, Workspace, WorkspacePath, digest_of};
 
 use super::super::format::{count, group_digits};
 use super::super::{TEXT_BYTES_MAX, ToolError, ToolOutcome};
-use super::Range;
+use super::ReadRange;
 
 /// Shown of what one cell printed.
 const OUTPUT_BYTES_MAX: usize = 4 * 1_024;
@@ -30,7 +30,7 @@ pub(super) fn is_notebook(path: &str) -> bool {
 /// The cells of a notebook; `None` if it is not one.
 pub(super) fn read(
     path: &WorkspacePath,
-    range: Range,
+    range: ReadRange,
     workspace: &Workspace,
 ) -> Result<Option<ToolOutcome>, ToolError> {
     let file = workspace.read_bytes(path, FILE_BYTES_MAX)?;
