@@ -28,7 +28,7 @@ pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
 pub use model_call::{
-    CallEnd, CallId, CallOutcome, CallPurpose, ModelCall, PartDecision, PartTreatment,
+    CallEnd, CallId, CallPurpose, ModelCall, ModelCallOutcome, PartDecision, PartTreatment,
 };
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};

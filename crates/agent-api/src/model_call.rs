@@ -154,7 +154,7 @@ pub struct CallId(pub u64);
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallEnd {
-    pub outcome: CallOutcome,
+    pub outcome: ModelCallOutcome,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cache_read_tokens: Option<u64>,
@@ -167,7 +167,7 @@ pub struct CallEnd {
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum CallOutcome {
+pub enum ModelCallOutcome {
     /// Nobody waits for the answer any more.
     #[default]
     Abandoned,
@@ -179,7 +179,7 @@ pub enum CallOutcome {
     Failed(String),
 }
 
-impl CallOutcome {
+impl ModelCallOutcome {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Abandoned => "abandoned",

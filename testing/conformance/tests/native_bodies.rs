@@ -100,7 +100,7 @@ fn sections_of(harness: &NativeHarness, call: usize) -> Vec<(String, String)> {
     let session = wire::ChannelUri::parse(SESSION).unwrap();
     let session = archive.session(&session).unwrap().unwrap();
     let calls = archive.calls(&session.chats[0]).unwrap();
-    let request = archive.request(&calls[call]).unwrap();
+    let request = archive.read_request(&calls[call]).unwrap();
     let details: Value = serde_json::from_slice(&outline(&request.details)).unwrap();
     let sections = details["sections"].as_array().unwrap().iter();
     let sections = sections.map(|section| {

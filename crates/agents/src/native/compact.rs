@@ -60,7 +60,7 @@ pub(super) async fn summarise(
     let events = view.events;
     budget.admit(&request, model, events).await?;
     events.send(summarising()).await?;
-    let asking = Asking {
+    let asking = SummaryCall {
         model,
         endpoint,
         sections_before: &system,
@@ -88,7 +88,7 @@ pub(super) async fn summarise(
 }
 
 /// Who is asked, with which prompt.
-struct Asking<'a> {
+struct SummaryCall<'a> {
     model: &'a Model,
     endpoint: &'a ModelEndpoint,
     /// Before anybody rewrote it.
@@ -97,7 +97,7 @@ struct Asking<'a> {
 
 /// Asks; again with less if the server refuses something.
 async fn ask_with_less(
-    asking: &Asking<'_>,
+    asking: &SummaryCall<'_>,
     view: &mut ModelView<'_>,
     entries: &[HistoryEntry],
     request: &mut ModelRequest,

@@ -5,7 +5,7 @@
 //! Must not know: any wire format, what becomes of the answer.
 
 use agent_api::{
-    CallEnd, CallId, CallOutcome, CallPurpose, EventSink, ModelCall, PartDecision, Section,
+    CallEnd, CallId, CallPurpose, EventSink, ModelCall, ModelCallOutcome, PartDecision, Section,
 };
 
 use super::Model;
@@ -48,7 +48,7 @@ pub(super) async fn ask(
         decisions: context.decisions.clone(),
     };
     let id = context.events.record_call(call).await;
-    let mut sent = SentCall {
+    let mut sent = ObservedCall {
         id,
         context,
         sink,
@@ -60,17 +60,17 @@ pub(super) async fn ask(
         let reason = error.to_string();
         sent.end.outcome = match error.kind {
             ProviderErrorKind::Rejected | ProviderErrorKind::Unauthorized => {
-                CallOutcome::Refused(reason)
+                ModelCallOutcome::Refused(reason)
             }
-            _ if error.blame.is_some() => CallOutcome::Refused(reason),
-            _ => CallOutcome::Failed(reason),
+            _ if error.blame.is_some() => ModelCallOutcome::Refused(reason),
+            _ => ModelCallOutcome::Failed(reason),
         };
     }
     asked
 }
 
 /// A call that was sent. How it ended is recorded when it is dropped.
-struct SentCall<'a, S> {
+struct ObservedCall<'a, S> {
     id: Option<CallId>,
     context: &'a CallContext<'a>,
     sink: S,
@@ -78,14 +78,14 @@ struct SentCall<'a, S> {
     end: CallEnd,
 }
 
-impl<S: ModelEventSink> ModelEventSink for &mut SentCall<'_, S> {
+impl<S: ModelEventSink> ModelEventSink for &mut ObservedCall<'_, S> {
     async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
         match &event {
             ModelEvent::Usage(usage) => self.usage = *usage,
             ModelEvent::Waiting(_) => self.end.repeats += 1,
             ModelEvent::Stopped(reason) => {
                 let reason = describe_stop(reason).to_owned();
-                self.end.outcome = CallOutcome::Answered(reason);
+                self.end.outcome = ModelCallOutcome::Answered(reason);
             }
             _ => {}
         }
@@ -93,7 +93,7 @@ impl<S: ModelEventSink> ModelEventSink for &mut SentCall<'_, S> {
     }
 }
 
-impl<S> Drop for SentCall<'_, S> {
+impl<S> Drop for ObservedCall<'_, S> {
     fn drop(&mut self) {
         let Some(id) = self.id else {
             return; // it is not recorded

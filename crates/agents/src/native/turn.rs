@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, EventSink, TurnInput};
+use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use wire::Object;
@@ -96,20 +96,9 @@ async fn converse(
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
-    let request = ModelRequest {
-        model: model.server_name().to_owned(),
-        system: Vec::new(),
-        messages: view.lower_conversation(&entries, newest).await?,
-        max_output_tokens: model.output_tokens,
-        settings: select_settings(model, &input.message),
-        server_tools: model.server_tools.clone(),
-        ..ModelRequest::default()
-    };
-    if input.untitled
-        && let Some(title) = make_title(&input.text)
-    {
-        events.send(AgentEvent::Title(title)).await?;
-    }
+    let messages = view.lower_conversation(&entries, newest).await?;
+    let request = begin_request(model, input, messages);
+    name_session(input, events).await?;
     let conversation = Conversation {
         model,
         endpoint,
@@ -266,6 +255,26 @@ fn build_conversation(
 fn count_rounds(response: &[HistoryEntry]) -> usize {
     let is_over = |entry: &&HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
     response.iter().filter(is_over).count()
+}
+
+/// A request without prompt and tools: each round offers what there is then.
+fn begin_request(model: &Model, input: &TurnInput, messages: Vec<ModelMessage>) -> ModelRequest {
+    ModelRequest {
+        model: model.server_name().to_owned(),
+        messages,
+        max_output_tokens: model.output_tokens,
+        settings: select_settings(model, &input.message),
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
+    }
+}
+
+/// A session that nobody has named gets a title.
+async fn name_session(input: &TurnInput, events: &dyn EventSink) -> Result<(), TurnOver> {
+    match make_title(&input.text).filter(|_| input.untitled) {
+        Some(title) => events.send(AgentEvent::Title(title)).await,
+        None => Ok(()),
+    }
 }
 
 /// The first line of what the user wants, as far as a title goes.

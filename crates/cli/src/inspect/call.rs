@@ -42,7 +42,7 @@ pub(super) fn to_json(call: &SentCall, with_bodies: bool) -> anyhow::Result<Valu
     shown["transform"] = json!(call.render.as_ref().map(prompt::transform_json));
     shown["sections"] = call.details["sections"].clone();
     shown["parts"] = call.details["decisions"].clone();
-    shown["request"] = call.request(with_bodies)?;
+    shown["request"] = call.shown_request(with_bodies)?;
     Ok(shown)
 }
 
@@ -52,7 +52,7 @@ pub(super) fn to_text(call: &SentCall, with_bodies: bool) -> anyhow::Result<Stri
     write_prompt(&mut text, call);
     write_parts(&mut text, call);
     text.push_str("Request\n");
-    text.push_str(&pretty(&call.request(with_bodies)?));
+    text.push_str(&pretty(&call.shown_request(with_bodies)?));
     Ok(text)
 }
 

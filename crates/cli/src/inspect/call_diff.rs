@@ -57,7 +57,10 @@ pub(super) fn compare(
     after: &SentCall,
     with_bodies: bool,
 ) -> anyhow::Result<CallDiff> {
-    let (old, new) = (before.request(with_bodies)?, after.request(with_bodies)?);
+    let (old, new) = (
+        before.shown_request(with_bodies)?,
+        after.shown_request(with_bodies)?,
+    );
     let (old_text, new_text) = (pretty(&without_marks(&old)), pretty(&without_marks(&new)));
     let compared = diff::compare(
         old_text.as_bytes(),

@@ -65,7 +65,7 @@ impl<'a> SentCalls<'a> {
                 number_of(last)
             );
         };
-        let request = self.archive.request(call)?;
+        let request = self.archive.read_request(call)?;
         let (body, fault) = match join(&request.body, &self.blobs) {
             Ok(body) if digest_of(&body) == call.body_digest => (Some(body), None),
             Ok(_) => {
@@ -132,7 +132,7 @@ impl SentCall {
     }
 
     /// The request for people or programs to read.
-    pub(super) fn request(&self, with_bodies: bool) -> anyhow::Result<Value> {
+    pub(super) fn shown_request(&self, with_bodies: bool) -> anyhow::Result<Value> {
         match (&self.body, with_bodies) {
             (Some(body), true) => serde_json::from_slice(body).context("what was sent is not JSON"),
             (None, true) => bail!("{}", self.fault.as_deref().unwrap_or_default()),

@@ -208,7 +208,7 @@ impl Archive {
     }
 
     /// What was sent in a call.
-    pub fn request(&self, call: &ArchivedCall) -> Result<ArchivedRequest, JournalError> {
+    pub fn read_request(&self, call: &ArchivedCall) -> Result<ArchivedRequest, JournalError> {
         calls::request(&self.conn, call)
     }
 

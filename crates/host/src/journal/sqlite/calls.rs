@@ -18,7 +18,7 @@ use crate::journal::JournalError;
 const SIZES: &str = "SELECT last_call, sum(size) FROM sent_piece
      WHERE chat = ?1 AND content_type IS NULL GROUP BY last_call ORDER BY last_call DESC";
 
-/// A call as it was stored, without what was sent in it: see [`super::Archive::request`].
+/// A call as it was stored, without what was sent in it: see [`super::Archive::read_request`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArchivedCall {
     pub number: u64,

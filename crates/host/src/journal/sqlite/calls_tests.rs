@@ -1,3 +1,5 @@
+//! Pieces are shared, calls come back as they were, and what is too old or too much goes.
+
 use kernel::{Batch, ChannelId, Record, Seq};
 use wire::Timestamp;
 
