@@ -15,7 +15,9 @@ mod consent;
 mod conversation;
 mod fallback;
 mod history;
+mod model_facts;
 mod model_list;
+mod model_settings;
 mod model_view;
 mod models;
 mod notices;
@@ -47,7 +49,7 @@ use model_list::ModelList;
 use offered_tools::OfferedTools;
 
 pub use model_list::ADDED_MODELS_MAX;
-pub use models::{Model, ModelError, Prices};
+pub use models::{Model, ModelError};
 
 /// The provider id.
 pub const PROVIDER: &str = "native";

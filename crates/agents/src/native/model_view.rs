@@ -92,18 +92,10 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let target = model.api.target();
-        let mut capabilities = shared.capabilities.of(target, Some(model.server_name()));
-        if model.vision == Some(false) {
-            // Pages of a document are pictures, too.
-            capabilities.image = None;
-            capabilities.pdf = None;
-            capabilities.video = None;
-        }
         let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
-            capabilities,
+            capabilities: model.capabilities(&shared.capabilities),
             api: model.api,
             model: model.id.clone(),
             events,

@@ -10,11 +10,9 @@ use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{settings, vendors};
+use super::{model_settings, vendors};
+use crate::model_data::{self, ModelFacts, Prices};
 use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
-
-/// Context assumed of a model that says nothing about it.
-const CONTEXT_TOKENS: u64 = 32_768;
 
 /// Longest id and name of a model, in bytes: both are in lists and menus.
 const NAME_BYTES_MAX: usize = 256;
@@ -51,15 +49,35 @@ pub struct Model {
     pub query: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The known model that it is, where its server has another name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_as: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
+    /// The longest answer that is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Whether it sees pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vision: Option<bool>,
-    /// Whether it can call tools; it can if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_pages: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_encrypted: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<bool>,
+    /// Whether it can call tools; it can if nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
+    /// How much it may be told to think, in its server's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<Vec<String>>,
     /// Settings a message may give it, by name, as JSON Schema properties in TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Value>,
@@ -71,18 +89,9 @@ pub struct Model {
     /// Seconds for which its server may be silent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_s: Option<u64>,
-}
-
-/// Money per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prices {
-    pub input: f64,
-    pub output: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<f64>,
+    /// What its server said of it; see [`Model::facts`].
+    #[serde(skip)]
+    pub told: ModelFacts,
 }
 
 /// What is wrong with a model.
@@ -117,6 +126,13 @@ pub enum ModelError {
     Twice(String),
     #[error("the model `{0}`: `stall_s` must be at least 1 second")]
     NoStall(String),
+    #[error("the model `{0}`: prices are dollars per million tokens, 0 or more")]
+    Prices(String),
+    #[error(
+        "the model `{id}`: `known_as` is the name of a known model; nothing is known of `{name}`. Say what it can do instead: \
+         `context_tokens`, `vision`, .."
+    )]
+    UnknownName { id: String, name: String },
     #[error(
         "at most {} models can be added while the host runs",
         super::model_list::ADDED_MODELS_MAX
@@ -165,14 +181,23 @@ impl Model {
             key_header: None,
             query: BTreeMap::new(),
             headers: BTreeMap::new(),
+            known_as: None,
             context_tokens: None,
             output_tokens: None,
             vision: None,
+            pdf: None,
+            pdf_pages: None,
+            pdf_bytes: None,
+            pdf_encrypted: None,
+            audio: None,
+            video: None,
             tools: None,
+            efforts: None,
             settings: None,
             prices: None,
             server_tools: Vec::new(),
             stall_s: None,
+            told: ModelFacts::default(),
         }
     }
 
@@ -207,6 +232,17 @@ impl Model {
         if keys.into_iter().filter(|named| *named).count() > 1 {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
+        if self.prices.is_some_and(|prices| !prices.are_possible()) {
+            return Err(ModelError::Prices(self.id.clone()));
+        }
+        if let Some(name) = self.known_as.as_ref()
+            && model_data::find(name).is_none()
+        {
+            return Err(ModelError::UnknownName {
+                id: self.id.clone(),
+                name: name.clone(),
+            });
+        }
         if self.stall_s == Some(0) {
             return Err(ModelError::NoStall(self.id.clone()));
         }
@@ -229,8 +265,7 @@ impl Model {
 
     /// The schema of its settings, if it has any.
     fn config_schema(&self) -> Result<Option<Value>, ModelError> {
-        let schema = self.settings.as_ref().map(settings::schema_of);
-        schema.transpose().map_err(|why| ModelError::Settings {
+        model_settings::schema(self).map_err(|why| ModelError::Settings {
             id: self.id.clone(),
             why,
         })
@@ -289,15 +324,6 @@ impl Model {
         self.model.as_deref().unwrap_or(&self.id)
     }
 
-    pub fn context(&self) -> u64 {
-        self.context_tokens.unwrap_or(CONTEXT_TOKENS)
-    }
-
-    /// Whether it is offered tools.
-    pub fn calls_tools(&self) -> bool {
-        self.tools.unwrap_or(true)
-    }
-
     /// As clients see it.
     pub fn info(&self) -> ModelInfo {
         let mut details = wire::Object::new();
@@ -306,9 +332,10 @@ impl Model {
                 details.insert(key.to_owned(), value);
             }
         };
-        put("maxContextWindow", self.context_tokens.map(Value::from));
-        put("maxOutputTokens", self.output_tokens.map(Value::from));
-        put("supportsVision", self.vision.map(Value::from));
+        let facts = self.facts();
+        put("maxContextWindow", facts.context_tokens.map(Value::from));
+        put("maxOutputTokens", facts.output_tokens.map(Value::from));
+        put("supportsVision", facts.image.map(Value::from));
         let schema = self.config_schema();
         debug_assert!(
             schema.is_ok(),
@@ -317,7 +344,8 @@ impl Model {
         put("configSchema", schema.unwrap_or_default());
         put(
             "_meta",
-            self.prices
+            facts
+                .prices
                 .map(|prices| json!({"greenroom.prices": prices})),
         );
         ModelInfo {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use agent_api::{AgentError, AgentEvent, EventSink, TurnInput};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use wire::Object;
 use workspace::Workspace;
 use workspace::discovery::Skill;
 
@@ -24,7 +23,7 @@ use super::offered_tools::OfferedTools;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Approvals, Model, NativeContext, compact, history, prompt};
+use super::{Approvals, Model, NativeContext, compact, history, model_settings, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
@@ -89,13 +88,14 @@ async fn converse(
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
+    let settings = model_settings::read(model, &input.message);
     let request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
         messages: view.lower_conversation(&entries, newest).await?,
         tools: Vec::new(), // each round offers what there is then
-        max_output_tokens: model.output_tokens,
-        settings: select_settings(model, &input.message),
+        max_output_tokens: settings.max_output_tokens,
+        settings: settings.fields,
         server_tools: model.server_tools.clone(),
         ..ModelRequest::default()
     };
@@ -204,15 +204,6 @@ fn name_some(ids: &[String]) -> Option<String> {
         0 => shown,
         more => format!("{shown} and {more} more"),
     })
-}
-
-/// The settings of a message, as far as the model has settings of these names (G-22).
-fn select_settings(model: &Model, message: &Value) -> Object {
-    let known = model.settings.as_ref().and_then(Value::as_object);
-    let given = message["model"]["config"].as_object();
-    let mut settings = given.cloned().unwrap_or_default();
-    settings.retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
-    settings
 }
 
 /// Earlier turns, the user's message, and the response of a resumed turn so far.

@@ -190,7 +190,7 @@ impl ModelEndpoint {
         }
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
     }
 
