@@ -21,6 +21,7 @@ use crate::log_file::{self, Streams};
 use crate::logging::{LogDestination, LogLevel};
 use crate::output::print;
 use crate::stop::command_for;
+use crate::terminal::escape_line;
 
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
@@ -151,7 +152,7 @@ impl ServeOptions {
     }
 }
 
-/// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
+/// The settings of a host, with the models of its environment: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
     let default_file = data.join(host::CONFIG_FILE);
     let mut config = Config::default_for(data);
@@ -160,6 +161,12 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
         config
             .load_toml(file)
             .context("the configuration file cannot be used")?;
+    }
+    for problem in config.use_environment() {
+        eprintln!(
+            "greenroom: a key of the environment is not used: {}",
+            escape_line(&problem)
+        );
     }
     Ok(config)
 }

@@ -29,7 +29,9 @@ mod settings_template;
 mod startup;
 mod stream_batcher;
 mod supervisor;
+mod told_models;
 
+pub use agents::model_data;
 pub use config::{
     Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
     TokenChoice,
@@ -40,3 +42,4 @@ pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;
 pub use startup::check_config;
+pub use told_models::{TOLD_MODELS_FILE, ToldModels, ToldModelsError};

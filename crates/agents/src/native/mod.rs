@@ -48,8 +48,9 @@ use crate::tool::{self, Tool};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 
-pub use model_list::ADDED_MODELS_MAX;
+pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
+pub use vendors::models_of_environment;
 
 /// The provider id.
 pub const PROVIDER: &str = "native";
@@ -82,7 +83,7 @@ impl NativeAgent {
     /// An agent with these models; the first is the default.
     pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
         let list = ModelList::default();
-        list.configure(models)?;
+        list.configure(models, ToldFacts::default())?;
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
@@ -126,9 +127,10 @@ impl NativeAgent {
         self
     }
 
-    /// Replaces the models of the configuration; those that were added stay. Turns keep the model they began with.
-    pub fn configure_models(&self, models: Vec<Model>) -> Result<(), ModelError> {
-        self.shared.models.configure(models)
+    /// Replaces the models of the configuration, and what servers said of models; those that were added stay. Turns keep the
+    /// model they began with.
+    pub fn configure_models(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
+        self.shared.models.configure(models, told)
     }
 
     /// Adds a model behind the others; returns the id it goes by.

@@ -92,6 +92,9 @@ pub struct Model {
     /// What its server said of it; see [`Model::facts`].
     #[serde(skip)]
     pub told: ModelFacts,
+    /// It is there because the environment holds a key, and nobody configured it.
+    #[serde(skip)]
+    pub is_of_environment: bool,
 }
 
 /// What is wrong with a model.
@@ -145,16 +148,18 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL` or `VENDOR#MODEL`, as `--model` takes it.
+    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL`, `VENDOR#MODEL` or `VENDOR`, as `--model` takes it.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
+        Self::parse_with(text, &vendors::of_environment)
+    }
+
+    fn parse_with(text: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
+        let usual = || Some((text, model_data::default_model(text)?));
+        let named = named.or_else(usual);
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
         let model = match vendors::find(base_url) {
-            Some(vendor) => Self {
-                api: vendor.api,
-                key_env: Some(vendor.key_env.to_owned()),
-                ..Self::at(vendor.base_url, id)
-            },
+            Some(vendor) => vendor.model(id, read),
             None => {
                 let (api, base_url) = split_api(base_url)?;
                 Self {
@@ -198,6 +203,7 @@ impl Model {
             server_tools: Vec::new(),
             stall_s: None,
             told: ModelFacts::default(),
+            is_of_environment: false,
         }
     }
 
@@ -342,12 +348,14 @@ impl Model {
             "models are checked when they are configured"
         );
         put("configSchema", schema.unwrap_or_default());
-        put(
-            "_meta",
-            facts
-                .prices
-                .map(|prices| json!({"greenroom.prices": prices})),
-        );
+        let mut meta = wire::Object::new();
+        if let Some(prices) = facts.prices {
+            meta.insert("greenroom.prices".to_owned(), json!(prices));
+        }
+        if let Some(variable) = self.key_env.as_ref().filter(|_| self.is_of_environment) {
+            meta.insert(wire::meta::KEY_VARIABLE.to_owned(), json!(variable));
+        }
+        put("_meta", (!meta.is_empty()).then_some(Value::Object(meta)));
         ModelInfo {
             id: self.id.clone(),
             name: self.name.clone().unwrap_or_else(|| self.id.clone()),
@@ -374,7 +382,8 @@ mod tests {
 
     #[test]
     fn a_vendor_stands_for_an_address_and_a_key() {
-        let model = Model::parse("anthropic#claude-x").unwrap();
+        let parse = |text: &str| Model::parse_with(text, &|_| None);
+        let model = parse("anthropic#claude-x").unwrap();
         assert_eq!(
             (model.api, model.base_url.as_str()),
             (Api::Anthropic, "https://api.anthropic.com/v1")
@@ -386,7 +395,9 @@ mod tests {
             ("openrouter", Api::Chat),
         ];
         for (vendor, api) in others {
-            assert_eq!(Model::parse(&format!("{vendor}#m")).unwrap().api, api);
+            assert_eq!(parse(&format!("{vendor}#m")).unwrap().api, api);
+            let usual = model_data::default_model(vendor).unwrap();
+            assert_eq!(parse(vendor), parse(&format!("{vendor}#{usual}")));
         }
         assert!(Model::parse("nobody#m").is_err());
     }

@@ -19,6 +19,7 @@ mod key_command;
 mod openai_chat;
 mod openai_responses;
 mod refusal;
+mod server_facts;
 mod silence;
 mod sse;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use api::Api;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::ApiKey;
 pub use refusal::{Blame, MediaKind};
+pub use server_facts::ask_facts;
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -54,6 +54,7 @@ use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
+use crate::models::key_alone;
 use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
@@ -239,6 +240,13 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     let hint = (is_first_look && model_ids(&live).is_empty())
         .then(local_servers::hint)
         .flatten();
+    let note = match (is_first_look, model.is_some()) {
+        (true, false) => key_alone::note(&live).or_else(|| key_alone::note_missing(&live)),
+        _ => None,
+    };
+    if let Some(note) = note {
+        eprintln!("{note}");
+    }
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -277,7 +285,7 @@ fn open_options() -> OpenOptions {
 }
 
 /// Connects to the host; starts the local one if it is not there.
-async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
+pub(crate) async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {
