@@ -146,6 +146,7 @@ impl ServeOptions {
         if !self.workspace.is_empty() {
             config.workspaces = self.workspace.clone();
         }
+        config.document_reader = document_reader();
         config.scripted &= !self.no_scripted;
         config.stdio = self.stdio;
         Ok(config)
@@ -169,6 +170,17 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
         );
     }
     Ok(config)
+}
+
+/// This program reads documents for the host, in processes of their own.
+fn document_reader() -> Vec<OsString> {
+    match std::env::current_exe() {
+        Ok(program) => vec![program.into(), "read-document".into()],
+        Err(error) => {
+            tracing::warn!(%error, "this program is not found: PDFs that a model does not take are described, not read");
+            Vec::new()
+        }
+    }
 }
 
 /// What the command line asks for and may not have.

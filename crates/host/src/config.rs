@@ -3,6 +3,7 @@
 //! Promises: a setting is one field of one struct: its key, its default and `--print-config` come from there.
 //! Must not know: command lines, what a setting is used for.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,9 @@ pub struct Config {
     pub token: TokenChoice,
     #[serde(skip)]
     pub on_log_level: Option<LogLevelHook>,
+    /// The program that reads documents, and its arguments: `greenroom read-document`. Without it they are not read.
+    #[serde(skip)]
+    pub document_reader: Vec<OsString>,
     /// What mentions may name, for programs that embed the host (G-42).
     #[serde(skip)]
     pub entities: Arc<dyn Entities>,
@@ -86,6 +90,7 @@ impl Default for Config {
             stdio: false,
             token: TokenChoice::InDataDir,
             on_log_level: None,
+            document_reader: Vec::new(),
             entities: Arc::new(NoEntities),
             file: None,
             first_models: Vec::new(),
@@ -165,6 +170,7 @@ impl Config {
             token,
             stdio: self.stdio,
             on_log_level: self.on_log_level.clone(),
+            document_reader: self.document_reader.clone(),
             entities: Arc::clone(&self.entities),
             file: Some(path.to_owned()),
             first_models: self.first_models.clone(),

@@ -11,6 +11,7 @@ pub mod compose;
 mod config;
 mod credentials;
 mod delivery;
+mod document_reader;
 mod effects;
 pub mod entities;
 mod frozen;
@@ -37,6 +38,7 @@ pub use config::{
     TokenChoice,
 };
 pub use credentials::EndpointRecord;
+pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
 pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};

@@ -19,6 +19,7 @@ use crate::blobs::BlobError;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
+use crate::document_reader::DocumentReader;
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalThread};
 use crate::kernel_task::KernelTask;
@@ -199,6 +200,7 @@ fn start_kernel(
     effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
+    effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
     let task = KernelTask::new(
         kernel,
         clock,

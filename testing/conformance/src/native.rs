@@ -44,14 +44,27 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
+        let change = |models: &mut Vec<host::Model>| {
+            if let Some(model) = models.first_mut() {
+                change(model);
+            }
+        };
+        Self::start_with_models(config, change).await
+    }
+
+    /// The same with other models beside it.
+    pub async fn start_with_models(
+        config: Value,
+        change: impl FnOnce(&mut Vec<host::Model>),
+    ) -> Self {
         let model = ModelServer::start().await;
-        let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
-        change(&mut table);
+        let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
+        let mut models = vec![table];
+        change(&mut models);
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        let models = vec![table];
         let host = start(directory.path(), &models).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)

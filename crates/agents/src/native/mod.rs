@@ -18,6 +18,7 @@ mod history;
 mod model_facts;
 mod model_list;
 mod model_settings;
+mod model_switch;
 mod model_view;
 mod models;
 mod notices;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
 use compositor::Part;
 use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
+use compositor::part::View;
 use serde_json::Value;
 
 use super::outputs::OutputSource;
@@ -65,6 +66,19 @@ impl NativeBody<'_> {
         let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
         let name = name.and_then(Value::as_str);
         name.unwrap_or("an attachment").to_owned()
+    }
+}
+
+/// What an attachment is, by its type.
+fn kind_of(part: &Part) -> Option<MediaKind> {
+    let View::Attachment(of) = part.view() else {
+        return None;
+    };
+    match of.mime.split('/').next().unwrap_or("") {
+        "image" => Some(MediaKind::Image),
+        "audio" => Some(MediaKind::Audio),
+        "video" => Some(MediaKind::Video),
+        _ => (of.mime == "application/pdf").then_some(MediaKind::Document),
     }
 }
 
@@ -326,6 +340,33 @@ impl<'a> ModelView<'a> {
             )
         };
         self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+    }
+
+    /// The attachments of messages before a position that the model was not sent as themselves when they were last lowered.
+    pub(super) fn described<'e>(
+        &self,
+        entries: &'e [HistoryEntry],
+        before: usize,
+    ) -> Vec<NativeBody<'e>> {
+        let mut described = Vec::new();
+        for (position, decisions) in self.decisions.range(..before) {
+            let Some(HistoryEntry::User(message)) = entries.get(*position) else {
+                continue; // results are told again in other words
+            };
+            for decision in decisions {
+                let part = message.parts.get(decision.part);
+                let kind = part.and_then(kind_of);
+                if let Some(kind) = kind.filter(|kind| kind.as_str() != decision.became) {
+                    described.push(NativeBody {
+                        kind,
+                        message,
+                        position: *position,
+                        part: decision.part,
+                    });
+                }
+            }
+        }
+        described
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.

@@ -23,7 +23,9 @@ use super::offered_tools::OfferedTools;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Approvals, Model, NativeContext, compact, history, model_settings, prompt};
+use super::{
+    Approvals, Model, NativeContext, compact, history, model_settings, model_switch, prompt,
+};
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
@@ -89,10 +91,15 @@ async fn converse(
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
     let settings = model_settings::read(model, &input.message);
+    let messages = view.lower_conversation(&entries, newest).await?;
+    let lost = model_switch::describe(shared, (model, input), &view, (&entries, newest));
+    if let Some(text) = lost {
+        events.send(AgentEvent::Notice { text }).await?;
+    }
     let request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
-        messages: view.lower_conversation(&entries, newest).await?,
+        messages,
         tools: Vec::new(), // each round offers what there is then
         max_output_tokens: settings.max_output_tokens,
         settings: settings.fields,

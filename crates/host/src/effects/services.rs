@@ -10,6 +10,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 use super::Bodies;
 use super::messages::Messages;
 use super::sources;
+use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
 
@@ -21,6 +22,7 @@ pub(crate) struct TurnServices {
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
+    pub documents: Arc<DocumentReader>,
 }
 
 impl TurnServices {
@@ -30,6 +32,7 @@ impl TurnServices {
             bodies,
             staging: None,
             entities: Arc::new(NoEntities),
+            documents: Arc::default(),
         }
     }
 
@@ -42,6 +45,7 @@ impl TurnServices {
             Arc::clone(&blobs),
             self.staging.clone(),
             Arc::clone(&self.entities),
+            Arc::clone(&self.documents),
         );
         Messages {
             journal: self.journal.clone(),
