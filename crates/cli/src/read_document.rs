@@ -69,13 +69,15 @@ fn read() -> std::io::Result<()> {
     };
     drop(bytes);
     let pages: Vec<u32> = document.get_pages().into_keys().collect();
+    // What opens without a password is decrypted by now.
+    let is_locked = document.is_encrypted() || document.trailer.has(b"Encrypt");
     let mut read = ReadDocument {
         pages: u64::try_from(pages.len()).ok(),
-        encrypted: document.is_encrypted() || document.was_encrypted(),
+        encrypted: is_locked || document.was_encrypted(),
         ..ReadDocument::default()
     };
     say(&read)?;
-    if document.is_encrypted() {
+    if is_locked {
         return Ok(()); // it has a password
     }
     for page in pages {

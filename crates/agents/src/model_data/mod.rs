@@ -215,6 +215,70 @@ mod tests {
         }
     }
 
+    /// A row of the table in docs/models.md.
+    fn row(model: &KnownModel) -> String {
+        let facts = &model.facts;
+        let grouped = |number: Option<u64>| number.map_or("?".to_owned(), group);
+        let pages = facts.pdf_pages.map(|pages| format!(" ({} pages)", group(pages)));
+        let takes = [
+            (facts.image, "images".to_owned()),
+            (facts.pdf, format!("PDFs{}", pages.unwrap_or_default())),
+            (facts.audio, "audio".to_owned()),
+            (facts.video, "video".to_owned()),
+        ];
+        let takes = takes.into_iter().filter(|(takes, _)| *takes == Some(true));
+        let takes: Vec<String> = takes.map(|(_, name)| name).collect();
+        let by_tokens = facts.thinking_tokens.map_or("", |_| "tokens");
+        let efforts = facts.efforts.as_ref().map(|efforts| efforts.join(" "));
+        let prices = facts.prices.unwrap();
+        let mut price = format!("{} / {}", prices.input, prices.output);
+        if let Some(cached) = prices.cache_read {
+            price.push_str(&format!(" / {cached}"));
+        }
+        if let Some(long) = prices.long_prompt {
+            let above = group(long.above);
+            let (input, output) = (long.input, long.output);
+            price.push_str(&format!("; from {above} tokens {input} / {output}"));
+        }
+        let names: Vec<String> = model.names.iter().map(|name| format!("`{name}`")).collect();
+        format!(
+            "| {} | {} | {} | {} | {} | {price} | {}, {} |",
+            names.join(", "),
+            grouped(facts.context_tokens),
+            grouped(facts.output_tokens),
+            takes.join(", "),
+            efforts.as_deref().unwrap_or(by_tokens),
+            model.date,
+            model.source,
+        )
+    }
+
+    fn group(number: u64) -> String {
+        let digits = number.to_string();
+        let mut grouped = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index) % 3 == 0 {
+                grouped.push(',');
+            }
+            grouped.push(digit);
+        }
+        grouped
+    }
+
+    #[test]
+    fn the_table_of_the_documents_says_the_same() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        for model in &KNOWN.models {
+            let row = row(model);
+            assert!(document.contains(&row), "docs/models.md lacks\n{row}");
+        }
+        for (vendor, name) in &KNOWN.defaults {
+            let cell = format!("| `{name}` |");
+            assert!(document.contains(&cell), "{vendor}: {name}");
+        }
+    }
+
     #[test]
     fn no_unknown_key_goes_unnoticed() {
         let model =

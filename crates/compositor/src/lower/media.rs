@@ -148,9 +148,8 @@ impl MessageLowering<'_> {
             return Ok(());
         }
         let read = self.sources.read_document(bytes);
-        let is_encrypted = read
-            .as_ref()
-            .map_or(may_be_encrypted, |read| read.encrypted);
+        let known = read.as_ref().filter(|read| read.pages.is_some());
+        let is_encrypted = known.map_or(may_be_encrypted, |read| read.encrypted);
         if is_refused && is_encrypted {
             return Err(NotSent::because(format!(
                 "it is encrypted, and {target} cannot open it"
