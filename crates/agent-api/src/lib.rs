@@ -8,6 +8,7 @@
 //! Must not know: the kernel, I/O, providers.
 
 pub mod agent;
+pub mod budget;
 pub mod event;
 pub mod host;
 pub mod message;
@@ -21,6 +22,7 @@ pub mod turn;
 pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
 };
+pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};

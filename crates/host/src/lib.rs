@@ -4,6 +4,7 @@
 //! Must not know: why anything is allowed.
 
 pub mod blobs;
+mod budget;
 mod client_files;
 mod clock;
 pub mod complete;
@@ -33,6 +34,7 @@ mod supervisor;
 mod told_models;
 
 pub use agents::model_data;
+pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
     Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
     TokenChoice,

@@ -28,6 +28,7 @@ pub struct NativeHarness {
     pub ann: ChatClient,
     host: Option<TestHost>,
     models: Vec<host::Model>,
+    budget: host::BudgetSettings,
     directory: TempDir,
 }
 
@@ -44,18 +45,35 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
+        Self::start_with_budget(config, change, host::BudgetSettings::default()).await
+    }
+
+    /// The same with limits of what may be spent.
+    pub async fn start_with_budget(
+        config: Value,
+        change: impl FnOnce(&mut host::Model),
+        budget: host::BudgetSettings,
+    ) -> Self {
         let change = |models: &mut Vec<host::Model>| {
             if let Some(model) = models.first_mut() {
                 change(model);
             }
         };
-        Self::start_with_models(config, change).await
+        Self::start_with_all(config, change, budget).await
     }
 
     /// The same with other models beside it.
     pub async fn start_with_models(
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
+    ) -> Self {
+        Self::start_with_all(config, change, host::BudgetSettings::default()).await
+    }
+
+    async fn start_with_all(
+        config: Value,
+        change: impl FnOnce(&mut Vec<host::Model>),
+        budget: host::BudgetSettings,
     ) -> Self {
         let model = ModelServer::start().await;
         let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
@@ -65,7 +83,7 @@ impl NativeHarness {
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        let host = start(directory.path(), &models).await;
+        let host = start(directory.path(), &models, budget).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
             .await;
@@ -74,6 +92,7 @@ impl NativeHarness {
             ann,
             host: Some(host),
             models,
+            budget,
             directory,
         }
     }
@@ -86,7 +105,7 @@ impl NativeHarness {
     pub async fn restart(&mut self) {
         let chat = self.ann.chat.clone();
         self.host.take().expect("the host serves").stop().await;
-        let host = start(self.directory.path(), &self.models).await;
+        let host = start(self.directory.path(), &self.models, self.budget).await;
         self.ann = ChatClient::arrives(&host, "ann").await;
         self.ann.enters(SESSION, chat.as_str()).await;
         self.host = Some(host);
@@ -178,10 +197,11 @@ fn work_of(directory: &Path) -> PathBuf {
     directory.join("work")
 }
 
-async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
+async fn start(directory: &Path, models: &[host::Model], budget: host::BudgetSettings) -> TestHost {
     let script = json!({"scenes": [{"steps": [{"say": ["scripted"]}]}]});
     TestHost::start_with(&directory.join("data"), &script, |config| {
         config.models = models.to_vec();
+        config.budget = budget;
         config.workspaces = vec![work_of(directory)];
     })
     .await

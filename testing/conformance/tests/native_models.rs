@@ -34,7 +34,9 @@ async fn start(wire: Wire, known_as: &str) -> NativeHarness {
 }
 
 async fn talk_to(harness: &mut NativeHarness, wire: Wire, text: &str, model: Value) -> Value {
-    harness.model.answers([Answer::raw(wire.stream(&Said::text("Hi.")))]);
+    harness
+        .model
+        .answers([Answer::raw(wire.stream(&Said::text("Hi.")))]);
     harness.ann.sends_to_model(text, model).await;
     harness.ann.turn_over().await
 }
@@ -44,21 +46,40 @@ async fn a_message_says_how_much_its_model_thinks_over_every_wire_format() {
     for (wire, known_as) in KNOWN {
         let mut harness = start(wire, known_as).await;
         let config = json!({"reasoningEffort": "high", "maxOutputTokens": 5000, "unknown": 1});
-        let turn = talk_to(&mut harness, wire, "hi", json!({"id": "echo", "config": config})).await;
+        let turn = talk_to(
+            &mut harness,
+            wire,
+            "hi",
+            json!({"id": "echo", "config": config}),
+        )
+        .await;
         assert_eq!(turn["state"], "complete", "{wire:?} {turn:#}");
         let recorded = &turn["message"]["model"]["config"];
-        assert_eq!(*recorded, json!({"reasoningEffort": "high", "maxOutputTokens": 5000}), "{wire:?}");
+        assert_eq!(
+            *recorded,
+            json!({"reasoningEffort": "high", "maxOutputTokens": 5000}),
+            "{wire:?}"
+        );
         let body = harness.model.requests()[0].json();
         match wire {
             Wire::Chat => {
-                assert_eq!((&body["reasoning_effort"], &body["max_tokens"]), (&json!("high"), &json!(5000)));
+                assert_eq!(
+                    (&body["reasoning_effort"], &body["max_tokens"]),
+                    (&json!("high"), &json!(5000))
+                );
             }
             Wire::Anthropic => {
-                assert_eq!((&body["output_config"], &body["max_tokens"]), (&json!({"effort": "high"}), &json!(5000)));
+                assert_eq!(
+                    (&body["output_config"], &body["max_tokens"]),
+                    (&json!({"effort": "high"}), &json!(5000))
+                );
                 assert_eq!(body["thinking"]["type"], "adaptive");
             }
             Wire::Responses => {
-                assert_eq!((&body["reasoning"], &body["max_output_tokens"]), (&json!({"effort": "high"}), &json!(5000)));
+                assert_eq!(
+                    (&body["reasoning"], &body["max_output_tokens"]),
+                    (&json!({"effort": "high"}), &json!(5000))
+                );
             }
             Wire::Gemini => assert_eq!(
                 body["generationConfig"],
@@ -85,7 +106,10 @@ async fn a_known_model_has_its_window_and_costs_what_its_vendor_asks() {
     let output = usage["outputTokens"].as_f64().unwrap();
     let expected = (25.0 + 80.0 * 0.1 + 15.0 * 1.25 + output * 5.0) / 1e6;
     let cost = meta["cost"]["amount"].as_f64().unwrap();
-    assert!((cost - expected).abs() < 1e-9, "{cost} is not {expected}: {usage:#}");
+    assert!(
+        (cost - expected).abs() < 1e-9,
+        "{cost} is not {expected}: {usage:#}"
+    );
     let body = harness.model.requests()[0].json();
     assert_eq!(body["max_tokens"], 64_000);
 }
@@ -115,20 +139,41 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
         models.push(other);
     })
     .await;
-    harness.model.answers([Answer::raw(Wire::Anthropic.stream(&Said::text("Seen.")))]);
-    let files = json!([attached("plan.pdf", "application/pdf", b"%PDF-1.4 of a plan")]);
+    harness
+        .model
+        .answers([Answer::raw(Wire::Anthropic.stream(&Said::text("Seen.")))]);
+    let files = json!([attached(
+        "plan.pdf",
+        "application/pdf",
+        b"%PDF-1.4 of a plan"
+    )]);
     harness.ann.sends_with_attachments("look", files).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(notices(&turn), "", "{turn:#}");
     let turn = talk_to(&mut harness, Wire::Chat, "and now?", json!({"id": "small"})).await;
     let said = notices(&turn);
-    assert!(said.starts_with("This chat goes on with small instead of echo."), "{said}");
+    assert!(
+        said.starts_with("This chat goes on with small instead of echo."),
+        "{said}"
+    );
     assert!(said.contains("plan.pdf"), "{said}");
-    assert!(said.contains("It reads 100 tokens, and the chat uses"), "{said}");
-    assert!(said.contains("What echo thought is not passed on."), "{said}");
+    assert!(
+        said.contains("It reads 100 tokens, and the chat uses"),
+        "{said}"
+    );
+    assert!(
+        said.contains("What echo thought is not passed on."),
+        "{said}"
+    );
     let turn = talk_to(&mut harness, Wire::Chat, "go on", json!({"id": "small"})).await;
     assert_eq!(notices(&turn), "", "it was said");
     // By one that takes it all nothing more is lost.
-    let turn = talk_to(&mut harness, Wire::Anthropic, "back", json!({"id": "other"})).await;
+    let turn = talk_to(
+        &mut harness,
+        Wire::Anthropic,
+        "back",
+        json!({"id": "other"}),
+    )
+    .await;
     assert_eq!(notices(&turn), "", "{turn:#}");
 }

@@ -219,7 +219,9 @@ mod tests {
     fn row(model: &KnownModel) -> String {
         let facts = &model.facts;
         let grouped = |number: Option<u64>| number.map_or("?".to_owned(), group);
-        let pages = facts.pdf_pages.map(|pages| format!(" ({} pages)", group(pages)));
+        let pages = facts
+            .pdf_pages
+            .map(|pages| format!(" ({} pages)", group(pages)));
         let takes = [
             (facts.image, "images".to_owned()),
             (facts.pdf, format!("PDFs{}", pages.unwrap_or_default())),

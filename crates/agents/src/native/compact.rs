@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
+use super::budget::CallBudget;
 use super::fallback::Fallback;
 use super::history::Recalled;
 use super::model_view::{HistoryEntry, ModelView};
@@ -34,7 +35,7 @@ pub(super) async fn summarise(
     endpoint: &ModelEndpoint,
     input: &TurnInput,
     view: &mut ModelView<'_>,
-    usage: &mut TurnUsage,
+    (usage, budget): (&mut TurnUsage, &mut CallBudget),
 ) -> Result<Option<String>, TurnStop> {
     if input.history.is_empty() {
         let text = "There is nothing to shorten yet.".to_owned();
@@ -56,9 +57,13 @@ pub(super) async fn summarise(
         ..ModelRequest::default()
     };
     let events = view.events;
+    budget.admit(&request, model, events).await?;
     events.send(summarising()).await?;
     let asked = ask_with_less(endpoint, view, &entries, &mut request).await;
     events.send(AgentEvent::Activity(None)).await?;
+    if asked.is_err() {
+        events.release_call().await;
+    }
     let (summary, used) = asked?;
     usage.add(used, model, view.events).await?;
     let compacted = AgentEvent::Compacted {

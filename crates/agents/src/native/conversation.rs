@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
+use serde_json::Value;
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
+use super::budget::{Admitted, CallBudget, SUM_UP};
 use super::call;
 use super::call_events::ToolContext;
 use super::fallback::Fallback;
@@ -45,6 +47,7 @@ pub(super) struct Conversation<'a> {
     pub request: ModelRequest,
     pub numbers: Numbers,
     pub usage: TurnUsage,
+    pub budget: CallBudget,
 }
 
 impl<'a> Conversation<'a> {
@@ -62,7 +65,18 @@ impl<'a> Conversation<'a> {
             self.request.tools = offered.specs();
             self.request.system = events.render(self.prompt.render()).await?;
             let number = rounds_before + round;
-            let answer = self.ask(number, &offered).await?;
+            let admitted = self.budget.admit(&self.request, self.model, events).await?;
+            let offered = match admitted {
+                Admitted::Call => offered,
+                Admitted::LastCall => self.ask_for_summary(),
+            };
+            let answer = match self.ask(number, &offered).await {
+                Ok(answer) => answer,
+                Err(stop) => {
+                    events.release_call().await;
+                    return Err(stop);
+                }
+            };
             self.usage.add(answer.usage, self.model, events).await?;
             let output = outputs::record(&self.view.source(), number, &answer);
             if let Some(output) = output {
@@ -72,6 +86,9 @@ impl<'a> Conversation<'a> {
                 return report_stop(&answer, events).await;
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
+            if admitted == Admitted::LastCall {
+                return report_stop(&answer, events).await; // it was offered nothing, and called for something
+            }
             self.add_round(answer, results).await;
         }
         Err(TurnStop::Failed(AgentError {
@@ -99,6 +116,14 @@ impl<'a> Conversation<'a> {
             }
         }
         Ok(offered)
+    }
+
+    /// The next answer is the last one: no tools, and the model is told so.
+    fn ask_for_summary(&mut self) -> OfferedTools<'a> {
+        self.request.tools = Vec::new();
+        self.request.server_tools = Vec::new();
+        self.add_message(ModelMessage::User(Value::from(SUM_UP)));
+        OfferedTools::new(&[], Vec::new())
     }
 
     /// Asks the model; again with less if its server refuses something.

@@ -7,6 +7,7 @@
 mod answer;
 mod answer_sender;
 mod ask_model;
+mod budget;
 mod call;
 mod call_events;
 mod client_call;

@@ -12,6 +12,7 @@ use workspace::Workspace;
 use workspace::discovery::Skill;
 
 use super::answer::Numbers;
+use super::budget::CallBudget;
 use super::call_events::ToolContext;
 use super::consent::{Approved, PermissionMode};
 use super::conversation::Conversation;
@@ -51,7 +52,7 @@ pub(super) async fn run(
     events: &dyn EventSink,
 ) -> Result<(), AgentError> {
     match converse(shared, context, &input, events).await {
-        Ok(()) | Err(TurnStop::Over) => Ok(()),
+        Ok(()) | Err(TurnStop::Over | TurnStop::Ended) => Ok(()),
         Err(TurnStop::Failed(error)) => Err(error),
     }
 }
@@ -70,9 +71,11 @@ async fn converse(
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
+    let mut budget = CallBudget::default();
     let earlier = match input.compact {
         Some(_) => {
-            let summary = compact::summarise(model, endpoint, input, &mut view, &mut usage).await?;
+            let spending = (&mut usage, &mut budget);
+            let summary = compact::summarise(model, endpoint, input, &mut view, spending).await?;
             let summary = summary.as_deref().map(compact::summary_entries);
             Recalled {
                 entries: summary.into_iter().flatten().collect(),
@@ -132,6 +135,7 @@ async fn converse(
         request,
         numbers: Numbers::default(),
         usage,
+        budget,
     };
     conversation.run_rounds(rounds_before).await
 }

@@ -10,6 +10,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 use super::Bodies;
 use super::messages::Messages;
 use super::sources;
+use crate::budget::Budget;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
@@ -23,6 +24,8 @@ pub(crate) struct TurnServices {
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
     pub documents: Arc<DocumentReader>,
+    /// What turns may spend; anything if absent.
+    pub budget: Option<Arc<Budget>>,
 }
 
 impl TurnServices {
@@ -33,6 +36,7 @@ impl TurnServices {
             staging: None,
             entities: Arc::new(NoEntities),
             documents: Arc::default(),
+            budget: None,
         }
     }
 
