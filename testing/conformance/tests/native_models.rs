@@ -177,3 +177,74 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
     .await;
     assert_eq!(notices(&turn), "", "{turn:#}");
 }
+
+/// Azure, Bedrock and Vertex are asked by configuration alone: the path before the API, the key in its header, the query.
+#[tokio::test]
+async fn clouds_are_asked_by_configuration() {
+    let key_file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(key_file.path(), "sk-of-a-cloud-0123456789").unwrap();
+    let azure = |model: &mut host::Model| {
+        model.base_url = model.base_url.replace("/v1", "/openai/deployments/gpt");
+        model.key_file = Some(key_file.path().to_owned());
+        model.key_header = Some("api-key".to_owned());
+        model
+            .query
+            .insert("api-version".to_owned(), "2026-01-01".to_owned());
+        model.known_as = Some("gpt-5.5".to_owned());
+    };
+    let mut harness = NativeHarness::start_with_model(json!({}), azure).await;
+    let turn = talk_to(&mut harness, Wire::Chat, "hi", Value::Null).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let request = harness.model.requests().remove(0);
+    assert_eq!(
+        request.path,
+        "/openai/deployments/gpt/chat/completions?api-version=2026-01-01"
+    );
+    assert_eq!(request.header("api-key"), Some("sk-of-a-cloud-0123456789"));
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.json()["model"], "echo");
+    assert_eq!(turn["usage"]["_meta"]["contextSize"], 1_050_000, "{turn:#}");
+
+    let bedrock = |model: &mut host::Model| {
+        model.base_url = model.base_url.replace("/v1", "/openai/v1");
+        model.key_file = Some(key_file.path().to_owned());
+        model.model = Some("eu.anthropic.claude-sonnet-4-5-20250929-v1:0".to_owned());
+    };
+    let mut harness = NativeHarness::start_with_model(json!({}), bedrock).await;
+    talk_to(&mut harness, Wire::Chat, "hi", Value::Null).await;
+    let request = harness.model.requests().remove(0);
+    assert_eq!(request.path, "/openai/v1/chat/completions");
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer sk-of-a-cloud-0123456789")
+    );
+    assert_eq!(
+        request.json()["model"],
+        "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    );
+
+    let vertex = |model: &mut host::Model| {
+        let path = "/v1/projects/mine/locations/global/publishers/google";
+        model.base_url = model.base_url.replace("/v1", path);
+        model.api = host::Api::Gemini;
+        model.model = Some("gemini-2.5-pro".to_owned());
+        model.key_command = Some(
+            ["echo", "token-of-a-cloud-0123456789"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+        model.key_header = Some("authorization".to_owned());
+    };
+    let mut harness = NativeHarness::start_with_model(json!({}), vertex).await;
+    talk_to(&mut harness, Wire::Gemini, "hi", Value::Null).await;
+    let request = harness.model.requests().remove(0);
+    assert_eq!(
+        request.path,
+        "/v1/projects/mine/locations/global/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    );
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer token-of-a-cloud-0123456789")
+    );
+    assert_eq!(request.header("x-goog-api-key"), None);
+}

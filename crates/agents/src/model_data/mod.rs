@@ -49,7 +49,7 @@ impl TryFrom<toml::Table> for KnownModel {
         for key in ["names", "date", "source"] {
             about.extend(entry.remove_entry(key));
         }
-        let about: About = about.try_into()?;
+        let about: DataOrigin = about.try_into()?;
         Ok(Self {
             names: about.names,
             date: about.date,
@@ -60,7 +60,7 @@ impl TryFrom<toml::Table> for KnownModel {
 }
 
 #[derive(Deserialize)]
-struct About {
+struct DataOrigin {
     names: Vec<String>,
     date: String,
     source: String,

@@ -111,7 +111,7 @@ pub fn models_of_environment(
         let has_key = vendor.key_envs.iter().any(|name| read(name).is_some());
         let default = model_data::default_model(vendor.name);
         let Some(default) = default.filter(|_| has_key) else {
-            continue;
+            continue; // nobody can ask it
         };
         let model = Model {
             is_of_environment: true,

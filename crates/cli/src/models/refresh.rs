@@ -150,7 +150,7 @@ fn show(refreshed: &[Refreshed], is_json: bool) -> anyhow::Result<()> {
 }
 
 /// Something that a server says of a model.
-struct Said {
+struct ToldFact {
     name: String,
     before: Value,
     now: Value,
@@ -160,13 +160,13 @@ struct Said {
 
 impl Refreshed {
     /// What the server says, by name, with what was known before.
-    fn said(&self, facts: &ModelFacts) -> Vec<Said> {
+    fn said(&self, facts: &ModelFacts) -> Vec<ToldFact> {
         let fields = |facts: &ModelFacts| match serde_json::to_value(facts) {
             Ok(Value::Object(fields)) => fields,
             Ok(_) | Err(_) => wire::Object::new(), // facts are an object
         };
         let (before, configured) = (fields(&self.model.facts()), fields(&self.model.said()));
-        let said = fields(facts).into_iter().map(|(name, now)| Said {
+        let said = fields(facts).into_iter().map(|(name, now)| ToldFact {
             before: before.get(&name).cloned().unwrap_or_default(),
             overruled_by: configured.get(&name).filter(|it| **it != now).cloned(),
             name,
@@ -197,7 +197,7 @@ impl Refreshed {
             };
             return format!("{id}: its server says nothing of it but its name. {known}\n");
         }
-        let lines: Vec<String> = said.iter().filter_map(Said::describe).collect();
+        let lines: Vec<String> = said.iter().filter_map(ToldFact::describe).collect();
         match lines.is_empty() {
             true => format!("{id}: nothing new\n"),
             false => format!("{id}:\n{}", lines.concat()),
@@ -225,7 +225,7 @@ impl Refreshed {
     }
 }
 
-impl Said {
+impl ToldFact {
     fn describe(&self) -> Option<String> {
         let now = escape_line(&self.now.to_string());
         match (&self.overruled_by, &self.before) {

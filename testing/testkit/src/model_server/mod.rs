@@ -262,8 +262,7 @@ impl Plan {
 
 /// Where questions are asked, in any of the wire formats.
 fn answers_at(path: &str) -> bool {
-    matches!(
-        path,
-        "/v1/chat/completions" | "/v1/messages" | "/v1/responses"
-    ) || path.contains("/models/") && path.ends_with(":streamGenerateContent")
+    let questions = ["/chat/completions", "/messages", "/responses"];
+    questions.iter().any(|end| path.ends_with(end))
+        || path.contains("/models/") && path.ends_with(":streamGenerateContent")
 }
