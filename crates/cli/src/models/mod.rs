@@ -43,12 +43,12 @@ pub(crate) struct ModelsOptions {
     #[command(subcommand)]
     verb: Option<ModelsVerb>,
     #[command(flatten)]
-    list: ListOptions,
+    list: ModelListOptions,
 }
 
 /// List the configured models and check that each answers, as `greenroom models` does
 #[derive(Debug, clap::Args)]
-struct ListOptions {
+struct ModelListOptions {
     /// Ask this model instead of those that are configured; may be repeated
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
     model: Vec<Model>,
@@ -92,7 +92,7 @@ impl ConfigPlace {
 
 #[derive(Debug, clap::Subcommand)]
 enum ModelsVerb {
-    List(ListOptions),
+    List(ModelListOptions),
     Add(add::AddOptions),
     Remove(RemoveOptions),
     Default(DefaultOptions),
@@ -128,7 +128,7 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
     }
 }
 
-async fn list(options: ListOptions) -> anyhow::Result<Exit> {
+async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
     let is_named = !options.model.is_empty();
     let models = match is_named {
         true => options.model,

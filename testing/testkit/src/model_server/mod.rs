@@ -263,6 +263,7 @@ impl Plan {
 /// Where questions are asked, in any of the wire formats.
 fn answers_at(path: &str) -> bool {
     let questions = ["/chat/completions", "/messages", "/responses"];
-    questions.iter().any(|end| path.ends_with(end))
+    let mut bases = questions.iter().filter_map(|end| path.strip_suffix(end));
+    bases.any(|base| base == "/v1" || base.starts_with("/openai/"))
         || path.contains("/models/") && path.ends_with(":streamGenerateContent")
 }
