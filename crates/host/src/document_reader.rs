@@ -83,12 +83,12 @@ impl DocumentReader {
                 return DocumentRead::default();
             }
         };
-        let said = output.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut said = output.split(|byte| *byte == b'\n').filter_map(|line| {
             let line = line.strip_prefix(DOCUMENT_LINE.as_bytes())?;
             // A line that was cut off says nothing.
             serde_json::from_slice::<ReadDocument>(line).ok()
         });
-        let read = said.last().unwrap_or_default();
+        let read = said.next_back().unwrap_or_default();
         DocumentRead {
             pages: read.pages,
             encrypted: read.encrypted,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, EventSink, TurnInput};
+use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use workspace::Workspace;
@@ -93,22 +93,7 @@ async fn converse(
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
-    let settings = model_settings::read(model, &input.message);
-    let messages = view.lower_conversation(&entries, newest).await?;
-    let lost = model_switch::describe(shared, (model, input), &view, (&entries, newest));
-    if let Some(text) = lost {
-        events.send(AgentEvent::Notice { text }).await?;
-    }
-    let request = ModelRequest {
-        model: model.server_name().to_owned(),
-        system: Vec::new(),
-        messages,
-        tools: Vec::new(), // each round offers what there is then
-        max_output_tokens: settings.max_output_tokens,
-        settings: settings.fields,
-        server_tools: model.server_tools.clone(),
-        ..ModelRequest::default()
-    };
+    let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     if input.untitled
         && let Some(title) = make_title(&input.text)
     {
@@ -138,6 +123,31 @@ async fn converse(
         budget,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// The request with the conversation so far. If the chat goes on with another model, it is said what that loses.
+async fn begin_request(
+    shared: &NativeContext,
+    (model, input): (&Model, &TurnInput),
+    view: &mut ModelView<'_>,
+    (entries, newest): (&[HistoryEntry], usize),
+) -> Result<ModelRequest, TurnOver> {
+    let settings = model_settings::read(model, &input.message);
+    let messages = view.lower_conversation(entries, newest).await?;
+    let lost = model_switch::describe(shared, (model, input), view, (entries, newest));
+    if let Some(text) = lost {
+        view.events.send(AgentEvent::Notice { text }).await?;
+    }
+    Ok(ModelRequest {
+        model: model.server_name().to_owned(),
+        system: Vec::new(),
+        messages,
+        tools: Vec::new(), // each round offers what there is then
+        max_output_tokens: settings.max_output_tokens,
+        settings: settings.fields,
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
+    })
 }
 
 async fn build_prompt(
