@@ -4,12 +4,15 @@
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::message::UserMessage;
 use crate::section::Section;
 use crate::sink::EventSink;
 use crate::turn::TurnInput;
@@ -79,6 +82,20 @@ impl ModelInfo {
     }
 }
 
+/// What a model makes of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelTerms {
+    /// The model by its id.
+    pub model: String,
+    pub target: Target,
+    pub capabilities: Capabilities,
+    /// Parts of the message that its server has refused.
+    pub described: BTreeSet<usize>,
+    pub context_tokens: Option<u64>,
+    /// US dollars for a million tokens of a request.
+    pub input_price: Option<f64>,
+}
+
 /// A kind of agent: it opens sessions of its own.
 #[async_trait]
 pub trait Agent: Send + Sync {
@@ -105,6 +122,17 @@ pub trait Agent: Send + Sync {
         false
     }
 
+    /// What a model of its makes of a message, in a chat where `refusals` are remembered; of the default model without a
+    /// name. None if it has no such model, or none at all.
+    fn model_terms(
+        &self,
+        _model: Option<&str>,
+        _refusals: Option<&[u8]>,
+        _message: &UserMessage,
+    ) -> Option<ModelTerms> {
+        None
+    }
+
     /// Its system prompt when a session begins; none if it renders none then (G-02).
     async fn opening_prompt(
         &self,
@@ -115,6 +143,9 @@ pub trait Agent: Send + Sync {
     }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
+
+    /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
+    fn end_chat(&self, _chat: &str) {}
 }
 
 /// One conversation with an agent. Works on one turn at a time.
@@ -128,6 +159,8 @@ pub trait AgentSession: Send {
 pub struct SessionFacts {
     /// Names the conversation; opaque.
     pub conversation: String,
+    /// Names the chat in it; opaque, and empty before there is one.
+    pub chat: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
     /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).

@@ -12,6 +12,7 @@ pub mod budget;
 pub mod event;
 pub mod host;
 pub mod message;
+pub mod model_call;
 pub mod recorded_edit;
 pub mod reply;
 pub mod section;
@@ -20,12 +21,15 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting, SessionFacts,
 };
 pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
+pub use model_call::{
+    CallEnd, CallId, CallOutcome, CallPurpose, ModelCall, PartDecision, PartTreatment,
+};
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;

@@ -7,6 +7,7 @@ mod locale;
 pub mod lower;
 pub mod model_data;
 pub mod native;
+pub mod permission;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;

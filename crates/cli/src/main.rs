@@ -19,6 +19,7 @@ mod format;
 mod help;
 mod host_process;
 mod host_record;
+mod input_lines;
 mod inspect;
 mod local_host;
 mod log_file;
@@ -31,6 +32,7 @@ mod own_host;
 mod process_one;
 mod read_document;
 mod restart;
+mod rules;
 mod send;
 mod serve;
 mod service;
@@ -83,6 +85,7 @@ enum Verb {
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
     Models(models::ModelsOptions),
+    Rules(rules::RulesOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Inspect(inspect::InspectOptions),
@@ -136,10 +139,11 @@ fn main() -> ExitCode {
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
             Verb::Models(options) => models::run(options).await,
+            Verb::Rules(options) => rules::run(options),
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),
-            Verb::Compose(options) => compose::run(&options),
+            Verb::Compose(options) => compose::run(&options).await,
             Verb::Transform(options) => transform::run(options).await,
             Verb::Status(options) => status::run(options).await,
             Verb::Stop(options) => stop::run(options).await,

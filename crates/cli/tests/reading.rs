@@ -546,3 +546,27 @@ fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
         "{err}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_of_a_model_stays_in_sight_while_it_works() {
+    let items = json!([{"text": "Look around", "status": "completed"}, {"text": "Add a test", "status": "in_progress"}]);
+    let (_server, host) = host_with(vec![
+        Answer::calls([Call::new("t", "todo", &json!({"items": items}))]),
+        Answer::calls([Call::new("b", "bash", &json!({"command": "true"}))]),
+        Answer::streams(["All done."]),
+    ])
+    .await;
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("go");
+    let screen = ann.sees("1 Approve");
+    assert!(
+        screen.contains("✓ Plan: 1 of 2 done · Add a test"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("[x] Look around\n  [>] Add a test"),
+        "{screen}"
+    );
+    assert!(screen.contains("command: true"), "{screen}");
+    assert!(!screen.contains("\"items\""), "no JSON: {screen}");
+}

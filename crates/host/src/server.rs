@@ -202,6 +202,7 @@ fn start_kernel(
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
     effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
+    effects.services.calls = (&config.limits.server).into();
     let budget = Budget::open(config, clock);
     effects.services.budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),
@@ -217,13 +218,7 @@ fn start_kernel(
         config.on_log_level.clone(),
     );
     let admission = Arc::clone(admission);
-    Ok(Supervisor::start(
-        task,
-        boot_output,
-        queue,
-        journal,
-        admission,
-    ))
+    Supervisor::start(task, boot_output, queue, journal, admission)
 }
 
 async fn serve_sockets(

@@ -99,7 +99,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     native.configure_models(models, told).map_err(wrong)?;
     let native = native
         .confined_to(confinement.clone())
-        .with_command_variables(&config.tool_env)
+        .with_tool_settings(config.tool_settings())
+        .with_rules(&config.data)
         .with_capabilities(load_capabilities(config)?);
     let native = Arc::new(native);
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];

@@ -27,9 +27,16 @@ pub struct NativeHarness {
     pub model: ModelServer,
     pub ann: ChatClient,
     host: Option<TestHost>,
+    settings: HostSettings,
+    directory: TempDir,
+}
+
+/// What every host of a test is started with.
+#[derive(Default)]
+struct HostSettings {
     models: Vec<host::Model>,
     budget: host::BudgetSettings,
-    directory: TempDir,
+    web_fetch_allow: Vec<String>,
 }
 
 impl NativeHarness {
@@ -45,7 +52,8 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
-        Self::start_with_budget(config, change, host::BudgetSettings::default()).await
+        let budget = host::BudgetSettings::default();
+        Self::start_with_budget(config, change, budget).await
     }
 
     /// The same with limits of what may be spent.
@@ -54,12 +62,16 @@ impl NativeHarness {
         change: impl FnOnce(&mut host::Model),
         budget: host::BudgetSettings,
     ) -> Self {
+        let settings = HostSettings {
+            budget,
+            ..HostSettings::default()
+        };
         let change = |models: &mut Vec<host::Model>| {
             if let Some(model) = models.first_mut() {
                 change(model);
             }
         };
-        Self::start_with_all(config, change, budget).await
+        Self::start_with_settings(config, change, settings).await
     }
 
     /// The same with other models beside it.
@@ -67,13 +79,22 @@ impl NativeHarness {
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
     ) -> Self {
-        Self::start_with_all(config, change, host::BudgetSettings::default()).await
+        Self::start_with_settings(config, change, HostSettings::default()).await
     }
 
-    async fn start_with_all(
+    /// A session whose agent may fetch pages from these hosts, wherever they are.
+    pub async fn start_with_web(config: Value, web_fetch_allow: Vec<String>) -> Self {
+        let settings = HostSettings {
+            web_fetch_allow,
+            ..HostSettings::default()
+        };
+        Self::start_with_settings(config, |_| {}, settings).await
+    }
+
+    async fn start_with_settings(
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
-        budget: host::BudgetSettings,
+        mut settings: HostSettings,
     ) -> Self {
         let model = ModelServer::start().await;
         let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
@@ -83,7 +104,8 @@ impl NativeHarness {
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        let host = start(directory.path(), &models, budget).await;
+        settings.models = models;
+        let host = start(directory.path(), &settings).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
             .await;
@@ -91,8 +113,7 @@ impl NativeHarness {
             model,
             ann,
             host: Some(host),
-            models,
-            budget,
+            settings,
             directory,
         }
     }
@@ -105,7 +126,7 @@ impl NativeHarness {
     pub async fn restart(&mut self) {
         let chat = self.ann.chat.clone();
         self.host.take().expect("the host serves").stop().await;
-        let host = start(self.directory.path(), &self.models, self.budget).await;
+        let host = start(self.directory.path(), &self.settings).await;
         self.ann = ChatClient::arrives(&host, "ann").await;
         self.ann.enters(SESSION, chat.as_str()).await;
         self.host = Some(host);
@@ -197,11 +218,12 @@ fn work_of(directory: &Path) -> PathBuf {
     directory.join("work")
 }
 
-async fn start(directory: &Path, models: &[host::Model], budget: host::BudgetSettings) -> TestHost {
+async fn start(directory: &Path, settings: &HostSettings) -> TestHost {
     let script = json!({"scenes": [{"steps": [{"say": ["scripted"]}]}]});
     TestHost::start_with(&directory.join("data"), &script, |config| {
-        config.models = models.to_vec();
-        config.budget = budget;
+        config.models.clone_from(&settings.models);
+        config.budget = settings.budget;
+        config.web_fetch_allow.clone_from(&settings.web_fetch_allow);
         config.workspaces = vec![work_of(directory)];
     })
     .await
@@ -307,6 +329,11 @@ impl ChatClient {
         let origin = json!({"kind": "user"});
         self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
             .await
+    }
+
+    /// Starts a turn with a message as it is.
+    pub async fn sends_whole(&mut self, message: Value) -> String {
+        self.sends(message).await
     }
 
     async fn sends(&mut self, message: Value) -> String {

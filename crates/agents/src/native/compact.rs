@@ -1,6 +1,6 @@
 //! Compaction of the history: the model summarises the turns, and from then on gets the summary instead.
 
-use agent_api::{AgentEvent, EventSink, Section, TurnInput, TurnOver};
+use agent_api::{AgentEvent, CallPurpose, Section, TurnInput, TurnOver};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -11,11 +11,12 @@ use super::fallback::Fallback;
 use super::history::Recalled;
 use super::model_view::{HistoryEntry, ModelView};
 use super::outputs::OutputSource;
+use super::recorded_call::{self, CallContext};
 use super::refusals::Learned;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, history};
-use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
+use super::{Model, history, todo_list};
+use crate::provider::{ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
 
@@ -51,7 +52,7 @@ pub(super) async fn summarise(
     let system = vec![Section::new("identity", SYSTEM)];
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
-        system: view.events.render(system).await?,
+        system: view.events.render(system.clone()).await?,
         messages: view.lower_conversation(&entries, usize::MAX).await?,
         max_output_tokens: model.answer_tokens(),
         ..ModelRequest::default()
@@ -59,12 +60,18 @@ pub(super) async fn summarise(
     let events = view.events;
     budget.admit(&request, model, events).await?;
     events.send(summarising()).await?;
-    let asked = ask_with_less(endpoint, view, &entries, &mut request).await;
+    let asking = Asking {
+        model,
+        endpoint,
+        sections_before: &system,
+    };
+    let asked = ask_with_less(&asking, view, &entries, &mut request).await;
     events.send(AgentEvent::Activity(None)).await?;
     if asked.is_err() {
         events.release_call().await;
     }
     let (summary, used) = asked?;
+    let summary = todo_list::keep_in_summary(summary, input);
     usage.add(used, model, view.events).await?;
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,
@@ -80,9 +87,17 @@ pub(super) async fn summarise(
     Ok(Some(summary))
 }
 
+/// Who is asked, with which prompt.
+struct Asking<'a> {
+    model: &'a Model,
+    endpoint: &'a ModelEndpoint,
+    /// Before anybody rewrote it.
+    sections_before: &'a [Section],
+}
+
 /// Asks; again with less if the server refuses something.
 async fn ask_with_less(
-    endpoint: &ModelEndpoint,
+    asking: &Asking<'_>,
     view: &mut ModelView<'_>,
     entries: &[HistoryEntry],
     request: &mut ModelRequest,
@@ -91,7 +106,16 @@ async fn ask_with_less(
     let mut fallback = Fallback::begin(view, entries, request);
     let mut learned: Option<Learned> = None;
     loop {
-        let error = match ask_for_text(endpoint, request, events).await {
+        let context = CallContext {
+            purpose: CallPurpose::Compaction,
+            round: 0,
+            model: asking.model,
+            endpoint: asking.endpoint,
+            sections_before: asking.sections_before,
+            decisions: view.describe_decisions(entries),
+            events,
+        };
+        let error = match ask_for_text(&context, request).await {
             Ok(answered) => {
                 for event in learned.into_iter().flat_map(Learned::into_events) {
                     events.send(event).await?;
@@ -112,12 +136,12 @@ fn summarising() -> AgentEvent {
 
 /// The text of an answer, and what it used.
 async fn ask_for_text(
-    endpoint: &ModelEndpoint,
+    context: &CallContext<'_>,
     request: &ModelRequest,
-    events: &dyn EventSink,
 ) -> Result<(String, Usage), AskError> {
+    let events = context.events;
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
-    let asking = async move { provider::ask(endpoint, request, &sender).await };
+    let asking = async move { recorded_call::ask(context, request, &sender).await };
     let collecting = async {
         let mut text = String::new();
         let mut used = Usage::default();

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
+use agent_api::{
+    AgentError, AgentEvent, AgentReply, CallPurpose, EventSink, Section, TurnOver, UserMessage,
+};
 use serde_json::Value;
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
@@ -16,6 +18,7 @@ use super::call_events::ToolContext;
 use super::fallback::Fallback;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
+use super::recorded_call::CallContext;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
@@ -40,6 +43,8 @@ pub(super) struct Conversation<'a> {
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
+    /// The prompt as it was last rendered, before anybody rewrote it.
+    pub sections: Vec<Section>,
     /// What the request's messages were made from, one for one.
     pub entries: Vec<HistoryEntry>,
     /// The position of the message that this turn answers.
@@ -60,10 +65,11 @@ impl<'a> Conversation<'a> {
             }
             // Both may have changed since the model was last asked, and it should know.
             let mode = self.tool_context.mode().await?;
-            let offered = self.offer_tools().await?;
+            let offered = self.offer_tools().await?.for_mode(mode);
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
-            self.request.system = events.render(self.prompt.render()).await?;
+            self.sections = self.prompt.render();
+            self.request.system = events.render(self.sections.clone()).await?;
             let number = rounds_before + round;
             let admitted = self.budget.admit(&self.request, self.model, events).await?;
             let offered = match admitted {
@@ -136,9 +142,17 @@ impl<'a> Conversation<'a> {
         let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
         let mut learned = None;
         loop {
-            let request = (round, &self.request);
-            let numbers = &mut self.numbers;
-            let asked = ask_model(offered, self.endpoint, request, numbers, learned, events);
+            let context = CallContext {
+                purpose: CallPurpose::Answer,
+                round,
+                model: self.model,
+                endpoint: self.endpoint,
+                sections_before: &self.sections,
+                decisions: self.view.describe_decisions(&self.entries),
+                events,
+            };
+            let (request, numbers) = (&self.request, &mut self.numbers);
+            let asked = ask_model(offered, &context, request, numbers, learned);
             let error = match asked.await {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use agent_api::model_call::{PICTURE_TOKENS, TOKEN_BYTES};
 use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
@@ -19,11 +20,8 @@ use super::offered_tools::model_name;
 use super::outputs::{OutputSource, TurnOutputs};
 use crate::provider::{ModelMessage, ToolUse};
 
-/// Rough size of a token, in bytes of text: good enough to decide what to leave out.
-const TOKEN_BYTES: usize = 4;
-
 /// What a picture counts for, in bytes of text.
-const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
+const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;
 
 /// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
@@ -224,7 +222,10 @@ fn result_text(call: &Value) -> String {
         "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
             let suggestion = call["userSuggestion"]["text"].as_str();
-            super::consent::denied_text(suggestion)
+            match call["toolName"] == super::exit_plan::NAME {
+                true => super::exit_plan::keep_planning_text(suggestion),
+                false => super::consent::denied_text(suggestion),
+            }
         }
         _ => INTERRUPTED.to_owned(),
     }

@@ -7,9 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
+use agent_api::{
+    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, PartTreatment, SharedSources,
+    TurnInput, TurnOver, UserMessage, model_call,
+};
 use compositor::Part;
-use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
+use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
 use compositor::part::View;
 use serde_json::Value;
 
@@ -62,9 +65,8 @@ pub(super) struct NativeBody<'a> {
 impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
-        let part = self.message.parts.get(self.part).map(|part| part.object());
-        let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
-        let name = name.and_then(Value::as_str);
+        let part = self.message.parts.get(self.part);
+        let name = part.and_then(model_call::name_of);
         name.unwrap_or("an attachment").to_owned()
     }
 }
@@ -79,6 +81,24 @@ fn kind_of(part: &Part) -> Option<MediaKind> {
         "audio" => Some(MediaKind::Audio),
         "video" => Some(MediaKind::Video),
         _ => (of.mime == "application/pdf").then_some(MediaKind::Document),
+    }
+}
+
+/// What a model makes of a message that is not sent yet, in a chat where this was refused.
+pub(super) fn terms_of(
+    known: &CapabilityMap,
+    model: &Model,
+    refusals: Option<&[u8]>,
+    message: &UserMessage,
+) -> ModelTerms {
+    let refusals = Refusals::read(refusals, &model.id);
+    ModelTerms {
+        model: model.id.clone(),
+        target: model.api.target(),
+        capabilities: refusals.reduce(model.capabilities(known)),
+        described: refusals.described_parts(message),
+        context_tokens: model.facts().context_tokens,
+        input_price: model.facts().prices.map(|prices| prices.input),
     }
 }
 
@@ -266,19 +286,22 @@ impl<'a> ModelView<'a> {
         }
     }
 
-    /// The result of a call with its bodies, where they can stand beside it; otherwise it says that they are there.
-    fn result_of(&self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
-        let (text, blocks) = match self.api {
-            Api::Chat => {
-                let bodies = lowered.decisions.len();
-                let note =
-                    format!("({bodies} attached to the result; this model cannot be shown them)");
-                (format!("{text}\n{note}"), Vec::new())
-            }
-            Api::Anthropic | Api::Responses | Api::Gemini => {
-                (text.to_owned(), lowered.blocks.clone())
-            }
-        };
+    /// The result of a call with its bodies. Where a result is a text, what is said of bodies is a part of it, and those
+    /// that go as themselves come after it.
+    fn result_of(&mut self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
+        let mut text = text.to_owned();
+        let mut blocks = lowered.blocks.clone();
+        if self.api == Api::Chat {
+            blocks.retain(|block| match block["text"].as_str() {
+                Some(described) => {
+                    text.push('\n');
+                    text.push_str(described);
+                    false
+                }
+                None => true,
+            });
+            self.has_lists |= !blocks.is_empty();
+        }
         ModelMessage::ToolResult {
             id: id.to_owned(),
             text: text.trim_start().to_owned(),
@@ -369,13 +392,36 @@ impl<'a> ModelView<'a> {
         described
     }
 
+    /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.
+    pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
+        let mut described = Vec::new();
+        for (position, decisions) in &self.decisions {
+            let (message, has_place) = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => (message, true),
+                Some(HistoryEntry::Result { media, .. }) => (media, self.api != Api::Chat),
+                _ => continue, // the model's own words have no parts
+            };
+            described.extend(decisions.iter().map(|decision| {
+                let part = message.parts.get(decision.part);
+                let mut described = PartDecision::new(*position, part, decision);
+                if !has_place {
+                    described.treatment = PartTreatment::LeftOut;
+                    described.why = Some("a result is a text in this wire format".to_owned());
+                    (described.bytes, described.tokens) = (0, Some(0));
+                }
+                described
+            }));
+        }
+        described
+    }
+
     /// The bodies that were sent as themselves when the entries were last lowered.
     pub(super) fn natives<'e>(&self, entries: &'e [HistoryEntry]) -> Vec<NativeBody<'e>> {
         let mut natives = Vec::new();
         for (position, decisions) in &self.decisions {
             let message = match entries.get(*position) {
                 Some(HistoryEntry::User(message)) => message,
-                Some(HistoryEntry::Result { media, .. }) if self.api != Api::Chat => media,
+                Some(HistoryEntry::Result { media, .. }) => media,
                 _ => continue, // nothing of it was sent as itself
             };
             natives.extend(decisions.iter().filter_map(|decision| {

@@ -14,7 +14,7 @@ use workspace::discovery::Skill;
 use super::answer::Numbers;
 use super::budget::CallBudget;
 use super::call_events::ToolContext;
-use super::consent::{Approved, PermissionMode};
+use super::consent::PermissionMode;
 use super::conversation::Conversation;
 use super::history::Recalled;
 use super::model_list::ModelEntry;
@@ -25,11 +25,13 @@ use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{
-    Approvals, Model, NativeContext, compact, history, model_settings, model_switch, prompt,
+    Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
+    todo_list,
 };
+use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
-use crate::tool::{self, Tool};
+use crate::tool::{self, Brief, Tool};
 
 /// Longest title made of a message.
 const TITLE_CHARS_MAX: usize = 60;
@@ -41,7 +43,10 @@ const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped
 pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
     pub workspace: &'a Workspace,
-    pub approvals: &'a Approvals,
+    /// Names the conversation.
+    pub session: &'a str,
+    /// All of them, whatever the model may call.
+    pub tools: &'a [Box<dyn Tool>],
 }
 
 /// Works on a turn to its end.
@@ -66,12 +71,12 @@ async fn converse(
     let chosen = choose_model(shared, &input.message)?;
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
-    let tools = offered_tools(shared, model, &skills);
+    let tools = offered_tools(context, model, &skills, input.brief.as_deref());
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
-    let mut budget = CallBudget::default();
+    let mut budget = CallBudget::new(input.brief.is_some());
     let earlier = match input.compact {
         Some(_) => {
             let spending = (&mut usage, &mut budget);
@@ -99,22 +104,15 @@ async fn converse(
     {
         events.send(AgentEvent::Title(title)).await?;
     }
-    let noted = Approved::read(input.notes.as_deref());
-    context.approvals.lock().await.join(noted);
     let conversation = Conversation {
         model,
         endpoint,
         tools: &tools,
         left_out: Vec::new(),
-        tool_context: ToolContext {
-            shared,
-            workspace: context.workspace,
-            events,
-            approved: context.approvals,
-            exclusive: Mutex::new(()),
-        },
+        tool_context: build_tool_context(shared, context, events),
         view,
         prompt,
+        sections: Vec::new(),
         entries,
         newest,
         request,
@@ -142,12 +140,31 @@ async fn begin_request(
         model: model.server_name().to_owned(),
         system: Vec::new(),
         messages,
-        tools: Vec::new(), // each round offers what there is then
         max_output_tokens: settings.max_output_tokens,
         settings: settings.fields,
         server_tools: model.server_tools.clone(),
         ..ModelRequest::default()
     })
+}
+
+/// What the calls of a turn share.
+fn build_tool_context<'a>(
+    shared: &'a NativeContext,
+    context: &TurnContext<'a>,
+    events: &'a dyn EventSink,
+) -> ToolContext<'a> {
+    ToolContext {
+        shared,
+        workspace: context.workspace,
+        events,
+        rules: shared.rules.clone(),
+        place: CallPlace {
+            session: context.session.to_owned(),
+            directories: context.workspace.real_directories(),
+        },
+        reported_rules: Mutex::new(false),
+        exclusive: Mutex::new(()),
+    }
 }
 
 async fn build_prompt(
@@ -158,9 +175,13 @@ async fn build_prompt(
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let offered = OfferedTools::new(tools, Vec::new());
-    let mut prompt = prompt::build(facts, &offered, PermissionMode::of(&input.config));
+    let mode = PermissionMode::of(&input.config);
+    let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
+    let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(skills);
+    prompt.runtime_instructions.is_worker = input.brief.is_some();
+    let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
+    prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
     prompt
@@ -177,16 +198,21 @@ async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
 
 /// The tools that the model may call.
 fn offered_tools<'a>(
-    shared: &'a NativeContext,
+    context: &TurnContext<'a>,
     model: &Model,
     skills: &[Skill],
+    brief: Option<&[u8]>,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
-    let tools = shared.tools.iter().map(|tool| &**tool);
+    let brief = brief.map(Brief::read);
+    let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
+        .filter(|tool| brief.as_ref().is_none_or(|brief| brief.allows(tool.name())))
+        // The plan of the session is not a worker's to show.
+        .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()
 }
 

@@ -55,8 +55,7 @@ impl TurnUsage {
             cache_read_tokens: sum(self.tokens.cache_read_tokens, call.cache_read_tokens),
             cache_write_tokens: sum(self.tokens.cache_write_tokens, call.cache_write_tokens),
         };
-        let prices = model.facts().prices;
-        if let Some(cost) = prices.and_then(|prices| prices.cost(call)) {
+        if let Some(cost) = cost_of(call, model) {
             self.cost = Some(self.cost.unwrap_or(0.0) + cost);
         }
         let usage = UsageInfo {
@@ -86,6 +85,11 @@ impl TurnUsage {
         }
         meta
     }
+}
+
+/// What was used costs so much, if the model has prices.
+pub(super) fn cost_of(used: Usage, model: &Model) -> Option<f64> {
+    model.facts().prices?.cost(used)
 }
 
 fn counts(usage: Usage) -> UsageInfo {

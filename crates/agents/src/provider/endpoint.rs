@@ -33,6 +33,9 @@ const PROBE_AFTER: Duration = Duration::from_secs(20);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES_MAX: u32 = 4;
 
+/// Stands where a key would.
+const REMOVED: &str = "removed";
+
 /// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -224,6 +227,46 @@ impl ModelEndpoint {
     /// Whether the server runs on this machine.
     pub(super) fn is_local(&self) -> bool {
         is_this_machine(self.host())
+    }
+
+    /// Where a question goes, for people to read: values of the query that may be keys are left out.
+    pub(super) fn describe_url(&self, path: &[&str]) -> String {
+        let mut url = self.url(path);
+        let pairs = url.query_pairs();
+        let shown = pairs.map(|(name, value)| match serves_as_key(&name) {
+            true => (name.into_owned(), REMOVED.to_owned()),
+            false => (name.into_owned(), value.into_owned()),
+        });
+        let own = self.api.query().iter();
+        let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let shown: Vec<(String, String)> = shown.chain(own).collect();
+        url.set_query(None);
+        if !shown.is_empty() {
+            url.query_pairs_mut().extend_pairs(shown);
+        }
+        url.to_string()
+    }
+
+    /// The headers that this server's questions have, for people to read: no key is in them.
+    pub(super) fn describe_headers(&self) -> Vec<(String, String)> {
+        let mut shown = Vec::new();
+        for (name, value) in self.api.headers() {
+            shown.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        if self.key.is_some() {
+            let name = self.key_header.as_ref().map(HeaderName::as_str);
+            let name = name.unwrap_or(self.api.key_header());
+            shown.push((name.to_owned(), REMOVED.to_owned()));
+        }
+        for (name, value) in &self.headers {
+            shown.retain(|(known, _)| known != name.as_str());
+            let value = match value.is_sensitive() {
+                true => REMOVED.to_owned(),
+                false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            };
+            shown.push((name.as_str().to_owned(), value));
+        }
+        shown
     }
 
     /// What a request carries besides its own headers, and what of it must never be seen.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
 use tokio::time::{sleep, timeout};
 
@@ -32,7 +32,7 @@ const SHORT_BODY: Duration = Duration::from_secs(10);
 /// A request as it goes over the wire.
 pub(super) struct WireRequest<'a> {
     pub path: &'a [&'a str],
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// Whether a refusal may be mended by leaving something out.
     pub reducible: bool,
 }
@@ -44,7 +44,7 @@ pub(super) async fn stream<D: Decode>(
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
-    let body = Bytes::from(request.body);
+    let body = request.body;
     let (path, reducible) = (request.path, request.reducible);
     let request = prepare(endpoint, path, body.clone(), reducible).await?;
     match request.send_until_answered(&decoder, &mut sink).await {
@@ -73,15 +73,27 @@ async fn prepare<'a>(
         body,
         reducible,
     };
-    request
-        .headers
-        .entry(CONTENT_TYPE)
-        .or_insert(HeaderValue::from_static("application/json"));
-    request
-        .headers
-        .entry(ACCEPT)
-        .or_insert(HeaderValue::from_static("text/event-stream"));
+    for (name, value) in OWN_HEADERS {
+        let value = HeaderValue::from_static(value);
+        request.headers.entry(name).or_insert(value);
+    }
     Ok(request)
+}
+
+/// Headers of every question, unless the configuration has others.
+const OWN_HEADERS: [(HeaderName, &str); 2] = [
+    (CONTENT_TYPE, "application/json"),
+    (ACCEPT, "text/event-stream"),
+];
+
+/// The headers of a question, from those that its server's configuration adds to it.
+pub(super) fn with_own_headers(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    for (name, value) in OWN_HEADERS {
+        if !headers.iter().any(|(known, _)| known == name.as_str()) {
+            headers.push((name.as_str().to_owned(), value.to_owned()));
+        }
+    }
+    headers
 }
 
 /// The body of what a server answers, tried once; once more if a command may print another key by now.

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
-    Batch, Body, Compose, Fetch, Input, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
+    Batch, Body, Compose, Fetch, Input, MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket,
+    TurnRun,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
@@ -32,6 +33,7 @@ use wire::{ChannelUri, Timestamp};
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
+pub(crate) use sources::digest_in;
 
 use crate::complete::Completer;
 use crate::journal::JournalThread;
@@ -132,6 +134,16 @@ impl Effects {
         });
     }
 
+    pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
+        let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        let entities = Arc::clone(&self.services.entities);
+        let agent = self.agent(&check.provider);
+        tokio::spawn(async move {
+            let checked = store.check_message(check, entities, agent).await;
+            send(&arrivals, Input::MessageChecked { ticket, checked }).await;
+        });
+    }
+
     pub(crate) fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         tokio::spawn(async move {
@@ -177,6 +189,7 @@ impl Effects {
             // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {
                 conversation: session.to_string(),
+                chat: String::new(),
                 working_directories,
                 attachments: None,
             };
@@ -238,6 +251,13 @@ impl Effects {
             running.task.abort();
         }
         self.pace.end_run(run);
+    }
+
+    /// A chat, or a session, is gone for good.
+    pub(crate) fn end_chat(&self, chat: &ChannelUri) {
+        for agent in &self.agents {
+            agent.end_chat(chat.as_str());
+        }
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {

@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
+use crate::sent_request::CallRetention;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub(crate) struct TurnServices {
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
     pub documents: Arc<DocumentReader>,
+    /// How much of what models are asked is kept.
+    pub calls: CallRetention,
     /// What turns may spend; anything if absent.
     pub budget: Option<Arc<Budget>>,
 }
@@ -36,6 +39,7 @@ impl TurnServices {
             staging: None,
             entities: Arc::new(NoEntities),
             documents: Arc::default(),
+            calls: CallRetention::default(),
             budget: None,
         }
     }

@@ -123,7 +123,10 @@ impl JournalTables {
             }
             Record::ModelOutput(output) => self.put_output(output),
             // For inspection from another process only: it cannot look into memory.
-            Record::Lowered(_) | Record::Render(_) => {}
+            Record::Lowered(_)
+            | Record::Render(_)
+            | Record::ModelCall(_)
+            | Record::ModelCallEnd(_) => {}
             Record::Trim { through } => self.trim(*through),
             Record::Sweep {
                 disposed_before,
