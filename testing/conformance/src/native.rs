@@ -66,7 +66,20 @@ impl NativeHarness {
             budget,
             ..HostSettings::default()
         };
+        let change = |models: &mut Vec<host::Model>| {
+            if let Some(model) = models.first_mut() {
+                change(model);
+            }
+        };
         Self::start_with_settings(config, change, settings).await
+    }
+
+    /// The same with other models beside it.
+    pub async fn start_with_models(
+        config: Value,
+        change: impl FnOnce(&mut Vec<host::Model>),
+    ) -> Self {
+        Self::start_with_settings(config, change, HostSettings::default()).await
     }
 
     /// A session whose agent may fetch pages from these hosts, wherever they are.
@@ -80,17 +93,18 @@ impl NativeHarness {
 
     async fn start_with_settings(
         config: Value,
-        change: impl FnOnce(&mut host::Model),
+        change: impl FnOnce(&mut Vec<host::Model>),
         mut settings: HostSettings,
     ) -> Self {
         let model = ModelServer::start().await;
-        let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
-        change(&mut table);
+        let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
+        let mut models = vec![table];
+        change(&mut models);
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        settings.models = vec![table];
+        settings.models = models;
         let host = start(directory.path(), &settings).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)

@@ -12,7 +12,7 @@ use wire::published::state::ChatInputResponseKind;
 
 use super::Model;
 use super::stop::TurnStop;
-use crate::provider::{ModelMessage, ModelRequest};
+use crate::provider::{ModelMessage, ModelRequest, Usage};
 
 /// What the model is told before its last answer.
 pub(super) const SUM_UP: &str = "The budget for this work is used up: this is your last answer, and you have no tools for it. \
@@ -207,10 +207,14 @@ fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
     });
     let bytes: usize = system.chain(tools).chain(messages).sum();
     let tokens = (bytes / BYTES_PER_TOKEN) as u64;
-    let price = model.prices.map(|prices| prices.input);
+    let prompt = Usage {
+        input_tokens: Some(tokens),
+        ..Usage::default()
+    };
+    let prices = model.facts().prices;
     CallEstimate {
         tokens,
-        usd: price.map(|price| tokens as f64 * price / 1_000_000.0),
+        usd: prices.and_then(|prices| prices.cost(prompt)),
     }
 }
 

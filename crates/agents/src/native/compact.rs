@@ -54,7 +54,7 @@ pub(super) async fn summarise(
         model: model.server_name().to_owned(),
         system: view.events.render(system.clone()).await?,
         messages: view.lower_conversation(&entries, usize::MAX).await?,
-        max_output_tokens: model.output_tokens,
+        max_output_tokens: model.answer_tokens(),
         ..ModelRequest::default()
     };
     let events = view.events;

@@ -18,7 +18,10 @@ mod exit_plan;
 mod fallback;
 mod history;
 mod host_call;
+mod model_facts;
 mod model_list;
+mod model_settings;
+mod model_switch;
 mod model_view;
 mod models;
 mod notices;
@@ -55,8 +58,9 @@ use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 
-pub use model_list::ADDED_MODELS_MAX;
-pub use models::{Model, ModelError, Prices};
+pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
+pub use models::{Model, ModelError};
+pub use vendors::models_of_environment;
 
 /// The provider id.
 pub const PROVIDER: &str = "native";
@@ -95,7 +99,7 @@ impl NativeAgent {
     /// An agent with these models; the first is the default.
     pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
         let list = ModelList::default();
-        list.configure(models)?;
+        list.configure(models, ToldFacts::default())?;
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
@@ -149,9 +153,10 @@ impl NativeAgent {
         self
     }
 
-    /// Replaces the models of the configuration; those that were added stay. Turns keep the model they began with.
-    pub fn configure_models(&self, models: Vec<Model>) -> Result<(), ModelError> {
-        self.shared.models.configure(models)
+    /// Replaces the models of the configuration, and what servers said of models; those that were added stay. Turns keep the
+    /// model they began with.
+    pub fn configure_models(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
+        self.shared.models.configure(models, told)
     }
 
     /// Adds a model behind the others; returns the id it goes by.

@@ -13,6 +13,7 @@ use agent_api::{
 };
 use compositor::Part;
 use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
+use compositor::part::View;
 use serde_json::Value;
 
 use super::outputs::OutputSource;
@@ -70,16 +71,17 @@ impl NativeBody<'_> {
     }
 }
 
-/// What a model takes, as far as nothing was refused.
-pub(super) fn model_capabilities(known: &CapabilityMap, model: &Model) -> Capabilities {
-    let mut capabilities = known.of(model.api.target(), Some(model.server_name()));
-    if model.vision == Some(false) {
-        // Pages of a document are pictures, too.
-        capabilities.image = None;
-        capabilities.pdf = None;
-        capabilities.video = None;
+/// What an attachment is, by its type.
+fn kind_of(part: &Part) -> Option<MediaKind> {
+    let View::Attachment(of) = part.view() else {
+        return None;
+    };
+    match of.mime.split('/').next().unwrap_or("") {
+        "image" => Some(MediaKind::Image),
+        "audio" => Some(MediaKind::Audio),
+        "video" => Some(MediaKind::Video),
+        _ => (of.mime == "application/pdf").then_some(MediaKind::Document),
     }
-    capabilities
 }
 
 /// What a model makes of a message that is not sent yet, in a chat where this was refused.
@@ -93,10 +95,10 @@ pub(super) fn terms_of(
     ModelTerms {
         model: model.id.clone(),
         target: model.api.target(),
-        capabilities: refusals.reduce(model_capabilities(known, model)),
+        capabilities: refusals.reduce(model.capabilities(known)),
         described: refusals.described_parts(message),
-        context_tokens: model.context_tokens,
-        input_price: model.prices.map(|prices| prices.input),
+        context_tokens: model.facts().context_tokens,
+        input_price: model.facts().prices.map(|prices| prices.input),
     }
 }
 
@@ -124,11 +126,10 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let capabilities = model_capabilities(&shared.capabilities, model);
         let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
-            capabilities,
+            capabilities: model.capabilities(&shared.capabilities),
             api: model.api,
             model: model.id.clone(),
             events,
@@ -362,6 +363,33 @@ impl<'a> ModelView<'a> {
             )
         };
         self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+    }
+
+    /// The attachments of messages before a position that the model was not sent as themselves when they were last lowered.
+    pub(super) fn described<'e>(
+        &self,
+        entries: &'e [HistoryEntry],
+        before: usize,
+    ) -> Vec<NativeBody<'e>> {
+        let mut described = Vec::new();
+        for (position, decisions) in self.decisions.range(..before) {
+            let Some(HistoryEntry::User(message)) = entries.get(*position) else {
+                continue; // results are told again in other words
+            };
+            for decision in decisions {
+                let part = message.parts.get(decision.part);
+                let kind = part.and_then(kind_of);
+                if let Some(kind) = kind.filter(|kind| kind.as_str() != decision.became) {
+                    described.push(NativeBody {
+                        kind,
+                        message,
+                        position: *position,
+                        part: decision.part,
+                    });
+                }
+            }
+        }
+        described
     }
 
     /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.

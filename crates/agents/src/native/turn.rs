@@ -8,7 +8,6 @@ use std::sync::Arc;
 use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use wire::Object;
 use workspace::Workspace;
 use workspace::discovery::Skill;
 
@@ -25,7 +24,10 @@ use super::offered_tools::OfferedTools;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, NativeContext, compact, exit_plan, history, prompt, todo_list};
+use super::{
+    Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
+    todo_list,
+};
 use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
@@ -96,8 +98,7 @@ async fn converse(
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
-    let messages = view.lower_conversation(&entries, newest).await?;
-    let request = begin_request(model, input, messages);
+    let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
     let conversation = Conversation {
         model,
@@ -116,6 +117,30 @@ async fn converse(
         budget,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// The request with the conversation so far. If the chat goes on with another model, it is said what that loses.
+async fn begin_request(
+    shared: &NativeContext,
+    (model, input): (&Model, &TurnInput),
+    view: &mut ModelView<'_>,
+    (entries, newest): (&[HistoryEntry], usize),
+) -> Result<ModelRequest, TurnOver> {
+    let settings = model_settings::read(model, &input.message);
+    let messages = view.lower_conversation(entries, newest).await?;
+    let lost = model_switch::describe(shared, (model, input), view, (entries, newest));
+    if let Some(text) = lost {
+        view.events.send(AgentEvent::Notice { text }).await?;
+    }
+    Ok(ModelRequest {
+        model: model.server_name().to_owned(),
+        system: Vec::new(),
+        messages,
+        max_output_tokens: settings.max_output_tokens,
+        settings: settings.fields,
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
+    })
 }
 
 /// What the calls of a turn share.
@@ -224,15 +249,6 @@ fn name_some(ids: &[String]) -> Option<String> {
     })
 }
 
-/// The settings of a message, as far as the model has settings of these names (G-22).
-fn select_settings(model: &Model, message: &Value) -> Object {
-    let known = model.settings.as_ref().and_then(Value::as_object);
-    let given = message["model"]["config"].as_object();
-    let mut settings = given.cloned().unwrap_or_default();
-    settings.retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
-    settings
-}
-
 /// Earlier turns, the user's message, and the response of a resumed turn so far.
 fn build_conversation(
     earlier: Recalled,
@@ -255,18 +271,6 @@ fn build_conversation(
 fn count_rounds(response: &[HistoryEntry]) -> usize {
     let is_over = |entry: &&HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
     response.iter().filter(is_over).count()
-}
-
-/// A request without prompt and tools: each round offers what there is then.
-fn begin_request(model: &Model, input: &TurnInput, messages: Vec<ModelMessage>) -> ModelRequest {
-    ModelRequest {
-        model: model.server_name().to_owned(),
-        messages,
-        max_output_tokens: model.output_tokens,
-        settings: select_settings(model, &input.message),
-        server_tools: model.server_tools.clone(),
-        ..ModelRequest::default()
-    }
 }
 
 /// A session that nobody has named gets a title.

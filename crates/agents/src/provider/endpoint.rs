@@ -193,7 +193,7 @@ impl ModelEndpoint {
         }
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
     }
 
@@ -203,6 +203,30 @@ impl ModelEndpoint {
             segments.pop_if_empty().extend(path);
         }
         url
+    }
+
+    /// The address of what lies beside the API: without the version that its addresses begin with.
+    pub(super) fn url_beside(&self, path: &[&str]) -> Url {
+        let mut url = self.base_url.clone();
+        url.set_query(None);
+        let last = url
+            .path_segments()
+            .and_then(|mut it| it.rfind(|word| !word.is_empty()));
+        let number = last.and_then(|last| last.strip_prefix('v')).unwrap_or("");
+        let has_version = number.starts_with(|c: char| c.is_ascii_digit());
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty();
+            if has_version {
+                segments.pop();
+            }
+            segments.extend(path);
+        }
+        url
+    }
+
+    /// Whether the server runs on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        is_this_machine(self.host())
     }
 
     /// Where a question goes, for people to read: values of the query that may be keys are left out.
@@ -363,6 +387,20 @@ mod tests {
     fn url(base: &str) -> String {
         let endpoint = ModelEndpoint::new(base).unwrap();
         endpoint.url(&["chat", "completions"]).to_string()
+    }
+
+    #[test]
+    fn what_lies_beside_the_api_has_no_version() {
+        let beside = |base: &str| {
+            ModelEndpoint::new(base)
+                .unwrap()
+                .url_beside(&["api", "show"])
+                .to_string()
+        };
+        assert_eq!(beside("http://h:1/v1"), "http://h:1/api/show");
+        assert_eq!(beside("http://h:1/x/v1/?a=b"), "http://h:1/x/api/show");
+        assert_eq!(beside("http://h:1"), "http://h:1/api/show");
+        assert_eq!(beside("http://h:1/vllm"), "http://h:1/vllm/api/show");
     }
 
     #[test]

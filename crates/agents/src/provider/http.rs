@@ -98,9 +98,26 @@ pub(super) fn with_own_headers(mut headers: Vec<(String, String)>) -> Vec<(Strin
 
 /// The body of what a server answers, tried once; once more if a command may print another key by now.
 pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
-    match get_once(endpoint, path).await {
+    fetch(endpoint, endpoint.url(path), None).await
+}
+
+/// Reads what lies beside the API of a server: its address without the version. With a question it is posted.
+pub(super) async fn get_beside(
+    endpoint: &ModelEndpoint,
+    path: &[&str],
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
+    fetch(endpoint, endpoint.url_beside(path), question).await
+}
+
+async fn fetch(
+    endpoint: &ModelEndpoint,
+    url: reqwest::Url,
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
+    match fetch_once(endpoint, url.clone(), question).await {
         Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
-            get_once(endpoint, path).await
+            fetch_once(endpoint, url, question).await
         }
         got => got,
     }
@@ -130,11 +147,21 @@ pub(super) async fn is_served(
     Ok(!is_page && !matches!(status, 300..=399 | 404 | 405 | 501))
 }
 
-async fn get_once(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+async fn fetch_once(
+    endpoint: &ModelEndpoint,
+    url: reqwest::Url,
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
-        let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
+        let mut request = Request::new(reqwest::Method::GET, url);
         *request.headers_mut() = credentials.headers;
+        if let Some(question) = question {
+            *request.method_mut() = reqwest::Method::POST;
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+            *request.body_mut() = Some(question.to_string().into());
+        }
         let response = execute_soon(endpoint, request).await?;
         let mut response = check_status(endpoint, response, false).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;

@@ -19,6 +19,7 @@ mod key_command;
 mod openai_chat;
 mod openai_responses;
 mod refusal;
+mod server_facts;
 mod silence;
 mod sse;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use api::Api;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
 pub use refusal::{Blame, MediaKind};
+pub use server_facts::ask_facts;
 pub(crate) use tls::{
     with_system_roots as trusting_client_config, without_roots as plain_client_config,
 };
