@@ -78,7 +78,8 @@ impl<'a> AnswerSender<'a> {
 
     async fn take(&mut self, event: ModelEvent) -> Result<(), TurnOver> {
         match &event {
-            ModelEvent::Silent(_) | ModelEvent::Waiting(_) => {}
+            // Figures of an answer that never comes do not make it one.
+            ModelEvent::Silent(_) | ModelEvent::Waiting(_) | ModelEvent::Usage(_) => {}
             _ => self.begin().await?,
         }
         match event {

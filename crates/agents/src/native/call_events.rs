@@ -191,9 +191,10 @@ async fn record_edits(
     if tool.nature() != Nature::Edits {
         return Ok(Ok(()));
     }
-    // What cannot be previewed cannot be done: the call says why.
-    let Ok(Edits { edits, bodies }) = tool.edits(input, context.workspace).await else {
-        return Ok(Ok(()));
+    let Edits { edits, bodies } = match tool.edits(input, context.workspace).await {
+        Ok(edits) => edits,
+        // What cannot be previewed cannot be undone, and is not done.
+        Err(ToolError(text)) => return Ok(Err(text)),
     };
     for body in bodies {
         if let Err(why) = context.events.store_body(body, "text/plain").await {

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
-use super::fallback::Fallback;
+use super::fallback::{Fallback, SentEntries};
 use super::history::Recalled;
 use super::model_view::{HistoryEntry, ModelView};
 use super::outputs::OutputSource;
@@ -96,8 +96,12 @@ async fn ask_with_less(
             Err(AskError::TurnOver) => return Err(TurnStop::Over),
             Err(AskError::Provider(error)) => error,
         };
-        let entries = (entries, usize::MAX);
-        learned = Some(fallback.reduce(view, entries, request, error).await?);
+        let sent = SentEntries {
+            entries,
+            newest: usize::MAX,
+            answered: usize::MAX,
+        };
+        learned = Some(fallback.reduce(view, &sent, request, error).await?);
     }
 }
 

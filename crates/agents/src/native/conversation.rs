@@ -11,7 +11,7 @@ use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
-use super::fallback::Fallback;
+use super::fallback::{Fallback, SentEntries};
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
@@ -42,6 +42,8 @@ pub(super) struct Conversation<'a> {
     pub entries: Vec<HistoryEntry>,
     /// The position of the message that this turn answers.
     pub newest: usize,
+    /// What stands before this position was in a request that its server answered, or in a turn of before.
+    pub answered: usize,
     pub request: ModelRequest,
     pub numbers: Numbers,
     pub usage: TurnUsage,
@@ -115,13 +117,20 @@ impl<'a> Conversation<'a> {
             let numbers = &mut self.numbers;
             let asked = ask_model(offered, self.endpoint, request, numbers, learned, events);
             let error = match asked.await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.answered = self.entries.len();
+                    return Ok(answer);
+                }
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(error)) => error,
             };
-            let entries = (self.entries.as_slice(), self.newest);
+            let sent = SentEntries {
+                entries: &self.entries,
+                newest: self.newest,
+                answered: self.answered,
+            };
             let (view, request) = (&mut self.view, &mut self.request);
-            let less = fallback.reduce(view, entries, request, error).await?;
+            let less = fallback.reduce(view, &sent, request, error).await?;
             learned = Some(less);
         }
     }
@@ -131,21 +140,22 @@ impl<'a> Conversation<'a> {
         let calls = answer.calls.into_iter().map(|call| call.tool_use);
         let calls: Vec<ToolUse> = calls.collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        self.add_message(ModelMessage::Assistant {
+        self.add_entry(HistoryEntry::Model(ModelMessage::Assistant {
             text: answer.text,
             calls,
-            items: answer.items.filter(|_| !self.request.strings_only),
-        });
+            items: answer.items,
+        }))
+        .await;
         for (id, result) in ids.into_iter().zip(results) {
             let entry = HistoryEntry::result(id, result.text, result.media);
-            let message = self.view.lower_entry(&entry, self.entries.len()).await;
-            self.entries.push(entry);
-            self.request.messages.push(message);
+            self.add_entry(entry).await;
         }
     }
 
-    fn add_message(&mut self, message: ModelMessage) {
-        self.entries.push(HistoryEntry::Model(message.clone()));
+    /// What is refused is left out of later requests of the turn as it is out of those of later turns.
+    async fn add_entry(&mut self, entry: HistoryEntry) {
+        let message = self.view.lower_entry(&entry, self.entries.len()).await;
+        self.entries.push(entry);
         self.request.messages.push(message);
     }
 

@@ -303,7 +303,13 @@ fn estimate_bytes(entry: &HistoryEntry) -> usize {
             text.len() + media.parts.len().saturating_mul(PICTURE_BYTES)
         }
         HistoryEntry::Model(ModelMessage::User(content)) => content.to_string().len(),
-        HistoryEntry::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
+        HistoryEntry::Model(ModelMessage::ToolResult { text, blocks, .. }) => {
+            text.len() + blocks.len().saturating_mul(PICTURE_BYTES)
+        }
+        // What its server wants back is sent instead of the rest.
+        HistoryEntry::Model(ModelMessage::Assistant {
+            items: Some(items), ..
+        }) => items.iter().map(|item| wire::rpc::to_json(item).len()).sum(),
         HistoryEntry::Model(ModelMessage::Assistant { text, calls, .. }) => {
             let calls = calls.iter().map(|call| call.name.len() + call.input.len());
             text.len() + calls.sum::<usize>()

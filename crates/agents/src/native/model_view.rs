@@ -280,6 +280,16 @@ impl<'a> ModelView<'a> {
         }
     }
 
+    /// Whether the model's answers go back as its server wants them, and not in our words. It is the same for all of them:
+    /// a server takes what it signed also after something else of the conversation was left out, but not some of it.
+    fn sends_items(&self) -> bool {
+        match self.api {
+            // Ours are in the form of a server that takes lists.
+            Api::Chat => !self.refusals.strings_only,
+            Api::Anthropic | Api::Responses | Api::Gemini => !self.refusals.signatures,
+        }
+    }
+
     /// A message of the model as it goes back: without what its server had added, if that is refused.
     fn keep_or_strip(&self, message: &ModelMessage) -> ModelMessage {
         match message {
@@ -287,7 +297,7 @@ impl<'a> ModelView<'a> {
                 text,
                 calls,
                 items: Some(_),
-            } if self.refusals.signatures || self.refusals.strings_only => {
+            } if !self.sends_items() => {
                 ModelMessage::Assistant {
                     text: text.clone(),
                     calls: calls.clone(),
@@ -326,14 +336,13 @@ impl<'a> ModelView<'a> {
 
     /// Whether something of the model goes back that only its server can read.
     pub(super) fn has_signatures(&self, entries: &[HistoryEntry]) -> bool {
-        let is_kept = !self.refusals.signatures && !self.refusals.strings_only;
         let is_signed = |entry: &HistoryEntry| {
             matches!(
                 entry,
                 HistoryEntry::Model(ModelMessage::Assistant { items: Some(_), .. })
             )
         };
-        self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+        self.api != Api::Chat && self.sends_items() && entries.iter().any(is_signed)
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.

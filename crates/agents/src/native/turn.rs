@@ -89,6 +89,7 @@ async fn converse(
     let rounds_before = count_rounds(&response);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
+    let answered = count_answered(&entries, newest);
     let request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
@@ -122,6 +123,7 @@ async fn converse(
         prompt,
         entries,
         newest,
+        answered,
         request,
         numbers: Numbers::default(),
         usage,
@@ -237,6 +239,14 @@ fn build_conversation(
 fn count_rounds(response: &[HistoryEntry]) -> usize {
     let is_over = |entry: &&HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
     response.iter().filter(is_over).count()
+}
+
+/// How many entries were in a request that was answered: a turn that was resumed had rounds before.
+fn count_answered(entries: &[HistoryEntry], newest: usize) -> usize {
+    let is_answer =
+        |entry: &HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }));
+    let last = entries.iter().rposition(is_answer);
+    last.filter(|last| *last > newest).unwrap_or(newest)
 }
 
 /// The first line of what the user wants, as far as a title goes.

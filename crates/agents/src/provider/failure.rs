@@ -126,6 +126,11 @@ pub(super) fn status_failure(
         404 => Some(CHECK_BASE_URL),
         _ => None,
     };
+    error.refuses_key = match status.as_u16() {
+        401 => true,
+        400 => error_body.is_about_the_key(),
+        _ => false,
+    };
     let blame = error.blame.as_ref();
     if blame.is_some_and(|blame| blame.forbids_repeating(reducible)) {
         // A smaller request may do better; the same one would be refused again.

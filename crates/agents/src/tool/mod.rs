@@ -63,8 +63,8 @@ pub trait Tool: Send + Sync {
     /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
-    /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Unlike a plan it holds
-    /// nobody to anything.
+    /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Running it does exactly
+    /// this, or fails.
     async fn edits(&self, _input: &Value, _workspace: &Workspace) -> Result<Edits, ToolError> {
         Ok(Edits::default())
     }
