@@ -130,6 +130,8 @@ pub enum AgentEvent {
     /// From now on the agent remembers only the last turns, and of those before only the summary.
     Compacted {
         keep_turns: usize,
+        /// How many rounds of this very turn the summary tells as well; none if turns of before are kept.
+        rounds: u64,
         summary: Option<String>,
     },
     /// The user chose how many turns to take back: this one goes with them, and begins anew as the record of it. Sent by who

@@ -14,6 +14,7 @@ use crate::limits::LimitsTable;
 use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
+pub(crate) use agents::native::CompactionSettings;
 pub use agents::provider::Api;
 
 /// The settings file of a data directory.
@@ -68,6 +69,12 @@ pub struct Config {
     pub limits: LimitsTable,
     /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
     pub tool_env: Vec<String>,
+    /// Whether conversations are summarised when they come near their model's context window, and at which part of it.
+    pub auto_compact: bool,
+    pub auto_compact_at: f64,
+    /// The id of the model that names sessions; the first line of the first message does if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title_model: Option<String>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
@@ -97,6 +104,9 @@ impl Default for Config {
             capabilities: None,
             limits: LimitsTable::default(),
             tool_env: Vec::new(),
+            auto_compact: CompactionSettings::default().auto,
+            auto_compact_at: CompactionSettings::default().at,
+            title_model: None,
             default_model: None,
             models: Vec::new(),
         }
@@ -203,7 +213,16 @@ impl Config {
         Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
+        file.compaction().check().map_err(problem)?;
         Ok(file)
+    }
+
+    /// When conversations are summarised by themselves.
+    pub(crate) fn compaction(&self) -> CompactionSettings {
+        CompactionSettings {
+            auto: self.auto_compact,
+            at: self.auto_compact_at,
+        }
     }
 
     /// All settings as a TOML file that can be edited and loaded again.
@@ -220,11 +239,17 @@ fn merge_models(first: &[Model], mut others: Vec<Model>) -> Vec<Model> {
 }
 
 fn check_default(file: &Config) -> Result<(), String> {
-    match &file.default_model {
-        Some(id) if file.models.iter().all(|model| model.id != *id) => Err(format!(
+    let is_missing = |id: &&String| file.models.iter().all(|model| model.id != **id);
+    if let Some(id) = file.default_model.as_ref().filter(is_missing) {
+        return Err(format!(
             "default_model: there is no model `{id}`; `greenroom models default ID` sets it"
+        ));
+    }
+    match file.title_model.as_ref().filter(is_missing) {
+        Some(id) => Err(format!(
+            "title_model: there is no model `{id}` in this file; `greenroom models` lists what there is"
         )),
-        Some(_) | None => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -92,6 +92,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     let native = native
         .confined_to(confinement.clone())
         .with_command_variables(&config.tool_env)
+        .with_compaction(config.compaction())
         .with_capabilities(load_capabilities(config)?);
     let native = Arc::new(native);
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];

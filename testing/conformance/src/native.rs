@@ -27,9 +27,12 @@ pub struct NativeHarness {
     pub model: ModelServer,
     pub ann: ChatClient,
     host: Option<TestHost>,
-    models: Vec<host::Model>,
+    settings: HostSettings,
     directory: TempDir,
 }
+
+/// What a host is started with.
+type HostSettings = Box<dyn Fn(&mut host::Config) + Send + Sync>;
 
 impl NativeHarness {
     /// A session with one model that asks before it acts.
@@ -44,6 +47,15 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
+        Self::start_with_settings(config, change, |_| {}).await
+    }
+
+    /// The same with settings of the host.
+    pub async fn start_with_settings(
+        config: Value,
+        change: impl FnOnce(&mut host::Model),
+        settings: impl Fn(&mut host::Config) + Send + Sync + 'static,
+    ) -> Self {
         let model = ModelServer::start().await;
         let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
         change(&mut table);
@@ -51,8 +63,11 @@ impl NativeHarness {
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        let models = vec![table];
-        let host = start(directory.path(), &models).await;
+        let settings: HostSettings = Box::new(move |host| {
+            host.models = vec![table.clone()];
+            settings(host);
+        });
+        let host = start(directory.path(), &settings).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
             .await;
@@ -60,7 +75,7 @@ impl NativeHarness {
             model,
             ann,
             host: Some(host),
-            models,
+            settings,
             directory,
         }
     }
@@ -73,7 +88,7 @@ impl NativeHarness {
     pub async fn restart(&mut self) {
         let chat = self.ann.chat.clone();
         self.host.take().expect("the host serves").stop().await;
-        let host = start(self.directory.path(), &self.models).await;
+        let host = start(self.directory.path(), &self.settings).await;
         self.ann = ChatClient::arrives(&host, "ann").await;
         self.ann.enters(SESSION, chat.as_str()).await;
         self.host = Some(host);
@@ -165,11 +180,11 @@ fn work_of(directory: &Path) -> PathBuf {
     directory.join("work")
 }
 
-async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
+async fn start(directory: &Path, settings: &HostSettings) -> TestHost {
     let script = json!({"scenes": [{"steps": [{"say": ["scripted"]}]}]});
     TestHost::start_with(&directory.join("data"), &script, |config| {
-        config.models = models.to_vec();
         config.workspaces = vec![work_of(directory)];
+        settings(config);
     })
     .await
 }

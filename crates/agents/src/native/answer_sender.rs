@@ -292,6 +292,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn figures_alone_are_no_answer_that_teaches_anything() {
+        let (sender, mut received) = mpsc::channel(64);
+        let events = channel_sink(sender, PendingReplies::default());
+        let offered = OfferedTools::new(&[], Vec::new());
+        let mut numbers = Numbers::default();
+        let known = super::super::refusals::Refusals::default();
+        let mut refused = known.clone();
+        refused.signatures = true;
+        let learned = Some(refused.learned_since(&known, &[]));
+        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers, learned);
+        let mut sink = &mut answer;
+        let usage = ModelEvent::Usage(crate::provider::Usage::default());
+        sink.accept(usage).await.unwrap();
+        assert_eq!(sent(&mut received), [""; 0]);
+        sink.accept(text("a")).await.unwrap();
+        assert_eq!(sent(&mut received).len(), 4, "what was learned comes first");
+    }
+
+    #[tokio::test]
     async fn everything_is_sent_as_it_comes_and_text_goes_on_in_its_part() {
         let (sender, mut received) = mpsc::channel(64);
         let events = channel_sink(sender, PendingReplies::default());

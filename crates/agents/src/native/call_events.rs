@@ -258,3 +258,89 @@ pub(super) async fn complete_call(
     context.events.send(completed).await?;
     Ok(outcome.text)
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use workspace::Confinement;
+
+    use super::super::{Model, NativeAgent};
+    use super::*;
+    use crate::provider::ToolUse;
+    use crate::sink::PendingReplies;
+    use crate::sink::testing::channel_sink;
+
+    /// A tool that would change files and cannot say how.
+    struct Unrecordable;
+
+    #[async_trait]
+    impl Tool for Unrecordable {
+        fn name(&self) -> &'static str {
+            "blind"
+        }
+
+        fn display_name(&self) -> &'static str {
+            "Blind"
+        }
+
+        fn description(&self) -> &'static str {
+            ""
+        }
+
+        fn parameters(&self) -> Value {
+            json!({})
+        }
+
+        fn nature(&self) -> Nature {
+            Nature::Edits
+        }
+
+        async fn plan(&self, _: &Value, _: &Workspace) -> Result<Plan, ToolError> {
+            Ok(Plan::default())
+        }
+
+        async fn edits(&self, _: &Value, _: &Workspace) -> Result<Edits, ToolError> {
+            Err(ToolError("the file cannot be looked at".to_owned()))
+        }
+
+        async fn run(
+            &self,
+            _: &Value,
+            _: &Workspace,
+            _: &mpsc::Sender<String>,
+        ) -> Result<ToolOutcome, ToolError> {
+            panic!("what cannot be undone was done");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_recorded_is_not_done() {
+        let (sender, _received) = mpsc::channel(8);
+        let events = channel_sink(sender, PendingReplies::default());
+        let agent = NativeAgent::new(vec![Model::parse("http://h/v1#m").unwrap()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let approved = Approvals::default();
+        let context = ToolContext {
+            shared: &agent.shared,
+            workspace: &workspace,
+            events: &events,
+            approved: &approved,
+            exclusive: Mutex::new(()),
+        };
+        let call = RequestedCall {
+            number: 1,
+            tool_use: ToolUse {
+                id: "c".to_owned(),
+                name: "blind".to_owned(),
+                input: "{}".to_owned(),
+            },
+            meta: wire::Object::new(),
+        };
+        let outcome = run_tool(&context, &call, &Unrecordable, &json!({})).await;
+        let outcome = outcome.unwrap();
+        assert!(!outcome.success);
+        assert_eq!(outcome.text, "the file cannot be looked at");
+    }
+}

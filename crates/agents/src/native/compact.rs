@@ -1,125 +1,276 @@
-//! Compaction of the history: the model summarises the turns, and from then on gets the summary instead.
+//! A summary of a conversation, made by its model, and the command `/compact`.
+//!
+//! Promises: what is no summary (nothing, a refusal, a call) is never taken for one, and then nothing is forgotten; a
+//! conversation that is too long to be summarised whole is summarised as far as it fits, and that is said.
+//! Must not know: when a conversation is summarised by itself.
 
-use agent_api::{AgentEvent, EventSink, Section, TurnInput, TurnOver};
-use serde_json::json;
+use agent_api::{AgentError, AgentEvent, EventSink, Section, TurnInput, TurnOver};
 use tokio::sync::mpsc;
 
+use super::Model;
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
+use super::context::{Window, estimate_tokens};
 use super::fallback::{Fallback, SentEntries};
-use super::history::Recalled;
+use super::memory::Memory;
 use super::model_view::{HistoryEntry, ModelView};
-use super::outputs::OutputSource;
 use super::refusals::Learned;
+use super::shorten::{cut_results, drop_oldest};
 use super::stop::TurnStop;
-use super::usage::TurnUsage;
-use super::{Model, history};
-use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
-
-const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
+use super::usage::{CallPurpose, TurnUsage};
+use super::work_state::WorkState;
+use crate::provider::{
+    self, Blame, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, StopReason, ToolSpec, Usage,
+};
 
 const REQUEST: &str = "Summarise the conversation so far for yourself, so that you can go on without it: what the user \
-     wants, what was decided and why, which files and commands matter and how they stand, what is left to do. Say \
-     nothing else.";
+     wants, what was decided and why, which files and commands matter and how they stand, what is left to do. Call no \
+     tool and say nothing else.";
 
-/// How a summary is introduced to the model.
-pub(super) const BEFORE: &str = "What was said before, in short:";
+/// The longest summary in bytes, and the part of the window that it may take.
+const SUMMARY_BYTES_MAX: usize = 32 << 10;
+const SUMMARY_PART: u64 = 8;
 
 /// Events of the model that may wait.
 const EVENTS_MAX: usize = 64;
 
-/// Has the model summarise the turns before this one; the summary, or none if there is nothing to shorten.
-pub(super) async fn summarise(
-    model: &Model,
-    endpoint: &ModelEndpoint,
-    input: &TurnInput,
-    view: &mut ModelView<'_>,
-    usage: &mut TurnUsage,
-) -> Result<Option<String>, TurnStop> {
-    if input.history.is_empty() {
-        let text = "There is nothing to shorten yet.".to_owned();
-        view.events.send(AgentEvent::Notice { text }).await?;
-        return Ok(input.summary.clone());
+/// What a summary is made with.
+pub(super) struct Summariser<'v, 'a> {
+    pub model: &'v Model,
+    pub endpoint: &'v ModelEndpoint,
+    pub window: Window,
+    pub view: &'v mut ModelView<'a>,
+    pub usage: &'v mut TurnUsage,
+}
+
+/// What a conversation's requests begin with; a summary's begins the same, so that it is read from the cache.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RequestHead {
+    pub system: Vec<Section>,
+    pub tools: Vec<ToolSpec>,
+}
+
+/// A summary, and what is to be said of it.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub text: String,
+    pub state: WorkState,
+    /// What it lacks, in words.
+    pub remarks: Vec<&'static str>,
+}
+
+impl Summariser<'_, '_> {
+    /// Has the model summarise a conversation. `forced`: its server does not take it as long as it is.
+    pub(super) async fn summarise(
+        &mut self,
+        entries: &[HistoryEntry],
+        head: RequestHead,
+        (hint, forced): (&str, bool),
+    ) -> Result<Summary, TurnStop> {
+        let state = WorkState::of_entries(entries);
+        let mut remarks = Vec::new();
+        let request = HistoryEntry::user(&match hint.trim() {
+            "" => REQUEST.to_owned(),
+            hint => format!("{REQUEST}\n\nThe user says: {hint}"),
+        });
+        let is_too_long = forced || estimate_tokens(entries) > self.window.input;
+        let mut asked = entries.to_vec();
+        if is_too_long {
+            remarks.extend(self.shorten(&mut asked));
+        }
+        asked.push(request);
+        let events = self.view.events;
+        events.send(summarising()).await?;
+        let collected = self.ask(asked, head, (!is_too_long, &mut remarks)).await;
+        events.send(AgentEvent::Activity(None)).await?;
+        let collected = collected?;
+        let usage = (collected.usage, CallPurpose::Summary);
+        self.usage.add(usage, self.model, events).await?;
+        let mut text = collected.into_summary().map_err(no_summary)?;
+        let most = usize::try_from(self.window.size / SUMMARY_PART * 4).unwrap_or(usize::MAX);
+        let end = text.floor_char_boundary(most.min(SUMMARY_BYTES_MAX));
+        if end < text.len() {
+            text.truncate(end);
+            remarks.push("the end of the summary, which was too long");
+        }
+        text.push_str(&state.for_model());
+        Ok(Summary {
+            text,
+            state,
+            remarks,
+        })
     }
-    let mut entries = recall(model, input, &view.source()).entries;
-    let hint = input.compact.as_deref().unwrap_or("").trim();
-    entries.push(HistoryEntry::user(&match hint {
-        "" => REQUEST.to_owned(),
-        hint => format!("{REQUEST}\n\nThe user says: {hint}"),
-    }));
-    let system = vec![Section::new("identity", SYSTEM)];
-    let mut request = ModelRequest {
-        model: model.server_name().to_owned(),
-        system: view.events.render(system).await?,
-        messages: view.lower_conversation(&entries, usize::MAX).await?,
-        max_output_tokens: model.output_tokens,
-        ..ModelRequest::default()
-    };
-    let events = view.events;
-    events.send(summarising()).await?;
-    let asked = ask_with_less(endpoint, view, &entries, &mut request).await;
-    events.send(AgentEvent::Activity(None)).await?;
-    let (summary, used) = asked?;
-    usage.add(used, model, view.events).await?;
+
+    /// Makes a conversation fit into the request for its summary; what is lost by that.
+    fn shorten(&self, entries: &mut Vec<HistoryEntry>) -> Option<&'static str> {
+        let tokens = estimate_tokens(entries);
+        cut_results(entries);
+        // A server that refuses less than its window has another one.
+        let most = self.window.comfortable.min(tokens / 2).max(1);
+        drop_oldest(entries, most).then_some("the oldest part, which did not fit any more")
+    }
+
+    /// Asks; again with less if the server refuses something.
+    async fn ask(
+        &mut self,
+        mut entries: Vec<HistoryEntry>,
+        head: RequestHead,
+        (mut may_shorten, remarks): (bool, &mut Vec<&'static str>),
+    ) -> Result<Collected, TurnStop> {
+        let events = self.view.events;
+        let holds_calls = entries.iter().any(holds_calls);
+        let mut request = ModelRequest {
+            model: self.model.server_name().to_owned(),
+            system: head.system,
+            messages: self.view.lower_conversation(&entries, usize::MAX).await?,
+            // Servers refuse calls of tools that they are not told of.
+            tools: head.tools.into_iter().filter(|_| holds_calls).collect(),
+            server_tools: match holds_calls {
+                true => self.model.server_tools.clone(),
+                false => Vec::new(),
+            },
+            forbids_calls: true,
+            max_output_tokens: self.model.output_tokens,
+            ..ModelRequest::default()
+        };
+        let mut fallback = Fallback::begin(self.view, &entries, &mut request);
+        let mut learned: Option<Learned> = None;
+        loop {
+            let error = match collect_answer(self.endpoint, &request, events).await {
+                Ok(collected) => {
+                    for event in learned.into_iter().flat_map(Learned::into_events) {
+                        events.send(event).await?;
+                    }
+                    return Ok(collected);
+                }
+                Err(AskError::TurnOver) => return Err(TurnStop::Over),
+                Err(AskError::Provider(error)) => error,
+            };
+            if error.blame == Some(Blame::TooLong) && std::mem::take(&mut may_shorten) {
+                let asked = entries.pop();
+                remarks.extend(self.shorten(&mut entries));
+                entries.extend(asked);
+                request.messages = self.view.lower_conversation(&entries, usize::MAX).await?;
+                fallback = Fallback::begin(self.view, &entries, &mut request);
+                continue;
+            }
+            let sent = SentEntries {
+                entries: &entries,
+                newest: usize::MAX,
+                answered: usize::MAX,
+            };
+            let reduced = fallback.reduce(self.view, &sent, &mut request, error);
+            learned = Some(reduced.await?);
+        }
+    }
+}
+
+/// Carries out `/compact`: what is remembered from then on.
+pub(super) async fn compact_by_command<'t>(
+    mut summariser: Summariser<'_, '_>,
+    input: &'t TurnInput,
+    head: RequestHead,
+) -> Result<Memory<'t>, TurnStop> {
+    let memory = Memory::of_turn(input);
+    let events = summariser.view.events;
+    if memory.turns.is_empty() {
+        let text = "There is nothing to shorten yet.".to_owned();
+        events.send(AgentEvent::Notice { text }).await?;
+        return Ok(memory);
+    }
+    let entries = memory.recall(u64::MAX, &summariser.view.source()).entries;
+    let hint = input.compact.as_deref().unwrap_or("");
+    let summary = summariser.summarise(&entries, head, (hint, false)).await?;
+    let turns = memory.turns.len();
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,
-        summary: Some(summary.clone()),
+        rounds: 0,
+        summary: Some(summary.text.clone()),
     };
-    view.events.send(compacted).await?;
-    let turns = input.history.len();
+    events.send(compacted).await?;
     let text = match turns {
         1 => "The turn before is summarised for the model.".to_owned(),
         turns => format!("The {turns} turns before are summarised for the model."),
     };
-    view.events.send(AgentEvent::Notice { text }).await?;
-    Ok(Some(summary))
+    let text = summary.describe(&text);
+    events.send(AgentEvent::Notice { text }).await?;
+    Ok(Memory {
+        summary: Some(summary.text),
+        told_rounds: 0,
+        turns: &[],
+    })
 }
 
-/// Asks; again with less if the server refuses something.
-async fn ask_with_less(
-    endpoint: &ModelEndpoint,
-    view: &mut ModelView<'_>,
-    entries: &[HistoryEntry],
-    request: &mut ModelRequest,
-) -> Result<(String, Usage), TurnStop> {
-    let events = view.events;
-    let mut fallback = Fallback::begin(view, entries, request);
-    let mut learned: Option<Learned> = None;
-    loop {
-        let error = match ask_for_text(endpoint, request, events).await {
-            Ok(answered) => {
-                for event in learned.into_iter().flat_map(Learned::into_events) {
-                    events.send(event).await?;
-                }
-                return Ok(answered);
-            }
-            Err(AskError::TurnOver) => return Err(TurnStop::Over),
-            Err(AskError::Provider(error)) => error,
-        };
-        let sent = SentEntries {
-            entries,
-            newest: usize::MAX,
-            answered: usize::MAX,
-        };
-        learned = Some(fallback.reduce(view, &sent, request, error).await?);
+impl Summary {
+    /// What people read of it: what happened, and what is in it for sure.
+    pub(super) fn describe(&self, what: &str) -> String {
+        let mut text = what.to_owned();
+        let kept = self.state.for_people();
+        if !kept.is_empty() {
+            text.push_str(&format!(" Kept beside the summary: {}.", kept.join("; ")));
+        }
+        if !self.remarks.is_empty() {
+            text.push_str(&format!(" Left out: {}.", self.remarks.join("; ")));
+        }
+        text
     }
+}
+
+fn holds_calls(entry: &HistoryEntry) -> bool {
+    matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, items, .. })
+        if !calls.is_empty() || items.is_some())
+}
+
+/// Why nothing was summarised.
+fn no_summary(why: String) -> TurnStop {
+    TurnStop::Failed(AgentError {
+        error_type: "notCompacted".to_owned(),
+        message: format!("the conversation was not summarised: {why}; nothing of it was changed"),
+        resumable: true,
+    })
 }
 
 fn summarising() -> AgentEvent {
     AgentEvent::Activity(Some("summarising".to_owned()))
 }
 
-/// The text of an answer, and what it used.
-async fn ask_for_text(
+/// What came of a request for a summary.
+#[derive(Debug, Default)]
+struct Collected {
+    text: String,
+    calls: usize,
+    refused: bool,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+impl Collected {
+    /// The summary; otherwise why it is none.
+    fn into_summary(self) -> Result<String, String> {
+        let wrong = match self.stop {
+            Some(StopReason::Refusal) => "the model refused to summarise it",
+            _ if self.refused => "the model refused to summarise it",
+            Some(StopReason::ContentFilter) => "the model's server cut the summary off",
+            _ if self.text.trim().is_empty() && self.calls > 0 => "the model called a tool instead",
+            Some(StopReason::Length) if self.text.trim().is_empty() => {
+                "the model reached its output limit before it said anything"
+            }
+            _ if self.text.trim().is_empty() => "the model said nothing",
+            _ => return Ok(self.text.trim().to_owned()),
+        };
+        Err(wrong.to_owned())
+    }
+}
+
+async fn collect_answer(
     endpoint: &ModelEndpoint,
     request: &ModelRequest,
     events: &dyn EventSink,
-) -> Result<(String, Usage), AskError> {
+) -> Result<Collected, AskError> {
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
     let asking = async move { provider::ask(endpoint, request, &sender).await };
     let collecting = async {
-        let mut text = String::new();
-        let mut used = Usage::default();
+        let mut collected = Collected::default();
         let mut shows_silence = false;
         while let Some(event) = received.recv().await {
             if let ModelEvent::Silent(lasted) = event {
@@ -131,42 +282,47 @@ async fn ask_for_text(
                 events.send(summarising()).await?;
             }
             match event {
-                ModelEvent::Text(piece) => text.push_str(&piece),
-                ModelEvent::Usage(usage) => used = usage,
+                ModelEvent::Text(piece) => collected.text.push_str(&piece),
+                ModelEvent::Refusal(_) => collected.refused = true,
+                ModelEvent::CallStarted { .. } => collected.calls += 1,
+                ModelEvent::Usage(usage) => collected.usage = usage,
+                ModelEvent::Stopped(reason) => collected.stop = Some(reason),
                 ModelEvent::Waiting(text) => {
                     events.send(AgentEvent::Notice { text }).await?;
                 }
+                // Thoughts, and what else is no summary.
                 _ => {}
             }
         }
-        Ok::<(String, Usage), TurnOver>((text, used))
+        Ok::<Collected, TurnOver>(collected)
     };
     let (asked, collected) = tokio::join!(asking, collecting);
     asked.map_err(AskError::Provider)?;
     Ok(collected?)
 }
 
-/// Earlier turns, and the summary of those before them. Half of what fits is left for this turn.
-pub(super) fn recall(model: &Model, input: &TurnInput, source: &OutputSource) -> Recalled {
-    let summary = input.summary.as_deref().map(summary_entries);
-    let turns = history::recall_turns(&input.history, model.context() / 2, source);
-    let entries = summary.into_iter().flatten().chain(turns.entries);
-    Recalled {
-        entries: entries.collect(),
-        notices: turns.notices,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A summary as entries of the conversation.
-pub(super) fn summary_entries(text: &str) -> [HistoryEntry; 2] {
-    let answer = ModelMessage::Assistant {
-        text: "I keep it in mind.".to_owned(),
-        calls: Vec::new(),
-        items: None,
-    };
-    let summary = json!(format!("{BEFORE}\n{text}"));
-    [
-        HistoryEntry::Model(ModelMessage::User(summary)),
-        HistoryEntry::Model(answer),
-    ]
+    #[test]
+    fn what_is_no_summary_is_not_taken_for_one() {
+        let said = |text: &str, stop: StopReason| Collected {
+            text: text.to_owned(),
+            stop: Some(stop),
+            ..Collected::default()
+        };
+        let words = |collected: Collected| collected.into_summary().unwrap_err();
+        assert!(words(said(" \n", StopReason::End)).contains("said nothing"));
+        assert!(words(said("No.", StopReason::Refusal)).contains("refused"));
+        assert!(words(said("We", StopReason::ContentFilter)).contains("cut"));
+        assert!(words(said("", StopReason::Length)).contains("output limit"));
+        let called = Collected {
+            calls: 1,
+            ..said("", StopReason::ToolCalls)
+        };
+        assert!(words(called).contains("called a tool"));
+        let fine = said(" All of it. ", StopReason::End);
+        assert_eq!(fine.into_summary().unwrap(), "All of it.");
+    }
 }

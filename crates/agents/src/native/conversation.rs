@@ -5,20 +5,22 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
+use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnInput, TurnOver, UserMessage};
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
+use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
+use super::memory::Memory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
-use super::usage::TurnUsage;
+use super::usage::{CallPurpose, TurnUsage};
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
+use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
 use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
@@ -47,6 +49,14 @@ pub(super) struct Conversation<'a> {
     pub request: ModelRequest,
     pub numbers: Numbers,
     pub usage: TurnUsage,
+    pub input: &'a TurnInput,
+    /// What the model is told of what was before.
+    pub memory: Memory<'a>,
+    pub compaction: CompactionSettings,
+    pub window: Window,
+    pub meter: ContextMeter,
+    /// How often the conversation was summarised in this turn.
+    pub summaries: usize,
 }
 
 impl<'a> Conversation<'a> {
@@ -63,9 +73,12 @@ impl<'a> Conversation<'a> {
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
             self.request.system = events.render(self.prompt.render()).await?;
+            self.compact_near_window().await?;
             let number = rounds_before + round;
             let answer = self.ask(number, &offered).await?;
-            self.usage.add(answer.usage, self.model, events).await?;
+            self.meter.report(answer.usage, self.entries.len());
+            let used = (answer.usage, CallPurpose::Conversation);
+            self.usage.add(used, self.model, events).await?;
             let output = outputs::record(&self.view.source(), number, &answer);
             if let Some(output) = output {
                 events.record_output(output).await;
@@ -112,6 +125,7 @@ impl<'a> Conversation<'a> {
         let events = self.tool_context.events;
         let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
         let mut learned = None;
+        let mut may_compact = true;
         loop {
             let request = (round, &self.request);
             let numbers = &mut self.numbers;
@@ -124,6 +138,14 @@ impl<'a> Conversation<'a> {
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(error)) => error,
             };
+            if error.blame == Some(Blame::TooLong)
+                && std::mem::take(&mut may_compact)
+                && self.compact_refused().await?
+            {
+                fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
+                learned = None;
+                continue;
+            }
             let sent = SentEntries {
                 entries: &self.entries,
                 newest: self.newest,

@@ -7,14 +7,17 @@
 mod answer;
 mod answer_sender;
 mod ask_model;
+mod auto_compact;
 mod call;
 mod call_events;
 mod client_call;
 mod compact;
 mod consent;
+mod context;
 mod conversation;
 mod fallback;
 mod history;
+mod memory;
 mod model_list;
 mod model_view;
 mod models;
@@ -24,10 +27,12 @@ mod outputs;
 mod prompt;
 mod refusals;
 mod settings;
+mod shorten;
 mod stop;
 mod turn;
 mod usage;
 mod vendors;
+mod work_state;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -46,6 +51,7 @@ use crate::tool::{self, Tool};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 
+pub use context::CompactionSettings;
 pub use model_list::ADDED_MODELS_MAX;
 pub use models::{Model, ModelError, Prices};
 
@@ -74,6 +80,7 @@ pub(crate) struct NativeContext {
     gatherer: Gatherer,
     capabilities: CapabilityMap,
     confinement: Confinement,
+    compaction: CompactionSettings,
 }
 
 impl NativeAgent {
@@ -89,6 +96,7 @@ impl NativeAgent {
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
+                compaction: CompactionSettings::default(),
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
@@ -111,6 +119,15 @@ impl NativeAgent {
     pub fn with_command_variables(mut self, names: &[String]) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tools = tool::all(names);
+        }
+        self
+    }
+
+    /// Summarises conversations by themselves as these say.
+    #[must_use]
+    pub fn with_compaction(mut self, settings: CompactionSettings) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.compaction = settings;
         }
         self
     }

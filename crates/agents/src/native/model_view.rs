@@ -297,13 +297,11 @@ impl<'a> ModelView<'a> {
                 text,
                 calls,
                 items: Some(_),
-            } if !self.sends_items() => {
-                ModelMessage::Assistant {
-                    text: text.clone(),
-                    calls: calls.clone(),
-                    items: None,
-                }
-            }
+            } if !self.sends_items() => ModelMessage::Assistant {
+                text: text.clone(),
+                calls: calls.clone(),
+                items: None,
+            },
             message => message.clone(),
         }
     }

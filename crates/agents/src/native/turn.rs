@@ -14,9 +14,12 @@ use workspace::discovery::Skill;
 
 use super::answer::Numbers;
 use super::call_events::ToolContext;
+use super::compact::{RequestHead, Summariser};
 use super::consent::{Approved, PermissionMode};
+use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::history::Recalled;
+use super::memory::Memory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
@@ -69,24 +72,34 @@ async fn converse(
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
-    let earlier = match input.compact {
+    let window = Window::new(model, shared.compaction);
+    let memory = match input.compact {
         Some(_) => {
-            let summary = compact::summarise(model, endpoint, input, &mut view, &mut usage).await?;
-            let summary = summary.as_deref().map(compact::summary_entries);
-            Recalled {
-                entries: summary.into_iter().flatten().collect(),
-                notices: Vec::new(),
-            }
+            let offered = offer(&tools, events).await?;
+            let head = RequestHead {
+                system: events.render(prompt.render()).await?,
+                tools: offered.specs(),
+            };
+            let summariser = Summariser {
+                model,
+                endpoint,
+                window,
+                view: &mut view,
+                usage: &mut usage,
+            };
+            compact::compact_by_command(summariser, input, head).await?
         }
-        None => compact::recall(model, input, &view.source()),
+        None => Memory::of_turn(input),
     };
     if !input.reaches_model {
         return Ok(());
     }
+    let earlier = recall(&memory, window, shared.compaction, &view);
     let outputs = TurnOutputs::read(&input.outputs, &view.source());
-    let response =
-        history::entries_of_parts(&input.response_parts, &mut std::iter::empty(), outputs);
-    let rounds_before = count_rounds(&response);
+    let told = memory.told_rounds_of_active();
+    let parts = (input.response_parts.as_slice(), told);
+    let response = history::entries_of_parts(parts, &mut std::iter::empty(), outputs);
+    let rounds_before = count_rounds(&response) + usize::try_from(told).unwrap_or(usize::MAX);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
     let answered = count_answered(&entries, newest);
@@ -127,8 +140,44 @@ async fn converse(
         request,
         numbers: Numbers::default(),
         usage,
+        input,
+        meter: match input.compact {
+            Some(_) => ContextMeter::default(),
+            None => ContextMeter::resume(memory.turns.last(), model, newest),
+        },
+        memory,
+        compaction: shared.compaction,
+        window,
+        summaries: 0,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
+fn recall(
+    memory: &Memory<'_>,
+    window: Window,
+    compaction: CompactionSettings,
+    view: &ModelView<'_>,
+) -> Recalled {
+    let most = match compaction.auto {
+        true => u64::MAX,
+        // Half of what fits is left for this turn.
+        false => window.size / 2,
+    };
+    memory.recall(most, &view.source())
+}
+
+/// The tools of the agent and of clients, as they are offered now.
+async fn offer<'a>(
+    tools: &'a [&'a dyn Tool],
+    events: &dyn EventSink,
+) -> Result<OfferedTools<'a>, TurnStop> {
+    let offers = match tools.is_empty() {
+        true => Vec::new(), // the model calls none
+        false => events.client_tools().await?,
+    };
+    Ok(OfferedTools::new(tools, offers))
 }
 
 async fn build_prompt(

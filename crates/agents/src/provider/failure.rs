@@ -186,3 +186,31 @@ fn find<'a, E: Error + 'static>(fault: &'a reqwest::Error) -> Option<&'a E> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_key_that_is_not_known_is_read_again() {
+        let endpoint = ModelEndpoint::new("http://h/v1").unwrap();
+        let refuses_key = |status: u16, body: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let body = ErrorBody::from_body(body.as_bytes());
+            match status_failure(&endpoint, status, &body, (None, false)) {
+                Failure::Final(error) | Failure::Transient { error, .. } => error.refuses_key,
+            }
+        };
+        assert!(refuses_key(401, "{}"));
+        // How Gemini says it.
+        let not_valid =
+            r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}"#;
+        assert!(refuses_key(400, not_valid));
+        for status in [400, 402, 403, 404, 429, 500, 503] {
+            assert!(
+                !refuses_key(status, r#"{"error":{"message":"no"}}"#),
+                "{status}"
+            );
+        }
+    }
+}

@@ -167,6 +167,7 @@ async fn play(
         reaches_model: turn.reaches_model,
         compact: turn.compact,
         sources,
+        summarised_rounds: compacted.as_ref().map_or(0, |compacted| compacted.rounds),
         summary: compacted.and_then(|compacted| compacted.summary),
         config: turn.config,
         resume: turn.resume,
