@@ -121,7 +121,6 @@ async fn a_turn_is_summarised_between_its_rounds() {
             model.api = wire.api();
             // So small that three results fill it, as estimated.
             model.context_tokens = Some(12_000);
-            model.output_tokens = Some(2_000);
         };
         let full_access = json!({"approvals": "full-access"});
         let mut harness = NativeHarness::start_with_model(full_access, change).await;
@@ -331,16 +330,19 @@ async fn it_can_be_turned_off_and_done_earlier() {
 #[tokio::test]
 async fn a_summary_of_a_turn_that_is_taken_back_is_forgotten() {
     let mut harness = start().await;
-    harness.write("a.txt", "one\n");
+    // So much that it is not kept whole.
+    harness.write("a.txt", &"one line of text\n".repeat(2_500));
     harness.talk("first", [counted("one", 100)]).await;
     let kept = harness.ann.sees()["turns"][0]["id"].clone();
+    let read = |id: &str| Call::new(id, "read", &json!({"path": "a.txt"}));
     let answers = [
-        reads("c_1", "a.txt", 80_000),
+        Answer::calls([read("c_1"), read("c_2"), read("c_3")]).with_usage(60_000, 1),
         counted("We read a secret.", 80_000),
         counted("Done.", 100),
     ];
     let turn = harness.talk("look", answers).await;
-    assert_eq!(notices(&turn).len(), 1, "{turn:#}");
+    let told = notices(&turn);
+    assert!(told[0].contains("the first step of this turn"), "{told:?}");
     let action = json!({"type": "chat/truncated", "turnId": kept});
     harness.ann.does(action).await;
     harness

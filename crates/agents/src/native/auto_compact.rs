@@ -2,8 +2,8 @@
 //! of one.
 //!
 //! Promises: the message that is answered stays as it is, and so does the newest part, as far as it is small; what is kept
-//! is said, and is on the disk before the conversation goes on; a summary that fails ends the turn and loses nothing; there
-//! is an end to summaries in one turn.
+//! is said, and is on the disk before the conversation goes on; a summary tells nothing of what is kept; one that fails ends
+//! the turn and loses nothing; there is an end to summaries in one turn.
 //! Must not know: how a summary is made.
 
 use std::sync::Arc;
@@ -61,7 +61,8 @@ impl Conversation<'_> {
         }
         let reason = CompactionReason::NearWindow(tokens);
         let kept = self.choose_kept(self.window.input / KEPT_PART);
-        match kept {
+        // What seems to fit may count for more than it is estimated to.
+        match kept.or_else(|| self.choose_kept(0)) {
             Some(kept) => self.compact(kept, reason).await,
             // There is only the message itself: whether it fits, the server says.
             None => Ok(()),
@@ -165,6 +166,12 @@ impl Conversation<'_> {
                 resumable: true,
             }));
         }
+        let before = self.memory.turns.len();
+        // No more than is told: the rest may be taken back by the user, and then nothing of it is to be known.
+        let told_until = match kept.told_rounds {
+            0 => self.count_entries(before - kept.turns),
+            _ => kept.from,
+        };
         let head = RequestHead {
             system: self.request.system.clone(),
             tools: self.request.tools.clone(),
@@ -177,9 +184,9 @@ impl Conversation<'_> {
             usage: &mut self.usage,
         };
         let forced = reason == CompactionReason::Refused;
-        let made = summariser.summarise(&self.entries, head, ("", forced));
+        let told = self.entries.get(..told_until).unwrap_or_default();
+        let made = summariser.summarise(told, head, ("", forced));
         let summary = made.await.map_err(|stop| explain(stop, reason))?;
-        let before = self.memory.turns.len();
         let told_before = usize::try_from(self.memory.told_rounds_of_active());
         let told_rounds = kept.told_rounds + told_before.unwrap_or(usize::MAX);
         let told_rounds = match kept.turns {
@@ -203,6 +210,16 @@ impl Conversation<'_> {
         };
         self.rebuild(kept).await;
         Ok(())
+    }
+
+    /// How many entries the summary and the first turns of what is remembered take.
+    fn count_entries(&self, turns: usize) -> usize {
+        let first = Memory {
+            turns: self.memory.turns.get(..turns).unwrap_or_default(),
+            ..self.memory.clone()
+        };
+        let recalled = first.recall(u64::MAX, &self.view.source());
+        recalled.entries.len()
     }
 
     /// The conversation as it will be told in later turns.

@@ -118,7 +118,7 @@ impl Summariser<'_, '_> {
         (mut may_shorten, remarks): (bool, &mut Vec<&'static str>),
     ) -> Result<Collected, TurnStop> {
         let events = self.view.events;
-        let holds_calls = entries.iter().any(holds_calls);
+        let holds_calls = entries.iter().any(|entry| holds_calls(entry, self.model));
         let mut request = ModelRequest {
             model: self.model.server_name().to_owned(),
             system: head.system,
@@ -216,9 +216,14 @@ impl Summary {
     }
 }
 
-fn holds_calls(entry: &HistoryEntry) -> bool {
-    matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, items, .. })
-        if !calls.is_empty() || items.is_some())
+/// Whether an entry holds calls, of our tools or of the server's.
+fn holds_calls(entry: &HistoryEntry, model: &Model) -> bool {
+    match entry {
+        HistoryEntry::Model(ModelMessage::Assistant { calls, items, .. }) => {
+            !calls.is_empty() || (items.is_some() && !model.server_tools.is_empty())
+        }
+        HistoryEntry::Model(_) | HistoryEntry::User(_) | HistoryEntry::Result { .. } => false,
+    }
 }
 
 /// Why nothing was summarised.
