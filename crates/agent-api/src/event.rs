@@ -67,7 +67,7 @@ pub enum AgentEvent {
         call: u64,
         content: Vec<Value>,
     },
-    /// The files that a running call is about to change, as they are before and will be after: recorded before anything is
+    /// A call that may change things is about to begin: the files that it is about to change, as far as that is known, as they are before and will be after: recorded before anything is
     /// changed, so that it can be undone whatever becomes of the call. Their content is stored already
     /// ([`crate::HostServices::store_body`]). What is sent and asked afterwards is answered when this is on the disk.
     ToolEdits {

@@ -20,6 +20,7 @@ pub mod turn;
 
 pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
+    SuggestedTitle,
 };
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};

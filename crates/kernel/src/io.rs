@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section};
+use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section, SuggestedTitle};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
@@ -77,6 +77,11 @@ pub enum Input {
     OpeningPrompt {
         session: ChannelUri,
         sections: Vec<Section>,
+    },
+    /// An agent has a better title for a chat's session than the one it gave it.
+    TitleSuggested {
+        chat: ChannelUri,
+        suggested: SuggestedTitle,
     },
     Agent {
         run: RunId,

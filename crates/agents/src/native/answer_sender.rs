@@ -12,10 +12,11 @@ use serde_json::json;
 use wire::Object;
 use wire::published::state::ToolCallConfirmationReason;
 
-use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
+use super::answer::{MARK, ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
 use super::offered_tools::OfferedTools;
 use super::refusals::Learned;
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
+use crate::tool;
 
 /// Takes the events of one answer.
 pub(super) struct AnswerSender<'a> {
@@ -157,6 +158,7 @@ impl<'a> AnswerSender<'a> {
         let mut start = self.offered.announce(&name);
         let mut meta = start.meta.take().unwrap_or_default();
         meta.insert(ROUND.to_owned(), json!(self.round));
+        meta.insert(MARK.to_owned(), json!(tool::new_mark()));
         start.meta = Some(meta.clone());
         let input = String::new();
         let tool_use = ToolUse { id, name, input };
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
-    use crate::tool::{self, Tool};
+    use crate::tool::Tool;
 
     fn text(text: &str) -> ModelEvent {
         ModelEvent::Text(text.to_owned())

@@ -9,11 +9,11 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
-use super::answer::RequestedCall;
+use super::answer::{MARK, RequestedCall};
 use super::consent;
 use super::history::text_of_result;
 use super::{Approvals, NativeContext};
-use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
+use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
@@ -156,8 +156,10 @@ pub(super) async fn run_tool(
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<CallOutcome, TurnOver> {
+    let mark = call.meta.get(MARK).and_then(Value::as_str);
+    let mark = mark.unwrap_or_default().to_owned();
     let call = call.number;
-    if let Err(text) = record_edits(context, call, tool, input).await? {
+    if let Err(text) = record_start(context, call, tool, input).await? {
         return Ok(CallOutcome::failed(tool.display_name(), text));
     }
     let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
@@ -171,7 +173,10 @@ pub(super) async fn run_tool(
         }
         Ok::<(), TurnOver>(())
     };
-    let working = async move { tool.run(input, context.workspace, &sender).await };
+    let working = async move {
+        let running = tool.run(input, context.workspace, &sender);
+        tool::with_mark(mark, running).await
+    };
     let (worked, forwarded) = tokio::join!(working, forwarding);
     forwarded?;
     Ok(match worked {
@@ -180,18 +185,21 @@ pub(super) async fn run_tool(
     })
 }
 
-/// Records what a call is about to do to files, and waits until that is on the disk: from then on it can be undone, also if
-/// nothing is heard of the call any more (G-67). An error is the result of the call, which does not run.
-async fn record_edits(
+/// Records that a call that edits or runs is about to begin and what it is about to do to files, and waits until that is on
+/// the disk: from then on it can be undone, and looked for, also if nothing is heard of the call any more (G-67). An error is
+/// the result of the call, which does not run.
+async fn record_start(
     context: &ToolContext<'_>,
     call: u64,
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<Result<(), String>, TurnOver> {
-    if tool.nature() != Nature::Edits {
-        return Ok(Ok(()));
-    }
-    let Edits { edits, bodies } = match tool.edits(input, context.workspace).await {
+    let planned = match tool.nature() {
+        Nature::Reads => return Ok(Ok(())),
+        Nature::Edits => tool.edits(input, context.workspace).await,
+        Nature::Runs => Ok(Edits::default()), // nobody knows
+    };
+    let Edits { edits, bodies } = match planned {
         Ok(edits) => edits,
         // What cannot be previewed cannot be undone, and is not done.
         Err(ToolError(text)) => return Ok(Err(text)),

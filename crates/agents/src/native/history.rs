@@ -22,6 +22,9 @@ use crate::provider::{ModelMessage, ToolUse};
 /// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
+/// What stands before what is known of a call that the host did not see end.
+const INTERRUPTED_BY_HOST: &str = "The host was stopped while this was at work.";
+
 /// Earlier turns as the model gets them.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Recalled {
@@ -196,7 +199,7 @@ impl Round {
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
         let answer = CallAnswer {
-            text: result_text(call),
+            text: result_text(call, &messages.outputs),
             media: media_of_result(call),
         };
         self.calls.push((tool_use, answer));
@@ -228,14 +231,20 @@ impl Round {
 }
 
 /// The result of a call as the model got it: its text content, or why there is none.
-fn result_text(call: &Value) -> String {
+fn result_text(call: &Value, outputs: &TurnOutputs) -> String {
     match call["status"].as_str().unwrap_or("") {
         "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
             let suggestion = call["userSuggestion"]["text"].as_str();
             super::consent::denied_text(suggestion)
         }
-        _ => INTERRUPTED.to_owned(),
+        _ => {
+            let id = call["toolCallId"].as_str().unwrap_or("");
+            match outputs.finding(id) {
+                Some(finding) => format!("{INTERRUPTED_BY_HOST} {finding}"),
+                None => INTERRUPTED.to_owned(),
+            }
+        }
     }
 }
 
@@ -307,6 +316,7 @@ mod tests {
         let source = OutputSource {
             api: crate::provider::Api::Chat,
             model: "m".to_owned(),
+            findings: Default::default(),
         };
         super::recall_turns(turns, 0, tokens_max, &source)
     }

@@ -23,12 +23,14 @@ mod model_view;
 mod models;
 mod notices;
 mod offered_tools;
+mod orphans;
 mod outputs;
 mod prompt;
 mod refusals;
 mod settings;
 mod shorten;
 mod stop;
+mod title;
 mod turn;
 mod usage;
 mod vendors;
@@ -38,7 +40,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, SuggestedTitle,
+    TurnInput,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -50,6 +53,7 @@ use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, Tool};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
+use title::TitleModel;
 
 pub use context::CompactionSettings;
 pub use model_list::ADDED_MODELS_MAX;
@@ -81,6 +85,7 @@ pub(crate) struct NativeContext {
     capabilities: CapabilityMap,
     confinement: Confinement,
     compaction: CompactionSettings,
+    titles: TitleModel,
 }
 
 impl NativeAgent {
@@ -97,6 +102,7 @@ impl NativeAgent {
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
                 compaction: CompactionSettings::default(),
+                titles: TitleModel::default(),
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
@@ -119,6 +125,15 @@ impl NativeAgent {
     pub fn with_command_variables(mut self, names: &[String]) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tools = tool::all(names);
+        }
+        self
+    }
+
+    /// Has sessions named by the model with this id.
+    #[must_use]
+    pub fn with_title_model(mut self, id: Option<String>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.titles = TitleModel::new(id);
         }
         self
     }
@@ -243,6 +258,13 @@ impl Agent for NativeAgent {
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new());
         Some(prompt::build(facts, &offered, mode).render())
+    }
+
+    async fn suggest_title(&self, text: String) -> Option<SuggestedTitle> {
+        let titles = &self.shared.titles;
+        // One that is gone since the host was started names nothing.
+        let model = self.shared.models.find(titles.id.as_deref()?)?;
+        titles.suggest(&model, &text).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

@@ -12,6 +12,7 @@ use compositor::Part;
 use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
 use serde_json::Value;
 
+use super::orphans::Findings;
 use super::outputs::OutputSource;
 use super::refusals::Refusals;
 use super::{Model, NativeContext};
@@ -83,6 +84,7 @@ pub(super) struct ModelView<'a> {
     decisions: BTreeMap<usize, Vec<LoweringDecision>>,
     /// Whether a message was lowered to a list.
     has_lists: bool,
+    findings: Findings,
 }
 
 impl<'a> ModelView<'a> {
@@ -111,7 +113,13 @@ impl<'a> ModelView<'a> {
             refusals,
             decisions: BTreeMap::new(),
             has_lists: false,
+            findings: Findings::default(),
         }
+    }
+
+    /// From now on calls without an end are told with what is known of them.
+    pub(super) fn set_findings(&mut self, findings: Findings) {
+        self.findings = findings;
     }
 
     /// Forgets what another model refused (G-50).
@@ -128,6 +136,7 @@ impl<'a> ModelView<'a> {
         OutputSource {
             api: self.api,
             model: self.model.clone(),
+            findings: Findings::clone(&self.findings),
         }
     }
 

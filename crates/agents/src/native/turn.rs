@@ -24,16 +24,15 @@ use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
 use super::offered_tools::OfferedTools;
+use super::orphans::inspect_orphans;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
+use super::title::make_title;
 use super::usage::TurnUsage;
 use super::{Approvals, Model, NativeContext, compact, history, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
-
-/// Longest title made of a message.
-const TITLE_CHARS_MAX: usize = 60;
 
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
@@ -72,6 +71,8 @@ async fn converse(
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
+    let orphans = inspect_orphans(input, context.workspace, events);
+    view.set_findings(orphans.await?);
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
@@ -296,34 +297,4 @@ fn count_answered(entries: &[HistoryEntry], newest: usize) -> usize {
         |entry: &HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }));
     let last = entries.iter().rposition(is_answer);
     last.filter(|last| *last > newest).unwrap_or(newest)
-}
-
-/// The first line of what the user wants, as far as a title goes.
-fn make_title(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(TITLE_CHARS_MAX).collect();
-    if title.len() < line.len() {
-        title = title.trim_end().to_owned();
-        title.push('…');
-    }
-    Some(title)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_is_the_first_line_cut_to_size() {
-        assert_eq!(
-            make_title("\n  fix the tests \nplease"),
-            Some("fix the tests".to_owned())
-        );
-        let long = make_title(&"word ".repeat(30)).unwrap();
-        assert!(
-            long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
-            "{long}"
-        );
-        assert_eq!(make_title(" \n"), None);
-    }
 }

@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use workspace::Workspace;
 
+pub(crate) use bash::{end_processes, new_mark, with_mark};
 pub use error::ToolError;
 pub(crate) use skill::NAME as SKILL;
 

@@ -20,6 +20,7 @@ use super::input::ToolInput;
 use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 use capture::Capture;
 use process::{CommandEnd, ShellCommand};
+pub(crate) use session::{end_processes, new_mark, with_mark};
 
 const TIMEOUT_SECONDS: u64 = 120;
 const TIMEOUT_SECONDS_MAX: u64 = 600;

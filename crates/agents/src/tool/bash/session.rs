@@ -18,13 +18,49 @@ pub(super) const MARK: &str = "GREENROOM_CALL";
 /// Passes over all processes: each finds what the one before it missed.
 const SWEEPS_MAX: usize = 64;
 
+tokio::task_local! {
+    /// The mark of the call that is carried out.
+    static CALL_MARK: String;
+}
+
+/// A mark that no other call has.
+pub(crate) fn new_mark() -> String {
+    Uuid::now_v7().to_string()
+}
+
+/// Carries out a call whose processes get this mark, so that they can be found by who knows it.
+pub(crate) async fn with_mark<F: Future>(mark: String, call: F) -> F::Output {
+    CALL_MARK.scope(mark, call).await
+}
+
+/// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone.
+pub(crate) fn end_processes(mark: &str) -> usize {
+    let mark = Mark(mark.to_owned());
+    let mut ended = 0;
+    for _ in 0..SWEEPS_MAX {
+        let mut processes = list_processes();
+        processes.retain(|process| process.is_alive() && mark.is_on(process.id));
+        if processes.is_empty() {
+            break;
+        }
+        processes.iter().for_each(kill);
+        ended = ended.max(processes.len());
+    }
+    ended
+}
+
 /// Identifies the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark(String);
 
 impl Mark {
+    /// That of the call, if it has one.
     pub(super) fn new() -> Self {
-        Self(Uuid::now_v7().to_string())
+        let given = CALL_MARK.try_with(Clone::clone).unwrap_or_default();
+        match given.is_empty() {
+            true => Self(new_mark()),
+            false => Self(given),
+        }
     }
 
     pub(super) fn value(&self) -> &str {
