@@ -31,6 +31,9 @@ const REQUEST: &str = "Summarise the conversation so far for yourself, so that y
 const SUMMARY_BYTES_MAX: usize = 32 << 10;
 const SUMMARY_PART: u64 = 8;
 
+/// How often a conversation is made shorter for its summary, by half each time.
+const SHORTENINGS_MAX: usize = 3;
+
 /// Events of the model that may wait.
 const EVENTS_MAX: usize = 64;
 
@@ -81,7 +84,7 @@ impl Summariser<'_, '_> {
         asked.push(request);
         let events = self.view.events;
         events.send(summarising()).await?;
-        let collected = self.ask(asked, head, (!is_too_long, &mut remarks)).await;
+        let collected = self.ask(asked, head, &mut remarks).await;
         events.send(AgentEvent::Activity(None)).await?;
         let collected = collected?;
         let usage = (collected.usage, CallPurpose::Summary);
@@ -115,7 +118,7 @@ impl Summariser<'_, '_> {
         &mut self,
         mut entries: Vec<HistoryEntry>,
         head: RequestHead,
-        (mut may_shorten, remarks): (bool, &mut Vec<&'static str>),
+        remarks: &mut Vec<&'static str>,
     ) -> Result<Collected, TurnStop> {
         let events = self.view.events;
         let holds_calls = entries.iter().any(|entry| holds_calls(entry, self.model));
@@ -135,6 +138,7 @@ impl Summariser<'_, '_> {
         };
         let mut fallback = Fallback::begin(self.view, &entries, &mut request);
         let mut learned: Option<Learned> = None;
+        let mut shortenings = 0;
         loop {
             let error = match collect_answer(self.endpoint, &request, events).await {
                 Ok(collected) => {
@@ -146,9 +150,14 @@ impl Summariser<'_, '_> {
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(error)) => error,
             };
-            if error.blame == Some(Blame::TooLong) && std::mem::take(&mut may_shorten) {
+            if error.blame == Some(Blame::TooLong) && shortenings < SHORTENINGS_MAX {
+                shortenings += 1;
                 let asked = entries.pop();
-                remarks.extend(self.shorten(&mut entries));
+                if let Some(lost) = self.shorten(&mut entries)
+                    && !remarks.contains(&lost)
+                {
+                    remarks.push(lost);
+                }
                 entries.extend(asked);
                 request.messages = self.view.lower_conversation(&entries, usize::MAX).await?;
                 fallback = Fallback::begin(self.view, &entries, &mut request);

@@ -18,6 +18,9 @@ pub(super) const TOKEN_BYTES: usize = 4;
 /// What a picture counts for, in bytes of text.
 const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
 
+/// The window of a model whose configuration does not say: usual today. A server that takes less says so when it is too much.
+const WINDOW_TOKENS: u64 = 128_000;
+
 /// Room for an answer, where the configuration does not say: what requests over this wire format ask for, or usual sizes.
 const OUTPUT_TOKENS: u64 = 8_192;
 const OUTPUT_TOKENS_ANTHROPIC: u64 = 32_000;
@@ -65,7 +68,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(model: &Model, settings: CompactionSettings) -> Self {
-        let size = model.context();
+        let size = model.context_tokens.unwrap_or(WINDOW_TOKENS);
         let room = model.output_tokens.unwrap_or(match model.api {
             Api::Anthropic => OUTPUT_TOKENS_ANTHROPIC,
             Api::Chat | Api::Responses | Api::Gemini => OUTPUT_TOKENS,

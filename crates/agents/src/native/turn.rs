@@ -95,7 +95,7 @@ async fn converse(
     if !input.reaches_model {
         return Ok(());
     }
-    let earlier = recall(&memory, window, shared.compaction, &view);
+    let earlier = recall(&memory, model, shared.compaction, &view);
     let outputs = TurnOutputs::read(&input.outputs, &view.source());
     let told = memory.told_rounds_of_active();
     let parts = (input.response_parts.as_slice(), told);
@@ -157,14 +157,14 @@ async fn converse(
 /// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
 fn recall(
     memory: &Memory<'_>,
-    window: Window,
+    model: &Model,
     compaction: CompactionSettings,
     view: &ModelView<'_>,
 ) -> Recalled {
     let most = match compaction.auto {
         true => u64::MAX,
         // Half of what fits is left for this turn.
-        false => window.size / 2,
+        false => model.context() / 2,
     };
     memory.recall(most, &view.source())
 }
