@@ -23,7 +23,7 @@ use crate::provider::{ModelMessage, ToolUse};
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
 /// What stands before what is known of a call that the host did not see end.
-const INTERRUPTED_BY_HOST: &str = "The host was stopped while this was at work.";
+const INTERRUPTED_BY_HOST: &str = "The host was stopped before this was over.";
 
 /// Earlier turns as the model gets them.
 #[derive(Debug, PartialEq, Default)]

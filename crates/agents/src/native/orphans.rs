@@ -101,9 +101,7 @@ fn orphans_of(input: &TurnInput) -> impl Iterator<Item = &Value> {
     let calls = calls.filter(|part| part["kind"] == "toolCall");
     let calls = calls.map(|part| &part["toolCall"]);
     calls.filter(|call| {
-        call["status"] == "cancelled"
-            && call["reason"] == "skipped"
-            && call["toolInput"].is_string()
+        call["status"] == "cancelled" && call["reason"] == "skipped"
     })
 }
 
@@ -115,6 +113,10 @@ fn id_of(call: &Value) -> &str {
 fn inspect(call: &Value, workspace: &Workspace) -> String {
     if call["contributor"]["kind"] == "client" {
         return "A client was to carry it out; what it did until then is not known.".to_owned();
+    }
+    // Its input never came whole, or it waited for others.
+    if !call["toolInput"].is_string() {
+        return "It had not begun.".to_owned();
     }
     if !call["_meta"][meta::EDITS].is_array() {
         return "It had changed nothing yet.".to_owned();

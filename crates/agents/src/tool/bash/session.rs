@@ -8,12 +8,18 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use uuid::Uuid;
 
+use super::process::WATCHER;
+
 /// The variable that holds a command's mark: whatever its processes start has it too.
 pub(super) const MARK: &str = "GREENROOM_CALL";
+
+/// How long a watcher may take to end a command whose host is gone.
+const WATCHER_TIME: Duration = Duration::from_secs(5);
 
 /// Passes over all processes: each finds what the one before it missed.
 const SWEEPS_MAX: usize = 64;
@@ -33,13 +39,17 @@ pub(crate) async fn with_mark<F: Future>(mark: String, call: F) -> F::Output {
     CALL_MARK.scope(mark, call).await
 }
 
-/// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone.
+/// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone. What
+/// watches over them has its time to do the same.
 pub(crate) fn end_processes(mark: &str) -> usize {
     let mark = Mark(mark.to_owned());
+    let began = Instant::now();
+    while mark.find().iter().any(is_watcher) && began.elapsed() < WATCHER_TIME {
+        std::thread::sleep(WATCHER_TIME / 100);
+    }
     let mut ended = 0;
     for _ in 0..SWEEPS_MAX {
-        let mut processes = list_processes();
-        processes.retain(|process| process.is_alive() && mark.is_on(process.id));
+        let processes = mark.find();
         if processes.is_empty() {
             break;
         }
@@ -47,6 +57,12 @@ pub(crate) fn end_processes(mark: &str) -> usize {
         ended = ended.max(processes.len());
     }
     ended
+}
+
+/// Whether a process waits for the end of the host to end the others.
+fn is_watcher(process: &Process) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", process.number())).unwrap_or_default();
+    memchr::memmem::find(&line, WATCHER.as_bytes()).is_some()
 }
 
 /// Identifies the processes of one command.
@@ -65,6 +81,13 @@ impl Mark {
 
     pub(super) fn value(&self) -> &str {
         &self.0
+    }
+
+    /// The processes that have it and are alive.
+    fn find(&self) -> Vec<Process> {
+        let mut processes = list_processes();
+        processes.retain(|process| process.is_alive() && self.is_on(process.id));
+        processes
     }
 
     /// Whether a process was started with this mark.
