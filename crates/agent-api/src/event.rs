@@ -212,6 +212,16 @@ pub struct Worker {
 }
 
 impl AgentEvent {
+    /// Whether who asks this waits for people, or for a worker that counts its own time.
+    pub fn pauses_work(&self) -> bool {
+        match self {
+            Self::ToolReady { ready, .. } => ready.confirmed.is_none(),
+            Self::ToolCompleted { review, .. } => *review,
+            Self::InputRequested { .. } | Self::Spawned { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What the host will answer, if it answers this event at all.
     pub fn awaits(&self) -> Option<Awaited> {
         match self {

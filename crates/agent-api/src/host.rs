@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::state::ContentRef;
 
+use crate::budget::{CallEstimate, CallKind, CallPermit};
 use crate::message::UserMessage;
 
 /// What the host does for an agent without the kernel.
@@ -28,6 +29,20 @@ pub trait HostServices: Send + Sync {
     /// Stores what a model's server wants back of an answer in later requests (G-61): it comes with the turn's
     /// [history](crate::PastTurn). Clients never see it. What cannot be stored is not sent back.
     async fn record_output(&self, output: ModelOutput);
+
+    /// Asks whether a model may be asked once more (G-69), before each call; what it will use is set aside. Ends with the
+    /// next [usage](crate::AgentEvent::Usage) that is sent, or with [`HostServices::release_call`].
+    async fn begin_call(
+        &self,
+        estimate: CallEstimate,
+        kind: CallKind,
+    ) -> Result<CallPermit, StoreError>;
+
+    /// The call failed and used nothing.
+    async fn release_call(&self);
+
+    /// The user allows the same once more of whatever has reached its limit.
+    async fn extend_budget(&self) -> Result<(), StoreError>;
 }
 
 /// An answer of a model as its server wants it back.

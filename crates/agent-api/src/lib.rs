@@ -8,6 +8,7 @@
 //! Must not know: the kernel, I/O, providers.
 
 pub mod agent;
+pub mod budget;
 pub mod event;
 pub mod host;
 pub mod message;
@@ -22,6 +23,7 @@ pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
     SuggestedTitle,
 };
+pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};

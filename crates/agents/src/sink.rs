@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, ClientToolOffer, EventSink, HostServices, Lowering,
-    ModelOutput, Section, StoreError, TurnOver, UserMessage,
+    AgentEvent, AgentReply, Awaited, CallEstimate, CallKind, CallPermit, ClientToolOffer,
+    EventSink, HostServices, Lowering, ModelOutput, Section, StoreError, TurnOver, UserMessage,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -26,6 +26,12 @@ pub trait EventReceiver: HostServices {
 
     /// Waits until no more events are accepted.
     async fn closed(&self);
+
+    /// From now on people, or other turns, are waited for: the agent does not work.
+    fn pause_work(&self);
+
+    /// Such a wait is over.
+    fn resume_work(&self);
 }
 
 /// The sink of one turn.
@@ -44,6 +50,22 @@ pub struct NotAwaited;
 /// The replies that an agent waits for. Clones share the same waits.
 #[derive(Debug, Clone, Default)]
 pub struct PendingReplies(Arc<Mutex<HashMap<Awaited, oneshot::Sender<AgentReply>>>>);
+
+/// The agent waits for people or other turns, until this is dropped.
+struct WorkPause<'a, R: EventReceiver>(&'a R);
+
+impl<'a, R: EventReceiver> WorkPause<'a, R> {
+    fn begin(receiver: &'a R) -> Self {
+        receiver.pause_work();
+        Self(receiver)
+    }
+}
+
+impl<R: EventReceiver> Drop for WorkPause<'_, R> {
+    fn drop(&mut self) {
+        self.0.resume_work();
+    }
+}
 
 /// One registered wait; gone when it is dropped.
 struct Wait<'a> {
@@ -83,7 +105,9 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
             replies: &self.replies,
             awaited,
         };
+        let pauses = event.pauses_work();
         self.send(event).await?;
+        let _pause = pauses.then(|| WorkPause::begin(&self.receiver));
         tokio::select! {
             reply = reply => reply.map_err(|_| TurnOver),
             () = self.receiver.closed() => Err(TurnOver),
@@ -135,6 +159,22 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
 
     async fn record_output(&self, output: ModelOutput) {
         self.receiver.record_output(output).await;
+    }
+
+    async fn begin_call(
+        &self,
+        estimate: CallEstimate,
+        kind: CallKind,
+    ) -> Result<CallPermit, StoreError> {
+        self.receiver.begin_call(estimate, kind).await
+    }
+
+    async fn release_call(&self) {
+        self.receiver.release_call().await;
+    }
+
+    async fn extend_budget(&self) -> Result<(), StoreError> {
+        self.receiver.extend_budget().await
     }
 }
 
@@ -196,6 +236,16 @@ pub(crate) mod testing {
         async fn record_lowering(&self, _: Lowering) {}
 
         async fn record_output(&self, _: ModelOutput) {}
+
+        async fn begin_call(&self, _: CallEstimate, _: CallKind) -> Result<CallPermit, StoreError> {
+            Ok(CallPermit::Granted { unpriced: false })
+        }
+
+        async fn release_call(&self) {}
+
+        async fn extend_budget(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
     }
 
     #[async_trait]
@@ -207,6 +257,10 @@ pub(crate) mod testing {
         async fn closed(&self) {
             self.0.closed().await;
         }
+
+        fn pause_work(&self) {}
+
+        fn resume_work(&self) {}
     }
 }
 

@@ -10,12 +10,12 @@ use anyhow::Context;
 use client::{
     ClientError, Endpoint, EndpointError, HostLocator, Live, Options, SessionSummary, ask_status,
 };
-use serde_json::Value;
 use wire::ChannelUri;
 use wire::state::status;
 
 use crate::host_process::{Holder, find_holder};
 use crate::host_record::HostRecord;
+use crate::models::on_host::model_ids;
 use crate::target::client_id;
 
 /// How long a host may take to say how it is.
@@ -77,12 +77,12 @@ impl LocalHost {
             };
             let (live, _updates) = Live::connect(locator, &client_id(), options).await?;
             let sessions = live.list_all_sessions().await?;
-            let agents = live.root().map(|root| root.agents.clone());
+            let models = model_ids(&live);
             live.close().await;
             anyhow::Ok(HostReport {
                 clients,
                 sessions,
-                models: agents.iter().flatten().flat_map(models_of).collect(),
+                models,
             })
         };
         tokio::time::timeout(ANSWER_WITHIN, asked)
@@ -99,15 +99,6 @@ fn unreadable(data: &Path) -> String {
         "the data directory {} cannot be looked at; check who owns it",
         data.display()
     )
-}
-
-/// The ids of the models that the operator configured, the default first; other agents bring their own.
-fn models_of(agent: &Value) -> Vec<String> {
-    let is_native = agent["provider"] == "native";
-    let models = agent["models"].as_array().filter(|_| is_native);
-    let models = models.into_iter().flatten();
-    let ids = models.filter_map(|model| model["id"].as_str());
-    ids.map(str::to_owned).collect()
 }
 
 /// What a host says of itself.

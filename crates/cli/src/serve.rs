@@ -44,7 +44,7 @@ pub(crate) struct ServeOptions {
     /// Script of the scripted agent, instead of the built-in one
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// A model to talk to: BASE_URL#MODEL of any server that speaks Chat Completions; may be repeated, the first being
+    /// A model to talk to: BASE_URL#MODEL of a server that speaks Chat Completions, or `anthropic+`, `responses+` or `gemini+` before it for those; may be repeated, the first being
     /// the default. Models with keys, prices and settings go into the TOML file
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
     model: Vec<Model>,

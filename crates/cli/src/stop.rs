@@ -1,7 +1,8 @@
 //! `greenroom stop`: ends the local host and waits until it is gone.
 //!
 //! Promises: only the process that the system names as holder of the data directory is sent a signal; a host that does not stop
-//! is killed only if that was asked for. Nothing that a client has seen is lost either way.
+//! is killed only if that was asked for; of a service, its manager kills after a minute what does not stop. Nothing that a client
+//! has seen is lost either way.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -107,12 +108,19 @@ pub(crate) async fn stop_host(
         eprintln!("{}", escape(&turns));
     }
     let is_service = host.record.as_ref().map(|record| record.mode) == Some(RunMode::Service);
-    match Service::installed_for(data).filter(|_| is_service) {
-        // The service manager would start again what it did not stop itself.
-        Some(service) if service.stop().is_ok() => {}
-        _ => process
+    // The service manager would start again what it did not stop itself.
+    let service = Service::installed_for(data).filter(|_| is_service);
+    let stopped = service.map(|service| service.stop());
+    if let Some(Err(error)) = &stopped {
+        eprintln!(
+            "greenroom: {}; the host is asked directly",
+            escape(&format!("{error:#}"))
+        );
+    }
+    if !matches!(stopped, Some(Ok(()))) {
+        process
             .signal(data, Signal::TERM)
-            .with_context(|| format!("the host (pid {}) cannot be stopped", process.pid()))?,
+            .with_context(|| format!("the host (pid {}) cannot be stopped", process.pid()))?;
     }
     if wait_until_ended(data, &process, limits.timeout).await? {
         return Ok(());

@@ -375,7 +375,7 @@ fn a_long_diff_is_folded_and_the_pager_has_all_of_it() {
         (41..=150).map(|line| format!("+ line {line}")),
         "printed whole",
     );
-    assert!(ann.wrote(b"more lines (Ctrl-O)"));
+    assert!(ann.wrote(b"more lines above (Ctrl-O)"));
     ann.press(CTRL_O);
     ann.wait_until(|_| std::fs::read_to_string(&pager).is_ok_and(|text| text.contains("line 150")));
     let paged = std::fs::read_to_string(&pager).unwrap();
@@ -524,4 +524,46 @@ async fn whoever_waits_for_a_silent_model_is_told_how_long() {
     ann.wait_for_status(|status| status.contains("waiting for the model, 10 s"));
     let screen = ann.sees("did not begin to answer within 15 s");
     assert!(!screen.contains("waiting for the model"), "{screen}");
+}
+
+#[test]
+fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
+    let todo = |read: &str, write: &str, done: u32| {
+        let items = json!([{"text": "Read it\u{1b}[2J", "status": read}, {"text": "Write it", "status": write}]);
+        json!({"tool": {"name": "todo", "display": "Plan", "input": {"items": items}, "result": {
+            "message": format!("Plan: {done} of 2 done"), "structured": {"items": items},
+            "content": [{"type": "text", "text": "- [ ] Read it\n- [ ] Write it\n"}]}}})
+    };
+    let ask = json!({"ask": {"message": "Go on?"}});
+    let host = scripted(&json!([{"steps": [
+        todo("in_progress", "pending", 0), ask,
+        todo("completed", "in_progress", 1), ask,
+        todo("completed", "completed", 2), {"say": ["All done."]},
+    ]}]));
+    for size in SIZES {
+        let mut ann = chat(&host, size);
+        ann.type_line("go");
+        let screen = ann.sees("1 Approve");
+        assert!(
+            screen.contains("[>] Read it\\x1b[2J\n  [ ] Write it"),
+            "{screen}"
+        );
+        ann.decide('1');
+        let screen = ann.sees("[>] Write it");
+        assert!(
+            !screen.contains("[>] Read it"),
+            "one list is drawn: {screen}"
+        );
+        ann.sees("1 Approve");
+        ann.decide('1');
+        let screen = ann.sees("[x] Write it");
+        assert!(screen.contains("✓ Plan: 2 of 2 done"), "{screen}");
+        assert!(!ann.wrote(b"\x1b[2J"));
+    }
+    let piped = host.run_with(&["chat", "--plain"], "go\n1\n1\n");
+    let err = String::from_utf8_lossy(&piped.stderr).into_owned();
+    assert!(
+        err.contains("✓ Plan: 1 of 2 done\n  [x] Read it\\x1b[2J\n  [>] Write it\n"),
+        "{err}"
+    );
 }

@@ -186,10 +186,11 @@ fn what_is_typed_before_a_question_does_not_answer_it() {
     let mut ann = Terminal::start("ann", command);
     ann.sees("Wait.");
     ann.type_line("1");
-    ann.sees("Remove");
+    let stands_there = |screen: &str, name: &str| screen.contains(name) && screen.ends_with("\n?");
+    ann.wait_until(|screen| stands_there(screen, "Remove"));
     // A doubled answer counts once.
     ann.press("2\r2\r");
-    ann.sees("Move");
+    ann.wait_until(|screen| stands_there(screen, "Move"));
     ann.type_line("2");
     let screen = ann.sees("It went on: ");
     assert_eq!(ann.ends(), Some(0));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::BudgetSettings;
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
 use crate::settings_problem::SettingsProblem;
@@ -67,6 +68,9 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PathBuf>,
     pub limits: LimitsTable,
+    /// What may be spent on models (G-69).
+    #[serde(skip_serializing_if = "BudgetSettings::is_empty")]
+    pub budget: BudgetSettings,
     /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
     pub tool_env: Vec<String>,
     /// Whether conversations are summarised when they come near their model's context window, and at which part of it.
@@ -103,6 +107,7 @@ impl Default for Config {
             journal: JournalChoice::Sqlite,
             capabilities: None,
             limits: LimitsTable::default(),
+            budget: BudgetSettings::default(),
             tool_env: Vec::new(),
             auto_compact: CompactionSettings::default().auto,
             auto_compact_at: CompactionSettings::default().at,
@@ -210,6 +215,7 @@ impl Config {
         let file: Self =
             toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
         file.limits.check().map_err(problem)?;
+        file.budget.check().map_err(problem)?;
         Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
@@ -338,6 +344,32 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("inputs_max"), "{error}");
+    }
+
+    #[test]
+    fn budgets_are_tables_and_a_limit_of_nothing_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("greenroom.toml");
+        let mut config = Config::default_for(PathBuf::new());
+        let text = "[budget.turn]\ntokens = 5\nusd = 0.5\n[budget.day]\ncalls = 7\nseconds = 9\n";
+        std::fs::write(&path, text).unwrap();
+        config.load_toml(&path).unwrap();
+        assert_eq!(config.budget.turn.usd, Some(0.5));
+        std::fs::write(&path, config.to_toml()).unwrap();
+        let mut again = Config::default_for(PathBuf::new());
+        again.load_toml(&path).unwrap();
+        assert_eq!(again.budget, config.budget);
+        for (wrong, words) in [
+            ("[budget.turn]\ncalls = 0\n", "budget.turn.calls"),
+            ("[budget.day]\nusd = -1.0\n", "budget.day.usd"),
+            ("[budget.day]\nusd = nan\n", "budget.day.usd"),
+            ("[budget.week]\nusd = 1.0\n", "week"),
+            ("[budget.turn]\ntoken = 1\n", "token"),
+        ] {
+            std::fs::write(&path, wrong).unwrap();
+            let error = config.load_toml(&path).unwrap_err().to_string();
+            assert!(error.contains(words), "{wrong}: {error}");
+        }
     }
 
     #[test]

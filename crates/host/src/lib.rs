@@ -4,6 +4,7 @@
 //! Must not know: why anything is allowed.
 
 pub mod blobs;
+mod budget;
 mod client_files;
 mod clock;
 pub mod complete;
@@ -30,6 +31,7 @@ mod startup;
 mod stream_batcher;
 mod supervisor;
 
+pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
     Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
     TokenChoice,

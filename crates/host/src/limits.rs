@@ -42,6 +42,8 @@ kernel::limits_table! {
         stream_coalesce_ms: u64 = 8, ..=1_000;
         /// How long a connection may take to send its HTTP request.
         handshake_timeout_ms: u64 = 10_000, 10..;
+        /// How long a client may take to send a message over 64 KiB, from the moment there is room for it: it holds that room.
+        message_in_timeout_ms: u64 = 300_000, 100..=86_400_000;
         /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.
         keep_alive_ms: u64 = 30_000, ..;
         /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).

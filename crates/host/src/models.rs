@@ -4,7 +4,7 @@
 //! cannot make the host run a command, or send anything of its own directory or environment anywhere.
 //! Must not know: who may change models.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_api::Agent;
@@ -14,6 +14,8 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 use wire::ext::models::ModelsResult;
 use wire::ext::system_message_transform::SystemMessageSection;
+
+use agents::provider::KEY_BYTES_MAX;
 
 use crate::config::{Config, Model};
 
@@ -106,10 +108,10 @@ impl AgentRoster {
         if wire::rpc::to_json(&model).len() > MODEL_BYTES_MAX {
             return Err(format!("`model` has at most {MODEL_BYTES_MAX} bytes"));
         }
-        let model: Model = serde_json::from_value(Value::Object(model))
+        let mut model: Model = serde_json::from_value(Value::Object(model))
             .map_err(|error| format!("`model`: {error}"))?;
         model.check().map_err(|error| error.to_string())?;
-        self.check_key(&model)?;
+        self.check_key(&mut model)?;
         warn_of_open_key_file(&model);
         hide_environment();
         self.native
@@ -118,7 +120,7 @@ impl AgentRoster {
     }
 
     /// The host sends the key to the address that the client names: it must be nothing but a key.
-    fn check_key(&self, model: &Model) -> Result<(), String> {
+    fn check_key(&self, model: &mut Model) -> Result<(), String> {
         if model.key_command.is_some() {
             return Err(
                 "`key_command` is run only for models of the configuration: `greenroom models add` puts it there".to_owned(),
@@ -134,17 +136,31 @@ impl AgentRoster {
         if !file.is_absolute() {
             return Err("`key_file` must be an absolute path".to_owned());
         }
-        // What is not there yet is looked at again when it is read, and is no file of ours.
-        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match real(file).starts_with(real(&self.data)) {
-            true => Err("`key_file` must not lie in the host's data directory".to_owned()),
-            false => Ok(()),
+        let unusable = |error| format!("`key_file`: {} cannot be used: {error}", file.display());
+        let real = std::fs::canonicalize(file).map_err(unusable)?;
+        let data = std::fs::canonicalize(&self.data)
+            .map_err(|error| format!("the host's data directory cannot be read: {error}"))?;
+        if real.starts_with(data) {
+            return Err("`key_file` must not lie in the host's data directory".to_owned());
         }
+        let opened = agents::provider::open_key_file(&real).map_err(unusable)?;
+        let bytes = opened.metadata().map_err(unusable)?.len();
+        if bytes == 0 || bytes > KEY_BYTES_MAX {
+            return Err(format!(
+                "`key_file`: {} holds no key: it has {bytes} bytes",
+                file.display()
+            ));
+        }
+        // From now on that file is read and no other, whatever the name leads to.
+        model.key_file = Some(real);
+        model.is_real_key_file = true;
+        Ok(())
     }
 
     fn reload(&self) -> Result<(), String> {
         let mut config = Config::default_for(self.data.clone());
-        if self.file.exists() {
+        let is_there = self.file.try_exists();
+        if is_there.map_err(|error| format!("{} cannot be read: {error}", self.file.display()))? {
             let loaded = config.load_toml(&self.file);
             loaded.map_err(|error| error.to_string())?;
         }
@@ -199,6 +215,8 @@ fn hide_environment() {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
@@ -231,6 +249,12 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("link");
         std::os::unix::fs::symlink(data.path().join("token"), &link).unwrap();
+        let (empty, large) = (
+            elsewhere.path().join("empty"),
+            elsewhere.path().join("large"),
+        );
+        std::fs::write(&empty, "").unwrap();
+        std::fs::write(&large, "k".repeat(20_000)).unwrap();
         let roster = roster(data.path());
         let with =
             |name: &str, value: Value| json!({"id": "m", "base_url": "http://h/v1", name: value});
@@ -248,6 +272,14 @@ mod tests {
                 "data directory",
             ),
             (with("key_file", json!(link)), "data directory"),
+            (
+                with("key_file", json!(elsewhere.path().join("none"))),
+                "No such file",
+            ),
+            (with("key_file", json!(elsewhere.path())), "not a file"),
+            (with("key_file", json!("/dev/zero")), "not a file"),
+            (with("key_file", json!(empty)), "holds no key"),
+            (with("key_file", json!(large)), "holds no key"),
             (with("key_file", json!("key")), "absolute"),
             (with("key", json!("sk")), "unknown field"),
             (with("api", json!("other")), "chat"),
@@ -262,6 +294,26 @@ mod tests {
         let answer = add(&roster, &with("key_env", json!("K"))).unwrap();
         assert_eq!(answer, json!({"provider": "native", "model": "m"}));
         assert_eq!(ids(&roster), ["first", "m"]);
+        let key = elsewhere.path().join("key");
+        std::fs::write(&key, "sk").unwrap();
+        let linked = elsewhere.path().join("linked");
+        std::os::unix::fs::symlink(&key, &linked).unwrap();
+        let mut model = with("key_file", json!(linked));
+        model["id"] = json!("linked");
+        add(&roster, &model).unwrap();
+        assert_eq!(ids(&roster), ["first", "m", "linked"]);
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_looked_at_is_an_error_and_not_an_empty_one() {
+        let data = tempfile::tempdir().unwrap();
+        let roster = roster(data.path());
+        let file = data.path().join("greenroom.toml");
+        // A link to itself: whether there is a file cannot be said.
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        let error = roster.change(ModelChange::Reload).unwrap_err();
+        assert!(error.0.contains("greenroom.toml cannot be read"), "{error}");
+        assert_eq!(ids(&roster), ["first"]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::blobs::BlobError;
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
@@ -199,6 +200,11 @@ fn start_kernel(
     effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
+    let budget = Budget::open(config, clock);
+    effects.services.budget = budget.map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: format!("what was spent of the budget cannot be read: {error}"),
+    })?;
     let task = KernelTask::new(
         kernel,
         clock,

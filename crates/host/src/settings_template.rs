@@ -192,6 +192,19 @@ const LIMITS_HEAD: &str = "
 [limits]
 ";
 
+const BUDGET_HEAD: &str = "
+# What may be spent on models by a turn, by a session, and by all sessions in a day: in tokens, in dollars (by the prices of the
+# models), in calls of models and in seconds of work. At a limit you are asked: the same again, a last answer, or stop.
+";
+
+/// The keys of a `[budget.turn]`, `[budget.session]` or `[budget.day]` table.
+const BUDGET_SETTINGS: &[(&str, &str)] = &[
+    ("tokens", "500000"),
+    ("usd", "2.5"),
+    ("calls", "100"),
+    ("seconds", "1800"),
+];
+
 /// The file.
 pub fn settings_template() -> String {
     let defaults = toml::Table::try_from(Config::default()).unwrap_or_default();
@@ -212,6 +225,14 @@ pub fn settings_template() -> String {
         let default = limits.and_then(|limits| limits.get(key));
         let value = default.map(ToString::to_string).unwrap_or_default();
         write_setting(&mut text, words, key, &value);
+    }
+    text.push_str(BUDGET_HEAD);
+    for scope in ["turn", "session", "day"] {
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "\n[budget.{scope}]");
+        for (key, example) in BUDGET_SETTINGS {
+            let _ = writeln!(text, "#{key} = {example}");
+        }
     }
     text
 }
@@ -264,7 +285,7 @@ mod tests {
     #[test]
     fn every_setting_is_in_the_file() {
         let template = settings_template();
-        let tables = ["limits", "models"];
+        let tables = ["limits", "models", "budget"];
         let keys = keys_of("no_such_key = 1\n");
         assert!(keys.len() > 5);
         for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
@@ -278,6 +299,12 @@ mod tests {
                 template.contains(&format!("\n#{key} = ")),
                 "{key} is missing"
             );
+        }
+        for table in keys_of("[budget]\nno_such_key = 1\n") {
+            assert!(template.contains(&format!("\n[budget.{table}]")), "{table}");
+            for key in keys_of(&format!("[budget.{table}]\nno_such_key = 1\n")) {
+                assert!(template.contains(&format!("\n#{key} = ")), "{key}");
+            }
         }
         for key in crate::limits::LimitsTable::keys() {
             assert!(
@@ -309,5 +336,6 @@ mod tests {
         assert_eq!(all.limits, Config::default().limits);
         assert_eq!(all.listen, Config::default().listen);
         assert_eq!(all.models.len(), 1);
+        assert_eq!(all.budget.day.seconds, Some(1_800));
     }
 }

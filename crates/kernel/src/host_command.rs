@@ -21,7 +21,7 @@ use crate::follow_up::FollowUp;
 use crate::io::RestoreTask;
 use crate::message::explain_missing_model;
 use crate::state::{Kernel, Step};
-use crate::submission::{CommandStep, HostAction};
+use crate::submission::{CommandStep, HostAction, REWIND_ALONE};
 use crate::truncate;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 
@@ -62,6 +62,16 @@ pub(crate) fn rewind_chosen(
     let asked = first_command(step, uri).and_then(|command| command.restore_task());
     if asked != Some(RestoreTask::ChooseTurns) {
         return None; // nobody was asked: it means nothing in this turn
+    }
+    let submitted = step.chat(uri).private().current_submission.as_ref();
+    let has_more = submitted.is_some_and(|submitted| {
+        submitted.commands.len() > 1 || submitted.reaches_model || submitted.compact.is_some()
+    });
+    if has_more {
+        // Such a message is refused; this one began before that was so.
+        stop_run(step, uri);
+        fail_command(step, uri, REWIND_ALONE.to_owned());
+        return None;
     }
     let argument = turns.to_string();
     let action = HostAction {

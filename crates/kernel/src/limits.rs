@@ -121,6 +121,10 @@ limits_table! {
         message_out_bytes: usize = 48 * MIB, 65_536..;
         /// Largest turn, as JSON: it travels whole, in snapshots and pages. At this size it ends in an error.
         turn_bytes_max: usize = 16 * MIB, 65_536..;
+        /// Turns of a session that is imported: they are written in one transaction.
+        import_turns_max: usize = 65_536, 1..;
+        /// JSON values of such a session, and of each of its turns, an array or object counting as five.
+        import_values_max: usize = 262_144, 1_024..;
         /// Largest body that stays embedded in a message; larger ones are stored outside of state (G-32, C-033).
         inline_body_bytes: usize = MIB, ..;
         /// What one message may embed in all: what stays in it is copied into its rows, its chat and its echo.
@@ -218,6 +222,8 @@ impl Limits {
             B::WorkingDirectories => self.working_directories_max,
             B::ProtocolVersions => self.protocol_versions_max,
             B::SelectionBytes => self.selection_bytes_max,
+            B::Chats => self.chats_max,
+            B::TurnBytes => self.turn_bytes_max,
         }
     }
 }

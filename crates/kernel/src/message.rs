@@ -129,13 +129,16 @@ fn name_models(agent: &AgentFacts) -> Option<String> {
 pub(crate) fn missing_model(kernel: &Kernel, chat: &Chat) -> Option<String> {
     let agent = kernel.find_agent(&kernel.session(chat.session()).state().provider)?;
     let state = chat.state();
-    let used = match &state.active_turn {
-        Some(turn) => turn.message["model"]["id"].as_str().map(str::to_owned),
-        None => state
-            .turns
-            .last()
-            .and_then(|turn| model_of_turn(&turn.json)),
-    }?;
+    let active = state.active_turn.as_ref();
+    let active = active.and_then(|turn| turn.message["model"]["id"].as_str());
+    // A turn that asked no model names none: the chat still has that of an earlier one.
+    let turns = state.turns.as_slice().iter().rev();
+    let earlier = || {
+        turns
+            .map(|turn| &turn.json)
+            .find_map(|json| model_of_turn(json))
+    };
+    let used = active.map(str::to_owned).or_else(earlier)?;
     let mut models = agent.info["models"].as_array().into_iter().flatten();
     models.all(|model| model["id"] != used).then_some(used)
 }

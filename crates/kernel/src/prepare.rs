@@ -104,10 +104,14 @@ fn prepare_submission(
         ))
         .into());
     }
+    if let Some(conflict) = submission.conflict() {
+        return Err(Refusal::because(conflict).into());
+    }
     if sent.get("model").is_none_or(Value::is_null) {
         submission.missing_model = message::missing_model(kernel, kernel.chat(chat));
     }
     message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
+    submission.drop_unused_model();
     message::pin_parts(kernel, &mut submission.parts);
     let message = Value::Object(submission.message.clone());
     action.body.insert("message".to_owned(), message);

@@ -383,10 +383,12 @@ pub enum Query {
     },
     /// One message.
     Message { id: String },
-    /// What was recorded of models' answers in some turns of a chat, a fork's from where it got them, in this order.
+    /// What was recorded of models' answers in some turns of a chat, a fork's from where it got them, in this order: the last
+    /// of these turns, as many as have no more than so many bytes together. Of each it is all or nothing.
     ModelOutputs {
         chat: ChannelId,
         turn_ids: Vec<String>,
+        bytes_max: u64,
     },
 }
 

@@ -38,6 +38,8 @@ pub struct TurnRun {
     /// What the model's server refused in this chat, in the agent's words.
     pub refusals: Option<Bytes>,
     pub turn_id: String,
+    /// The turn that what this one spends counts to: its own, or that of the chat whose call started this worker (G-69).
+    pub budget_turn: (ChannelId, String),
     /// The user wants the agent to remember less before anything else; what was said with it.
     pub compact: Option<String>,
     /// Whether the message says something to the agent beside its commands.

@@ -10,6 +10,11 @@ use wire::{Digest, Object};
 
 use crate::run::RestoreTask;
 
+/// What is said of a message with more in it than a `/rewind` that asks how far: its own turn goes with those that are taken
+/// back, and the rest would be lost.
+pub(crate) const REWIND_ALONE: &str = "/rewind without a number takes its own message back, too: send it alone, or say how \
+                                       many turns to take back, such as /rewind 2";
+
 /// A command that the host carries out itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAction {
@@ -69,6 +74,26 @@ impl Submission {
             help: None,
             missing_model: None,
         }
+    }
+
+    /// Whether working on it asks a model anything.
+    pub(crate) fn calls_model(&self) -> bool {
+        self.reaches_model || self.actions.iter().any(|action| action.name == "/compact")
+    }
+
+    /// Takes the model out of a message that asks none: what was not used is not recorded, and the chat keeps its model.
+    pub(crate) fn drop_unused_model(&mut self) {
+        if !self.calls_model() {
+            self.message.shift_remove("model");
+        }
+    }
+
+    /// Why a message cannot be carried out together with all that is in it.
+    pub(crate) fn conflict(&self) -> Option<&'static str> {
+        let takes_itself_back =
+            |action: &HostAction| action.name == "/rewind" && action.argv.is_empty();
+        let has_more = self.reaches_model || self.actions.len() > 1;
+        (has_more && self.actions.iter().any(takes_itself_back)).then_some(REWIND_ALONE)
     }
 
     pub(crate) fn command_steps(&self) -> Vec<CommandStep> {

@@ -175,11 +175,7 @@ fn too_many_workers(kernel: &Kernel, parent: &ChannelUri, worker: &Worker) -> Op
 
 /// The chat whose tool call started this one.
 fn parent_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChannelUri> {
-    let origin = kernel.find_chat(uri)?.state().extra.get("origin")?;
-    if origin["kind"] != "tool" {
-        return None;
-    }
-    ChannelUri::parse(origin["chat"].as_str()?).ok()
+    kernel.find_chat(uri)?.parent()
 }
 
 /// The running call that waits for a worker: its chat and its id.

@@ -50,6 +50,15 @@ impl NativeHarness {
         Self::start_with_settings(config, change, |_| {}).await
     }
 
+    /// The same with limits of what may be spent.
+    pub async fn start_with_budget(
+        config: Value,
+        change: impl FnOnce(&mut host::Model),
+        budget: host::BudgetSettings,
+    ) -> Self {
+        Self::start_with_settings(config, change, move |host| host.budget = budget).await
+    }
+
     /// The same with settings of the host.
     pub async fn start_with_settings(
         config: Value,

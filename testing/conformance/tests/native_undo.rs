@@ -82,7 +82,7 @@ async fn undo_restores_what_the_last_turn_changed_and_leaves_the_chat() {
 
     let (request, turn) = commands(&mut harness, "/undo", "restore").await;
     let expected = "Undo the file changes of “change it”:\n\n\
-        - a.sh will be restored (+2 -3)\n- new/deep/b.txt will be removed (+0 -1)";
+        - `a.sh` will be restored (+2 -3)\n- `new/deep/b.txt` will be removed (+0 -1)";
     assert_eq!(request["message"], expected);
     assert_eq!(options(&request), ["restore", "keep"]);
     assert_eq!(harness.read("a.sh"), "one\ntwo\n");
@@ -114,7 +114,7 @@ async fn the_model_is_told_and_sees_neither_the_command_nor_the_call() {
     let told =
         "The user undid the file changes of “change it”: these files are as they were before it.";
     assert!(last.contains(told), "{last}");
-    assert!(last.contains("a.txt restored (+1 -1)"), "{last}");
+    assert!(last.contains("`a.txt` restored (+1 -1)"), "{last}");
     let all = json!(messages).to_string();
     assert!(
         !all.contains("/undo") && !all.contains("restore_files"),
@@ -158,7 +158,7 @@ async fn undo_goes_further_back_each_time_and_redo_forth() {
     let (request, _) = commands(&mut harness, "/redo", "restore").await;
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("b.txt will be re-created (+1 -0)"),
+        message.contains("`b.txt` will be re-created (+1 -0)"),
         "{message}"
     );
     assert_eq!(
@@ -198,7 +198,7 @@ async fn a_file_that_somebody_changed_is_named_and_kept_unless_the_user_says_oth
     assert_eq!(options(&request), ["restore", "restore-all", "keep"]);
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("b.txt was changed after the agent's edit"),
+        message.contains("`b.txt` was changed after the agent's edit"),
         "{message}"
     );
     assert!(calls_of(&turn).is_empty());
@@ -246,7 +246,7 @@ async fn files_that_were_deleted_come_back_and_links_are_left_alone() {
     let (request, turn) = commands(&mut harness, "/undo", "restore").await;
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("dir/a.txt will be re-created (+1 -0)"),
+        message.contains("`dir/a.txt` will be re-created (+1 -0)"),
         "{message}"
     );
     assert!(
@@ -327,11 +327,11 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
     assert_eq!(texts(&harness.ann.sees()), ["first"]);
     let message = request["message"].as_str().unwrap();
     assert!(
-        message.contains("“second”") && message.contains("a.txt will be restored (+1 -1)"),
+        message.contains("“second”") && message.contains("`a.txt` will be restored (+1 -1)"),
         "{message}"
     );
     assert!(
-        message.contains("b.txt will be removed (+0 -1)"),
+        message.contains("`b.txt` will be removed (+0 -1)"),
         "{message}"
     );
     // It survives a restart: the turn is resumed, and asks again.
@@ -442,7 +442,7 @@ async fn a_file_that_changes_while_the_question_is_open_is_left_alone() {
     assert!(!harness.work().join("b.txt").exists());
     let told = texts_in(&turn, "systemNotification").join("\n");
     assert!(
-        told.contains("b.txt removed") && told.contains("not restored: a.txt has changed"),
+        told.contains("`b.txt` removed") && told.contains("not restored: a.txt has changed"),
         "{told}"
     );
 }

@@ -173,3 +173,114 @@ fn a_full_disk_leaves_nothing_of_it() {
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
     s.all_agree();
 }
+
+// G-43: the same bounds as for what clients send themselves
+#[test]
+fn what_is_too_large_or_too_many_is_refused_by_name() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").arrives();
+    let chat = testkit::default_chat(SESSION);
+    let with = |field: &str, value: Value| {
+        let mut changed = session();
+        changed[field] = value;
+        params(&changed, &[(&chat, turn("one", "first"))])
+    };
+    let with_chat = |field: &str, value: Value| {
+        let mut chats = session()["chats"].clone();
+        chats[0][field] = value;
+        with("chats", chats)
+    };
+    let with_turn = |field: &str, value: Value| {
+        let mut changed = turn("one", "first");
+        changed[field] = value;
+        params(&session(), &[(&chat, changed)])
+    };
+    let many_values = json!(vec![json!([]); 60_000]);
+    let deep = (0..120).fold(json!(1), |inner, _| json!([inner]));
+    let message = json!({"text": "x".repeat(1 << 21), "origin": {"kind": "user"}});
+    let many: Vec<(&str, Value)> = (0..65_537)
+        .map(|n| (&*chat, turn(&n.to_string(), "")))
+        .collect();
+    for (wrong, named) in [
+        (with("title", json!("x".repeat(5_000))), "title_bytes_max"),
+        (
+            with_chat("title", json!("x".repeat(5_000))),
+            "title_bytes_max",
+        ),
+        (
+            with("workingDirectories", json!(vec!["file:///a"; 65])),
+            "working_directories_max",
+        ),
+        (
+            with_chat("workingDirectories", json!(vec!["file:///a"; 65])),
+            "working_directories_max",
+        ),
+        (
+            with("workingDirectories", json!(["relative"])),
+            "absolute `file:` URI",
+        ),
+        (
+            with_chat("workingDirectories", json!(["http://h/"])),
+            "absolute `file:` URI",
+        ),
+        (
+            with("_meta", json!({"x": "x".repeat(70_000)})),
+            "field_bytes_max",
+        ),
+        (
+            with("_meta", json!({"x": many_values})),
+            "import_values_max",
+        ),
+        (with("_meta", json!({"x": deep})), "levels deep"),
+        (with_turn("id", json!("x".repeat(2_000))), "id_bytes_max"),
+        (with_turn("message", message), "message_bytes_max"),
+        (with_turn("_meta", json!({"x": deep})), "levels deep"),
+        (
+            with_turn("_meta", json!({"x": many_values})),
+            "import_values_max",
+        ),
+        (params(&session(), &many), "import_turns_max"),
+    ] {
+        let refused = ann.asks(METHOD, wrong).unwrap_err();
+        let message = refused["message"].as_str().unwrap_or_default();
+        assert!(message.contains(named), "{named}: {refused}");
+    }
+    // What is not taken over may be large.
+    let clients =
+        json!([{"clientId": "c", "tools": [{"name": "t", "description": "x".repeat(100_000)}]}]);
+    ann.asks(METHOD, with("activeClients", clients)).unwrap();
+    s.all_agree();
+}
+
+// G-26
+#[test]
+fn a_name_that_means_another_channel_is_refused() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").arrives();
+    let chat_named = |name: &str| {
+        let mut changed = session();
+        changed["chats"][0]["resource"] = json!(name);
+        changed["defaultChat"] = json!(name);
+        params(&changed, &[(name, turn("one", "first"))])
+    };
+    let session_named = |name: &str| {
+        let mut changed = session();
+        changed["resource"] = json!(name);
+        let chat = testkit::default_chat(SESSION);
+        params(&changed, &[(&chat, turn("one", "first"))])
+    };
+    for wrong in [
+        chat_named(SESSION),
+        chat_named(ROOT),
+        chat_named(&testkit::default_chat("ahp-session:/other")),
+        session_named("ahp-session:/other/annotations"),
+        session_named("ahp-session:/other/changeset/uncommitted"),
+    ] {
+        assert_eq!(ann.is_denied(METHOD, wrong.clone()), -32602, "{wrong}");
+    }
+    let ann = s.client("cat").opens_chat();
+    let taken =
+        json!({"channel": ann.session(), "chat": testkit::default_chat("ahp-session:/other")});
+    assert_eq!(ann.is_denied("createChat", taken), -32602);
+    s.all_agree();
+}

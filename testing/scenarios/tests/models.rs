@@ -174,6 +174,17 @@ fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_
         "{:#}",
         last_turn(&ann)
     );
+    assert_eq!(
+        last_turn(&ann)["message"].get("model"),
+        None,
+        "what asked no model names none"
+    );
+    ann.sends_message("hi");
+    assert_eq!(
+        error_of(&last_turn(&ann))["error"]["errorType"],
+        "modelMissing",
+        "nobody chose the default by asking for help"
+    );
     let reason = {
         let mut action = ann.turn_started("t2", "hi");
         action["message"]["model"] = json!({"id": "fancy"});

@@ -10,7 +10,7 @@
 use agent_api::{AgentEvent, FileContent, RecordedEdit, ToolReady, ToolResult, ToolStart};
 use host::blobs::Blobs as _;
 use kernel::RestoreTask;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{Kill, Scenario, ScenarioClient};
 
 /// What an agent's host stores before the agent names it.
@@ -206,5 +206,40 @@ fn a_chosen_rewind_takes_its_own_turn_with_it_and_begins_anew() {
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
+    s.all_agree();
+}
+
+// C-053: what stands beside the command would be lost with its turn
+#[test]
+fn a_rewind_that_asks_how_far_stands_alone() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["ok"]);
+    ann.sends_message("one");
+    let asked = s.asked().len();
+    let with_chip = |turn: &str, text: &str, at: usize| {
+        let mut action = ann.turn_started(turn, text);
+        let place = |character: usize| json!({"line": 0, "character": character});
+        action["message"]["attachments"] = json!([{
+            "type": "simple", "label": "/rewind", "displayKind": "command",
+            "range": {"start": place(at), "end": place(at + "/rewind".len())},
+            "_meta": {"compositor/part": {"type": "command", "id": "/rewind"}},
+        }]);
+        action
+    };
+    for (turn, text, at) in [("t2", "say hi /rewind", 7), ("t3", "/help /rewind", 6)] {
+        let refused = ann
+            .tries(&ann.chat(), with_chip(turn, text, at))
+            .unwrap_err();
+        assert!(refused.contains("send it alone"), "{refused}");
+    }
+    assert_eq!(turn_texts(&ann), ["one"]);
+    assert_eq!(s.asked().len(), asked);
+    // With a number nothing is asked, and the rest goes on after it.
+    s.model().streams(["hi"]);
+    ann.tries(&ann.chat(), with_chip("t4", "say hi /rewind 1", 7))
+        .unwrap();
+    s.settles();
+    assert_eq!(turn_texts(&ann), ["say hi /rewind 1"]);
     s.all_agree();
 }

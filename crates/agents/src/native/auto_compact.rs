@@ -77,7 +77,11 @@ impl Conversation<'_> {
         let Some(kept) = self.choose_kept(0) else {
             return Ok(false);
         };
+        let events = self.tool_context.events;
+        // The call that was refused used nothing; the one after the summary is another one.
+        events.release_call().await;
         self.compact(kept, CompactionReason::Refused).await?;
+        self.budget.admit(&self.request, self.model, events).await?;
         Ok(true)
     }
 
@@ -181,7 +185,7 @@ impl Conversation<'_> {
             endpoint: self.endpoint,
             window: self.window,
             view: &mut self.view,
-            usage: &mut self.usage,
+            spending: (&mut self.usage, &mut self.budget),
         };
         let forced = reason == CompactionReason::Refused;
         let told = self.entries.get(..told_until).unwrap_or_default();

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::Model;
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
+use super::budget::CallBudget;
 use super::context::{Window, estimate_tokens};
 use super::fallback::{Fallback, SentEntries};
 use super::memory::Memory;
@@ -43,7 +44,8 @@ pub(super) struct Summariser<'v, 'a> {
     pub endpoint: &'v ModelEndpoint,
     pub window: Window,
     pub view: &'v mut ModelView<'a>,
-    pub usage: &'v mut TurnUsage,
+    /// What the turn has used, and what it may use.
+    pub spending: (&'v mut TurnUsage, &'v mut CallBudget),
 }
 
 /// What a conversation's requests begin with; a summary's begins the same, so that it is read from the cache.
@@ -83,12 +85,18 @@ impl Summariser<'_, '_> {
         }
         asked.push(request);
         let events = self.view.events;
+        let request = self.make_request(&asked, head).await?;
+        let (model, budget) = (self.model, &mut self.spending.1);
+        budget.admit(&request, model, events).await?;
         events.send(summarising()).await?;
-        let collected = self.ask(asked, head, &mut remarks).await;
+        let collected = self.ask(asked, request, &mut remarks).await;
         events.send(AgentEvent::Activity(None)).await?;
+        if collected.is_err() {
+            events.release_call().await;
+        }
         let collected = collected?;
         let usage = (collected.usage, CallPurpose::Summary);
-        self.usage.add(usage, self.model, events).await?;
+        self.spending.0.add(usage, self.model, events).await?;
         let mut text = collected.into_summary().map_err(no_summary)?;
         let most = usize::try_from(self.window.size / SUMMARY_PART * 4).unwrap_or(usize::MAX);
         let end = text.floor_char_boundary(most.min(SUMMARY_BYTES_MAX));
@@ -113,19 +121,16 @@ impl Summariser<'_, '_> {
         drop_oldest(entries, most).then_some("the oldest part, which did not fit any more")
     }
 
-    /// Asks; again with less if the server refuses something.
-    async fn ask(
+    async fn make_request(
         &mut self,
-        mut entries: Vec<HistoryEntry>,
+        entries: &[HistoryEntry],
         head: RequestHead,
-        remarks: &mut Vec<&'static str>,
-    ) -> Result<Collected, TurnStop> {
-        let events = self.view.events;
+    ) -> Result<ModelRequest, TurnStop> {
         let holds_calls = entries.iter().any(|entry| holds_calls(entry, self.model));
-        let mut request = ModelRequest {
+        Ok(ModelRequest {
             model: self.model.server_name().to_owned(),
             system: head.system,
-            messages: self.view.lower_conversation(&entries, usize::MAX).await?,
+            messages: self.view.lower_conversation(entries, usize::MAX).await?,
             // Servers refuse calls of tools that they are not told of.
             tools: head.tools.into_iter().filter(|_| holds_calls).collect(),
             server_tools: match holds_calls {
@@ -135,7 +140,17 @@ impl Summariser<'_, '_> {
             forbids_calls: true,
             max_output_tokens: self.model.output_tokens,
             ..ModelRequest::default()
-        };
+        })
+    }
+
+    /// Asks; again with less if the server refuses something.
+    async fn ask(
+        &mut self,
+        mut entries: Vec<HistoryEntry>,
+        mut request: ModelRequest,
+        remarks: &mut Vec<&'static str>,
+    ) -> Result<Collected, TurnStop> {
+        let events = self.view.events;
         let mut fallback = Fallback::begin(self.view, &entries, &mut request);
         let mut learned: Option<Learned> = None;
         let mut shortenings = 0;

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnInput, TurnOver, UserMessage};
+use serde_json::Value;
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
+use super::budget::{Admitted, CallBudget, SUM_UP};
 use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
@@ -49,6 +51,7 @@ pub(super) struct Conversation<'a> {
     pub request: ModelRequest,
     pub numbers: Numbers,
     pub usage: TurnUsage,
+    pub budget: CallBudget,
     pub input: &'a TurnInput,
     /// What the model is told of what was before.
     pub memory: Memory<'a>,
@@ -75,7 +78,18 @@ impl<'a> Conversation<'a> {
             self.request.system = events.render(self.prompt.render()).await?;
             self.compact_near_window().await?;
             let number = rounds_before + round;
-            let answer = self.ask(number, &offered).await?;
+            let admitted = self.budget.admit(&self.request, self.model, events).await?;
+            let offered = match admitted {
+                Admitted::Call => offered,
+                Admitted::LastCall => self.ask_for_summary().await,
+            };
+            let answer = match self.ask((number, admitted), &offered).await {
+                Ok(answer) => answer,
+                Err(stop) => {
+                    events.release_call().await;
+                    return Err(stop);
+                }
+            };
             self.meter.report(answer.usage, self.entries.len());
             let used = (answer.usage, CallPurpose::Conversation);
             self.usage.add(used, self.model, events).await?;
@@ -87,6 +101,9 @@ impl<'a> Conversation<'a> {
                 return report_stop(&answer, events).await;
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
+            if admitted == Admitted::LastCall {
+                return report_stop(&answer, events).await; // it was offered nothing, and called for something
+            }
             self.add_round(answer, results).await;
         }
         Err(TurnStop::Failed(AgentError {
@@ -116,16 +133,25 @@ impl<'a> Conversation<'a> {
         Ok(offered)
     }
 
+    /// The next answer is the last one: no tools, and the model is told so.
+    async fn ask_for_summary(&mut self) -> OfferedTools<'a> {
+        self.request.tools = Vec::new();
+        self.request.server_tools = Vec::new();
+        let sum_up = ModelMessage::User(Value::from(SUM_UP));
+        self.add_entry(HistoryEntry::Model(sum_up)).await;
+        OfferedTools::new(&[], Vec::new())
+    }
+
     /// Asks the model; again with less if its server refuses something.
     async fn ask(
         &mut self,
-        round: usize,
+        (round, admitted): (usize, Admitted),
         offered: &OfferedTools<'_>,
     ) -> Result<ModelAnswer, TurnStop> {
         let events = self.tool_context.events;
         let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
         let mut learned = None;
-        let mut may_compact = true;
+        let mut may_compact = admitted == Admitted::Call;
         loop {
             let request = (round, &self.request);
             let numbers = &mut self.numbers;

@@ -8,6 +8,7 @@ mod answer;
 mod answer_sender;
 mod ask_model;
 mod auto_compact;
+mod budget;
 mod call;
 mod call_events;
 mod client_call;

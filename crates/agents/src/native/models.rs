@@ -41,6 +41,9 @@ pub struct Model {
     pub key_env: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// `key_file` is a canonical path, and no link is followed: set for models that clients add.
+    #[serde(skip)]
+    pub is_real_key_file: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_command: Option<Vec<String>>,
     /// The header that carries the key, if not the usual one of the wire format.
@@ -161,6 +164,7 @@ impl Model {
             base_url: base_url.trim_end_matches('/').to_owned(),
             key_env: None,
             key_file: None,
+            is_real_key_file: false,
             key_command: None,
             key_header: None,
             query: BTreeMap::new(),
@@ -265,7 +269,10 @@ impl Model {
     /// Where its key is found, if it has one.
     fn key(&self) -> Option<ApiKey> {
         let env = self.key_env.clone().map(ApiKey::from_environment);
-        let file = || self.key_file.clone().map(ApiKey::from_file);
+        let file = || match self.is_real_key_file {
+            true => self.key_file.clone().map(ApiKey::from_real_file),
+            false => self.key_file.clone().map(ApiKey::from_file),
+        };
         let command = || self.key_command.clone().map(ApiKey::from_command);
         env.or_else(file).or_else(command)
     }

@@ -100,9 +100,7 @@ fn orphans_of(input: &TurnInput) -> impl Iterator<Item = &Value> {
     let calls = parts.into_iter().flatten();
     let calls = calls.filter(|part| part["kind"] == "toolCall");
     let calls = calls.map(|part| &part["toolCall"]);
-    calls.filter(|call| {
-        call["status"] == "cancelled" && call["reason"] == "skipped"
-    })
+    calls.filter(|call| call["status"] == "cancelled" && call["reason"] == "skipped")
 }
 
 fn id_of(call: &Value) -> &str {

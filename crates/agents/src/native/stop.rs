@@ -7,6 +7,8 @@ use crate::provider::{ProviderError, ProviderErrorKind};
 pub(super) enum TurnStop {
     /// Its events have no receiver any more.
     Over,
+    /// Somebody wanted it to end here, and was told so: it is complete.
+    Ended,
     Failed(AgentError),
 }
 

@@ -13,6 +13,7 @@ use workspace::Workspace;
 use workspace::discovery::Skill;
 
 use super::answer::Numbers;
+use super::budget::CallBudget;
 use super::call_events::ToolContext;
 use super::compact::{RequestHead, Summariser};
 use super::consent::{Approved, PermissionMode};
@@ -52,7 +53,7 @@ pub(super) async fn run(
     events: &dyn EventSink,
 ) -> Result<(), AgentError> {
     match converse(shared, context, &input, events).await {
-        Ok(()) | Err(TurnStop::Over) => Ok(()),
+        Ok(()) | Err(TurnStop::Over | TurnStop::Ended) => Ok(()),
         Err(TurnStop::Failed(error)) => Err(error),
     }
 }
@@ -71,6 +72,7 @@ async fn converse(
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
+    let mut budget = CallBudget::default();
     let orphans = inspect_orphans(input, context.workspace, events);
     view.set_findings(orphans.await?);
     let window = Window::new(model, shared.compaction);
@@ -86,7 +88,7 @@ async fn converse(
                 endpoint,
                 window,
                 view: &mut view,
-                usage: &mut usage,
+                spending: (&mut usage, &mut budget),
             };
             compact::compact_by_command(summariser, input, head).await?
         }
@@ -141,6 +143,7 @@ async fn converse(
         request,
         numbers: Numbers::default(),
         usage,
+        budget,
         input,
         meter: match input.compact {
             Some(_) => ContextMeter::default(),

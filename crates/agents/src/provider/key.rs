@@ -17,7 +17,7 @@ use super::ProviderErrorKind::Unauthorized;
 use super::{ProviderError, error_body, key_command};
 
 /// No key is longer; a larger file is another one.
-pub(super) const KEY_BYTES_MAX: u64 = 16 << 10;
+pub const KEY_BYTES_MAX: u64 = 16 << 10;
 /// Shorter ones are placeholders for servers that want any key at all: redact them would only garble messages.
 const HIDDEN_CHARS_MIN: usize = 4;
 
@@ -33,6 +33,8 @@ pub struct ApiKey {
 enum KeySource {
     Environment(String),
     File(PathBuf),
+    /// A file by the path it really has: what a link leads to in its place is another.
+    RealFile(PathBuf),
     /// A program and its arguments; no shell reads them.
     Command(Vec<String>),
 }
@@ -60,6 +62,11 @@ impl ApiKey {
         Self::new(KeySource::File(path.into()))
     }
 
+    /// A file by its canonical path. No link is followed: what is read is the file that was checked.
+    pub fn from_real_file(path: impl Into<PathBuf>) -> Self {
+        Self::new(KeySource::RealFile(path.into()))
+    }
+
     /// A program that prints the key, and its arguments.
     pub fn from_command(command: Vec<String>) -> Self {
         Self::new(KeySource::Command(command))
@@ -76,7 +83,7 @@ impl ApiKey {
     pub fn environment_variable(&self) -> Option<&str> {
         match &self.source {
             KeySource::Environment(variable) => Some(variable),
-            KeySource::File(_) | KeySource::Command(_) => None,
+            KeySource::File(_) | KeySource::RealFile(_) | KeySource::Command(_) => None,
         }
     }
 
@@ -88,10 +95,14 @@ impl ApiKey {
                     .map_err(|_| unusable(format!("{source} is not set")))?;
                 Secret::of_text(&text, &source)
             }
-            KeySource::File(path) => {
+            KeySource::File(path) | KeySource::RealFile(path) => {
                 let source = format!("the key file {}", path.display());
-                let file = path.clone();
-                let text = tokio::task::spawn_blocking(move || read_file(&file))
+                let (file, is_real) = (path.clone(), matches!(self.source, KeySource::RealFile(_)));
+                let read = move || match is_real {
+                    true => open_real_file(&file).and_then(read_text),
+                    false => std::fs::File::open(&file).and_then(read_text),
+                };
+                let text = tokio::task::spawn_blocking(read)
                     .await
                     .map_err(std::io::Error::other)
                     .flatten()
@@ -122,13 +133,32 @@ impl ApiKey {
     pub(super) async fn forget(&self) -> bool {
         match self.source {
             KeySource::Command(_) => self.printed.lock().await.take().is_some(),
-            KeySource::Environment(_) | KeySource::File(_) => false,
+            KeySource::Environment(_) | KeySource::File(_) | KeySource::RealFile(_) => false,
         }
     }
 }
 
-fn read_file(path: &Path) -> std::io::Result<String> {
-    let file = std::fs::File::open(path)?;
+/// Opens a file by its canonical path, without following a link, and without waiting for the other end of a pipe.
+pub fn open_real_file(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    if std::fs::canonicalize(path)? != path {
+        return Err(std::io::Error::other(
+            "a link is in its place; add the model again with the file that is meant",
+        ));
+    }
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(std::io::Error::other)?;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::other("it is not a file")),
+    }
+}
+
+fn read_text(file: std::fs::File) -> std::io::Result<String> {
     // A pipe or a device could keep its reader waiting for good.
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("it is not a file"));
@@ -231,6 +261,25 @@ mod tests {
         assert_eq!(key.read().await.unwrap().0, "sk-first");
         std::fs::write(directory.path().join("key"), "sk-second\n").unwrap();
         assert_eq!(key.read().await.unwrap().0, "sk-second");
+    }
+
+    #[tokio::test]
+    async fn a_real_file_is_read_and_no_link_in_its_place() {
+        let (directory, _) = key_file("sk-real");
+        let directory = directory.path().canonicalize().unwrap();
+        let path = directory.join("key");
+        let key = ApiKey::from_real_file(&path);
+        assert_eq!(key.read().await.unwrap().0, "sk-real");
+        std::fs::rename(&path, directory.join("other")).unwrap();
+        std::os::unix::fs::symlink(directory.join("other"), &path).unwrap();
+        let message = fault(&key).await;
+        assert!(message.contains("a link is in its place"), "{message}");
+        let linked = ApiKey::from_file(&path);
+        assert_eq!(
+            linked.read().await.unwrap().0,
+            "sk-real",
+            "of the configuration"
+        );
     }
 
     #[tokio::test]

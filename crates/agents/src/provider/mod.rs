@@ -37,7 +37,7 @@ use wire::Object;
 
 pub use api::Api;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
-pub use key::ApiKey;
+pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
 pub use refusal::{Blame, MediaKind};
 
 /// A request to a model.

@@ -6,10 +6,11 @@
 //! Must not know: terminals, connections, the protocol.
 
 use client::chat::{ConfirmOption, Confirmation, Decision, Subject};
+use wire::Object;
 
 use super::line::{Line, Style};
 use super::prompt::{PromptAction, PromptField, PromptItem};
-use super::tool::{body, input_lines};
+use super::tool::{Detail, body, given_input_lines, title_lines};
 use crate::terminal::escape_line;
 
 pub(crate) const APPROVE: &str = "Approve";
@@ -69,17 +70,27 @@ fn named(
     }
 }
 
-/// What is to be decided, beyond the call that stands above.
+/// What is to be decided about the call that stands above.
 pub(crate) fn lines(confirmation: &Confirmation, width: usize) -> Vec<Line> {
-    let mut lines = match confirmation.subject() {
+    match confirmation.subject() {
         Subject::Result => body("May the agent see this result?", Style::Bold, width),
         Subject::Call | Subject::SignIn => Vec::new(),
-    };
-    if let Some(edited) = confirmation.edited_input() {
-        lines.extend(body("with this input instead:", Style::Warn, width));
-        lines.extend(input_lines(edited, Style::Plain, width));
     }
-    lines
+}
+
+/// The call with the input that somebody wrote for it, if somebody did: what it would have run with does not matter any more.
+pub(crate) fn edited_lines(
+    confirmation: &Confirmation,
+    part: &Object,
+    width: usize,
+    detail: Detail,
+) -> Option<Vec<Line>> {
+    let edited = confirmation.edited_input()?;
+    let call = part.get("toolCall")?.as_object()?;
+    let mut lines = title_lines(call, width);
+    lines.extend(body("with this input instead:", Style::Warn, width));
+    lines.extend(given_input_lines(call, edited, width, detail));
+    Some(lines)
 }
 
 #[cfg(test)]
@@ -245,10 +256,22 @@ mod tests {
     #[test]
     fn an_edited_input_is_shown_and_sent_with_the_approval_only() {
         let mut editable = confirmation(json!({"editable": true, "toolInput": "{\"n\":1}"}));
+        let part = json!({"kind": "toolCall", "toolCall": {"displayName": "X"}});
+        let drawn = |editable: &Confirmation, detail| {
+            let lines = edited_lines(editable, part.as_object().unwrap(), 60, detail);
+            lines.map(|lines| lines.iter().map(Line::text).collect::<Vec<String>>())
+        };
+        assert_eq!(drawn(&editable, Detail::Brief), None);
+        let long = json!({"n": "x\n".repeat(40) + "end"}).to_string();
+        editable.edit_input(long);
+        let brief = drawn(&editable, Detail::Brief).unwrap();
+        assert_eq!(brief.last().unwrap(), "  … 30 more lines (Ctrl-O)");
+        let whole = drawn(&editable, Detail::Whole).unwrap();
+        assert_eq!(whole.last().unwrap(), "    end");
         editable.edit_input("{\"n\":2}".to_owned());
+        let brief = drawn(&editable, Detail::Brief).unwrap();
+        assert_eq!(brief, ["? X", "  with this input instead:", "  n: 2"]);
         expect![[r#"
-            |  with this input instead:
-            |  n: 2
             |  1 Approve
             |  2 Deny
             |  3 Deny and say why

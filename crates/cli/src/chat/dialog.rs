@@ -1,15 +1,15 @@
-//! The prompt about what the agent waits for: what can be chosen, what choosing does, and all of it in lines. What it is about
-//! stands above, as part of the chat, unless a worker waits.
+//! The prompt about what the agent waits for: what it is about, what can be chosen, what choosing does, and all of it in lines.
 //!
+//! Promises: what is decided on is what is shown: an input that was edited stands in the place of the one that does not run.
 //! Must not know: terminals, connections.
 
 use client::chat::{AskedInput, InputResponse, PendingInput, ToolDecision};
 
 use super::line::{Line, Style};
-use super::part::part_lines;
+use super::part::part_lines_with;
 use super::prompt::{PromptAction, PromptField, PromptItem, PromptState};
 use super::questions::AnswerOutcome;
-use super::tool::{Detail, body};
+use super::tool::{Detail, References, body, fold_end};
 use super::{confirm, questions};
 use crate::terminal::escape_line;
 
@@ -134,27 +134,58 @@ pub(crate) struct PromptNumber {
     pub(crate) count: usize,
 }
 
-/// What is asked, without what can be chosen.
+/// Lines of all that a question is about, where it is printed once.
+const SUBJECT_LINES_MAX: usize = 4_000;
+
+/// What the question is about.
 pub(crate) fn subject_lines(
     asked: &AskedInput,
-    number: PromptNumber,
     detail: Detail,
     width: usize,
+    references: &References,
 ) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(worker) = &asked.worker {
-        let worker = format!("worker {}", escape_line(worker));
-        lines.extend(body(&worker, Style::Warn, width));
-        lines.extend(part_lines(asked.part(), width, detail));
+        let worker = format!("  worker {}", escape_line(worker));
+        lines.push(Line::new(Style::Warn, worker).clip(width));
     }
+    let part = || part_lines_with(asked.part(), width, detail, references);
+    lines.extend(match &asked.input {
+        PendingInput::Confirmation(confirmation) => {
+            let edited = confirm::edited_lines(confirmation, asked.part(), width, detail);
+            edited.unwrap_or_else(part)
+        }
+        PendingInput::Questions(form) => {
+            let mut lines = part();
+            lines.extend(questions::lines(form, width));
+            lines
+        }
+    });
+    match detail {
+        Detail::Brief | Detail::Unfolded => lines,
+        Detail::Whole => fold_end(lines, SUBJECT_LINES_MAX),
+    }
+}
+
+/// Whether all that the question refers to was looked for.
+pub(crate) fn is_subject_complete(asked: &AskedInput, references: &References) -> bool {
+    let call = asked
+        .part()
+        .get("toolCall")
+        .and_then(|call| call.as_object());
+    call.is_none_or(|call| references.is_complete(call))
+}
+
+/// What is asked about it, in a line or two.
+pub(crate) fn question_lines(asked: &AskedInput, number: PromptNumber, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
     if number.count > 1 {
         let text = format!("{} of {} that wait for you", number.index + 1, number.count);
         lines.extend(body(&text, Style::Warn, width));
     }
-    lines.extend(match &asked.input {
-        PendingInput::Confirmation(confirmation) => confirm::lines(confirmation, width),
-        PendingInput::Questions(form) => questions::lines(form, width),
-    });
+    if let PendingInput::Confirmation(confirmation) = &asked.input {
+        lines.extend(confirm::lines(confirmation, width));
+    }
     lines
 }
 

@@ -175,7 +175,7 @@ impl Line {
         let (mut rows, mut used) = (1, 0);
         let chars = self.0.iter().flat_map(|stretch| stretch.text.chars());
         for c in chars {
-            let wide = c.width().unwrap_or(0);
+            let wide = columns_max(c);
             if used + wide > columns && used > 0 {
                 rows += 1;
                 used = 0;
@@ -220,7 +220,8 @@ impl Line {
                 stretch.text = stretch.text.replace('\t', TAB);
             }
         }
-        if self.width() <= width {
+        let chars = self.0.iter().flat_map(|stretch| stretch.text.chars());
+        if chars.map(columns_max).sum::<usize>() <= width {
             return self;
         }
         let mut left = width.saturating_sub(1);
@@ -229,7 +230,7 @@ impl Line {
             let Stretch { style, text, link } = stretch;
             let mut end = 0;
             for (start, c) in text.char_indices() {
-                let wide = c.width().unwrap_or(0);
+                let wide = columns_max(c);
                 if wide > left {
                     let shown = text.get(..end).unwrap_or("");
                     return clipped.with(style, format!("{shown}…"), link);
@@ -252,7 +253,7 @@ impl Line {
             let Stretch { style, text, link } = stretch;
             let mut piece = String::new();
             for c in text.replace('\t', TAB).chars() {
-                let wide = c.width().unwrap_or(0);
+                let wide = columns_max(c);
                 if used + wide > width && used > 0 {
                     row = row.with(style, std::mem::take(&mut piece), link.clone());
                     rows.push(std::mem::take(&mut row));
@@ -265,6 +266,16 @@ impl Line {
         }
         rows.push(row);
         rows
+    }
+}
+
+/// The most columns that a character may take. Terminals differ in what they join to one character, so that a row that must fit is
+/// measured as if nothing were joined: else a text could take more rows than were counted, and push away what stands above it.
+pub(crate) fn columns_max(c: char) -> usize {
+    match c {
+        // It makes a narrow character a wide one.
+        '\u{fe0f}' => 1,
+        c => c.width().unwrap_or(0),
     }
 }
 
@@ -338,5 +349,14 @@ mod tests {
         assert_eq!(rows(4), ["ab漢", "字cd"]);
         assert_eq!(rows(9), ["ab漢字cd"]);
         assert_eq!(Line::default().rows(5), 1);
+    }
+
+    #[test]
+    fn characters_that_may_be_joined_are_measured_as_if_they_were_not() {
+        let family = Line::new(Style::Plain, "👩\u{200d}👩\u{200d}👧\u{200d}👧");
+        assert!(family.width() < 8, "joined");
+        assert_eq!(family.clone().clip(5).text(), "👩\u{200d}👩\u{200d}…");
+        assert_eq!(family.rows(4), 2);
+        assert_eq!(Line::new(Style::Plain, "❤\u{fe0f}".repeat(4)).rows(4), 2);
     }
 }

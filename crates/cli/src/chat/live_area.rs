@@ -1,6 +1,7 @@
 //! The live area at the bottom of the screen: what still moves, what is asked, what waits, and the line that is typed into.
 //!
-//! Promises: a pure function of what it is given. The line that is typed into is always there.
+//! Promises: a pure function of what it is given. The line that is typed into is always there. What is decided on stands directly
+//! above what can be chosen; where it does not fit that is said, and nothing else is shown in its place.
 //! Must not know: terminals, connections.
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -17,6 +18,12 @@ use crate::terminal::escape_line;
 const EDITOR_ROWS_MAX: usize = 10;
 /// Queued messages that are shown.
 const QUEUE_MAX: usize = 4;
+/// Rows of a sentence about what just happened.
+const NOTE_ROWS_MAX: usize = 4;
+/// Rows of what is asked that are shown before anything else gets one.
+const SUBJECT_ROWS_MIN: usize = 3;
+/// Rows of choices that are shown if there is any room for them.
+const CHOICE_ROWS_MIN: usize = 4;
 
 /// What the live area shows.
 pub(crate) struct LiveContent<'a> {
@@ -27,7 +34,7 @@ pub(crate) struct LiveContent<'a> {
     /// Whether the turn that runs is still to be confirmed by the host.
     pub(crate) is_sending: bool,
     /// What is asked, and how to answer it.
-    pub(crate) dialog: Vec<Line>,
+    pub(crate) dialog: Option<Dialog<'a>>,
     /// Whether the messages that wait are shown elsewhere.
     pub(crate) hides_queue: bool,
     /// What is open above the input line: a menu, a search.
@@ -40,20 +47,48 @@ pub(crate) struct LiveContent<'a> {
     pub(crate) below: Vec<Line>,
 }
 
+/// What is asked, and how to answer it.
+pub(crate) struct Dialog<'a> {
+    /// What is decided on.
+    pub(crate) subject: Vec<Line>,
+    /// What is asked about it.
+    pub(crate) question: Vec<Line>,
+    /// What can be chosen, in about so many rows; nothing while a text is typed for what was chosen.
+    pub(crate) choices: Box<dyn Fn(usize) -> Vec<Line> + 'a>,
+}
+
 /// Lays the live area out for a screen of this width and height.
 pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> LiveArea {
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
-    let fixed = fixed_lines(&content, width);
-    // A blank line between the transcript and where one types.
     let note = content
         .note
         .map_or_else(Vec::new, |note| wrapped(&note, width));
+    let note: Vec<Line> = note.into_iter().take(NOTE_ROWS_MAX).collect();
+    // A blank line between the transcript and where one types.
     let input = 1 + note.len() + typed.len();
     let around = content.above.len() + content.below.len();
-    let rows_left = rows.saturating_sub(fixed.len() + around + input + 1);
-    let hidden = content.moving.len().saturating_sub(rows_left);
-    let mut lines = content.moving[hidden..].to_vec();
-    lines.extend(fixed);
+    // The last row of the screen stays free.
+    let room = rows.saturating_sub(1 + input + around);
+    let mut queue = match content.hides_queue {
+        true => Vec::new(),
+        false => pending_lines(content.chat, width),
+    };
+    let (dialog, is_subject_cut) = match content.dialog {
+        Some(dialog) => dialog.lay_out(&mut queue, room, rows),
+        None => (Vec::new(), false),
+    };
+    let mut moving = content.moving;
+    if content.is_sending
+        && let Some(turn) = content.chat.and_then(|chat| chat.active_turn.as_ref())
+    {
+        moving.push(Line::default());
+        moving.extend(message_lines(&turn.message, Style::Dim, width));
+    }
+    let hidden = moving.len() + dialog.len() + queue.len();
+    let hidden = hidden.saturating_sub(room).min(moving.len());
+    let mut lines = moving.split_off(hidden);
+    lines.extend(dialog);
+    lines.extend(queue);
     lines.push(Line::default());
     lines.extend(content.above);
     lines.extend(note);
@@ -63,24 +98,51 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     LiveArea {
         lines,
         cursor,
-        hidden,
+        is_subject_cut,
     }
 }
 
-/// What stands between the transcript and the line that is typed into.
-fn fixed_lines(content: &LiveContent<'_>, width: usize) -> Vec<Line> {
-    let mut fixed = Vec::new();
-    if content.is_sending
-        && let Some(turn) = content.chat.and_then(|chat| chat.active_turn.as_ref())
-    {
-        fixed.push(Line::default());
-        fixed.extend(message_lines(&turn.message, Style::Dim, width));
+impl Dialog<'_> {
+    /// Its lines for so much room on a screen of so many rows, and whether what is decided on was cut. Messages that wait make
+    /// room for it.
+    fn lay_out(self, queue: &mut Vec<Line>, room: usize, rows: usize) -> (Vec<Line>, bool) {
+        let subject_min = self.subject.len().min(SUBJECT_ROWS_MIN) + self.question.len();
+        let mut choices = (self.choices)((rows / 2).max(CHOICE_ROWS_MIN));
+        let mut blanks = 1 + usize::from(!choices.is_empty());
+        if subject_min + blanks + choices.len() + queue.len() > room {
+            queue.clear();
+        }
+        if subject_min + blanks + choices.len() > room {
+            blanks = 0;
+            let over = (subject_min + choices.len()).saturating_sub(room);
+            if over > 0 {
+                let hint_rows = 2;
+                let items = choices.len().saturating_sub(over + hint_rows);
+                choices = (self.choices)(items.max(1));
+            }
+            // However low the screen is, a line says that there is more to see.
+            choices.truncate(room.saturating_sub(1 + self.question.len()).max(1));
+        }
+        let taken = self.question.len() + blanks + choices.len() + queue.len();
+        let subject_rows = room.saturating_sub(taken).max(1);
+        let is_cut = self.subject.len() > subject_rows;
+        let mut subject = self.subject;
+        if is_cut {
+            subject.truncate(subject_rows - 1);
+            subject.push(Line::new(Style::Warn, "  … more lines above (Ctrl-O)"));
+        }
+        let mut lines = Vec::new();
+        if blanks > 0 {
+            lines.push(Line::default());
+        }
+        lines.extend(subject);
+        lines.extend(self.question);
+        if blanks > 1 {
+            lines.push(Line::default());
+        }
+        lines.extend(choices);
+        (lines, is_cut)
     }
-    fixed.extend(content.dialog.iter().cloned());
-    if !content.hides_queue {
-        fixed.extend(pending_lines(content.chat, width));
-    }
-    fixed
 }
 
 /// Messages that wait for the agent.
@@ -215,13 +277,30 @@ mod tests {
             moving: Vec::new(),
             chat,
             is_sending: false,
-            dialog: Vec::new(),
+            dialog: None,
             hides_queue: false,
             above: Vec::new(),
             note: None,
             prompt: "› ",
             editor,
             below: Vec::new(),
+        }
+    }
+
+    /// A dialog about so many lines, with so many choices.
+    fn dialog(subject: usize, choices: usize) -> Dialog<'static> {
+        let numbered = |what: &str, count: usize| {
+            let lines = (1..=count).map(|n| Line::new(Style::Plain, format!("{what} {n}")));
+            lines.collect::<Vec<Line>>()
+        };
+        Dialog {
+            subject: numbered("subject", subject),
+            question: Vec::new(),
+            choices: Box::new(move |rows| {
+                let mut lines = numbered("choice", choices.min(rows));
+                lines.push(Line::new(Style::Dim, "hint"));
+                lines
+            }),
         }
     }
 
@@ -238,7 +317,7 @@ mod tests {
         let editor = editor("next");
         let mut all = content(Some(&chat), &editor);
         all.moving = vec![Line::new(Style::Plain, "half a sent")];
-        all.dialog = vec![Line::new(Style::Bold, "1 Approve")];
+        all.dialog = Some(dialog(1, 1));
         all.above = vec![Line::new(Style::Plain, "a menu")];
         all.below = vec![Line::new(Style::Dim, "a status")];
         all.note = Some(Line::new(Style::Dim, "working"));
@@ -247,7 +326,11 @@ mod tests {
             24,
             expect![[r#"
                 half a sent
-                1 Approve
+
+                subject 1
+
+                choice 1
+                hint
 
                 steering: left a bit
                 queued: a
@@ -318,6 +401,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_decided_on_has_the_rows_before_everything_else() {
+        let editor = editor("");
+        let with = |subject, choices, rows| {
+            let mut asked = content(None, &editor);
+            asked.moving = vec![Line::new(Style::Plain, "moving"); 30];
+            asked.dialog = Some(dialog(subject, choices));
+            layout(asked, 24, rows)
+        };
+        for rows in 1..60 {
+            for subject in 1..50 {
+                for choices in [1, 3, 8] {
+                    let area = with(subject, choices, rows);
+                    let text: Vec<String> = area.lines.iter().map(Line::text).collect();
+                    let seen = text.iter().filter(|line| line.starts_with("subject"));
+                    let is_all_seen = seen.count() == subject;
+                    assert_eq!(area.is_subject_cut, !is_all_seen, "{rows} {text:?}");
+                    if rows < 5 {
+                        continue; // not enough for all that there must be
+                    }
+                    assert!(text.len() < rows, "{rows} {text:?}");
+                    let is_said = text.iter().any(|line| line.contains("more lines"));
+                    assert_eq!(is_said, area.is_subject_cut, "{rows} {text:?}");
+                    let has_moving = text.contains(&"moving".to_owned());
+                    assert!(is_all_seen || !has_moving, "{rows} {text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_smallest_screen_still_shows_the_editor() {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         chat.queued_messages = vec![PendingMessage {
@@ -328,7 +441,7 @@ mod tests {
         for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {
             let mut small = content(Some(&chat), &typed);
             small.moving = vec![Line::new(Style::Plain, "moving"); 5];
-            small.dialog = vec![Line::new(Style::Bold, "1 Approve")];
+            small.dialog = Some(dialog(5, 4));
             small.below = vec![Line::new(Style::Dim, "status")];
             let visible = layout(small, width, rows);
             let (row, column) = visible.cursor;

@@ -7,6 +7,7 @@ mod attention;
 mod command;
 mod complete;
 mod confirm;
+pub(crate) mod contents;
 pub(crate) mod dialog;
 mod directory;
 mod editor;

@@ -262,9 +262,10 @@ impl Pager {
             turns_next_cursor: None,
             ..chat.clone()
         };
-        let settled = self.tail.transcript.settle(&alone, view);
+        // Here nobody waits for contents: what is not known is named.
+        let settled = self.tail.transcript.settle_all(&alone, view);
         self.tail.settled.extend(rows_of(settled, view));
-        self.tail.moving = rows_of(self.tail.transcript.moving(&alone, view), view);
+        self.tail.moving = rows_of(self.tail.transcript.moving(&alone, None, view), view);
     }
 }
 
@@ -272,7 +273,7 @@ impl Pager {
 fn draw_turn(turn: &Arc<Turn>, view: &ChatView<'_>) -> Vec<Line> {
     let mut alone = ChatState::new("ahp-chat:/one", "", 1, String::new());
     alone.turns = Arc::new(TurnList::new(vec![Arc::clone(turn)]));
-    rows_of(Transcript::below().settle(&alone, view), view)
+    rows_of(Transcript::below().settle_all(&alone, view), view)
 }
 
 /// Lines as rows of the screen: a long line of code is one line, and takes several.

@@ -20,8 +20,8 @@ pub(crate) struct LiveArea {
     pub(crate) lines: Vec<Line>,
     /// Row in `lines` and column of the cursor.
     pub(crate) cursor: (usize, usize),
-    /// How many lines did not fit above.
-    pub(crate) hidden: usize,
+    /// Whether not all of what is decided on is there.
+    pub(crate) is_subject_cut: bool,
 }
 
 impl LiveArea {
@@ -201,7 +201,7 @@ mod tests {
         LiveArea {
             lines: lines(texts),
             cursor,
-            hidden: 0,
+            is_subject_cut: false,
         }
     }
 

@@ -12,6 +12,10 @@ use super::keys::Key;
 use super::line::{Line, Style, columns};
 use super::wrap::wrap;
 
+/// Rows of one item; a label that takes more is printed whole elsewhere.
+const ITEM_ROWS_MAX: usize = 4;
+/// Rows of what Enter would do.
+const HINT_ROWS_MAX: usize = 2;
 /// What stands before the item that is chosen, and before all others.
 const CHOSEN: &str = "❯ ";
 const NOT_CHOSEN: &str = "  ";
@@ -177,7 +181,7 @@ impl PromptState {
         let all: Vec<Vec<Line>> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| item.lines(self.is_chosen(index), width))
+            .map(|(index, item)| fold_item(item.lines(self.is_chosen(index), width)))
             .collect();
         let chosen = self.choice.map_or(0, |choice| choice.index);
         let mut lines = window(all, chosen, rows_max);
@@ -187,9 +191,25 @@ impl PromptState {
             None => "A digit or ↑↓ chooses, Enter confirms".to_owned(),
         };
         let hint = wrap(&hint, width.saturating_sub(2)).into_iter();
+        let hint = hint.take(HINT_ROWS_MAX);
         lines.extend(hint.map(|text| Line::new(Style::Dim, format!("{NOT_CHOSEN}{text}"))));
         lines
     }
+}
+
+/// Whether an item takes more rows than it gets.
+pub(crate) fn is_item_cut<A>(items: &[PromptItem<A>], width: usize) -> bool {
+    let mut rows = items.iter().map(|item| item.lines(false, width).len());
+    rows.any(|rows| rows > ITEM_ROWS_MAX)
+}
+
+/// The first rows of an item, with a sign if there are more.
+fn fold_item(mut lines: Vec<Line>) -> Vec<Line> {
+    if lines.len() > ITEM_ROWS_MAX {
+        lines.truncate(ITEM_ROWS_MAX - 1);
+        lines.push(Line::new(Style::Dim, "    … more above (Ctrl-O)"));
+    }
+    lines
 }
 
 impl<A> PromptItem<A> {

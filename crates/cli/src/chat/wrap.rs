@@ -4,9 +4,7 @@
 //! changes. Words longer than a line are broken, nothing is left out but the spaces at a break.
 //! Must not know: terminals, styles.
 
-use unicode_width::UnicodeWidthChar;
-
-use super::line::TAB;
+use super::line::{TAB, columns_max};
 
 /// Where the first line of a text ends and the next one begins; none if all of it fits on one line.
 fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {
@@ -26,7 +24,7 @@ fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {
             continue;
         }
         in_gap = false;
-        let wide = c.width().unwrap_or(0);
+        let wide = columns_max(c);
         if used + wide > width {
             let end = at.max(if at == 0 { c.len_utf8() } else { 0 });
             return Some(gap.unwrap_or((end, end)));

@@ -8,14 +8,14 @@ use std::io::{Stderr, Stdout};
 use std::time::Instant;
 
 use anyhow::Context;
-use client::chat::{AskedInput, OpenChat};
+use client::chat::{AskedInput, OpenChat, PendingInput};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
+use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
-use crate::chat::part::part_lines;
 use crate::chat::prompt::{PromptField, PromptState, item_named};
-use crate::chat::tool::Detail;
+use crate::chat::tool::{Detail, References};
 use crate::output::TurnOutput;
 
 /// No line is broken here: the terminal does that.
@@ -28,6 +28,8 @@ type PromptOutput = TurnOutput<Stdout, Stderr>;
 pub(super) struct TerminalPrompt {
     asked: Option<AskedInput>,
     state: PromptState,
+    /// What it refers to.
+    references: References,
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
@@ -70,9 +72,10 @@ impl TerminalPrompt {
     }
 
     /// Asks for the first thing that waits, unless it is asked already.
-    pub(super) fn refresh(
+    pub(super) async fn refresh(
         &mut self,
         all: &[AskedInput],
+        chat: &OpenChat,
         output: &mut PromptOutput,
     ) -> anyhow::Result<()> {
         let before = self.asked.take();
@@ -91,25 +94,36 @@ impl TerminalPrompt {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
+        let call = asked.part().get("toolCall");
+        if let Some(call) = call.and_then(|call| call.as_object()) {
+            read_all(&mut self.references, call, chat.live(), chat.session()).await;
+        }
         output.end_line()?;
         // What was typed already was not typed as an answer to this.
         tcflush(std::io::stdin(), QueueSelector::IFlush)
             .context("what was typed before the question cannot be dropped")?;
-        if asked.worker.is_none() {
-            for line in part_lines(asked.part(), WIDTH, Detail::Whole) {
+        self.ask_anew(output)?;
+        self.asked_at = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Shows what is asked, and what it is about.
+    fn ask_anew(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        if let Some(asked) = &self.asked {
+            // A terminal has a history to scroll through: nothing is folded.
+            let whole = Detail::Unfolded;
+            for line in dialog::subject_lines(asked, whole, WIDTH, &self.references) {
                 output.note(&line.text())?;
             }
         }
-        self.ask(output)?;
-        self.asked_at = Some(Instant::now());
-        Ok(())
+        self.ask(output)
     }
 
     fn ask(&self, output: &mut PromptOutput) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
-        let mut lines = dialog::subject_lines(asked, self.number, Detail::Whole, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.number, WIDTH);
         let items = dialog::items(&asked.input, &self.state);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
         for line in lines {
@@ -154,12 +168,15 @@ impl TerminalPrompt {
                 chat.answer(asked, &response)?;
                 self.asked = None;
             }
-            PromptOutcome::Stays => self.ask(output)?,
+            PromptOutcome::Stays => self.ask_anew(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
-                self.ask(output)?;
+                match &asked.input {
+                    PendingInput::Questions(_) => self.ask_anew(output)?,
+                    PendingInput::Confirmation(_) => self.ask(output)?,
+                }
             }
         }
         Ok(())

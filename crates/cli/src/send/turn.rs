@@ -125,11 +125,11 @@ impl SentTurn {
                 biased;
                 event = self.chat.next() => {
                     let event = event.map_err(|error| self.explain(error))?;
-                    if let Some(end) = self.take_event(event)? {
+                    if let Some(end) = self.take_event(event).await? {
                         return Ok(end);
                     }
                 }
-                line = read_line(&mut self.prompt), if is_asking => self.take_line(line?)?,
+                line = read_line(&mut self.prompt), if is_asking => self.take_line(line?).await?,
                 () = due => {
                     if self.is_timed_out {
                         return Ok(TurnEnd::NotAwaited);
@@ -154,7 +154,7 @@ impl SentTurn {
         Ok(())
     }
 
-    fn take_event(&mut self, event: ChatEvent) -> anyhow::Result<Option<TurnEnd>> {
+    async fn take_event(&mut self, event: ChatEvent) -> anyhow::Result<Option<TurnEnd>> {
         match event {
             ChatEvent::Refused { what, reason } => {
                 let is_ours = what.turn_id.as_ref() == Some(&self.turn_id) && !self.is_followed;
@@ -175,19 +175,19 @@ impl SentTurn {
                 return Ok(Some(TurnEnd::Turn(outcome)));
             }
         }
-        self.decide()?;
+        self.decide().await?;
         Ok(None)
     }
 
     /// Decides what the turn waits for, or has it decided.
-    fn decide(&mut self) -> anyhow::Result<()> {
+    async fn decide(&mut self) -> anyhow::Result<()> {
         if !self.is_followed {
             return Ok(()); // the turn did not begin: what waits is not about it
         }
         let mut asked = self.chat.asked_inputs();
         asked.retain(|asked| !self.decided.iter().any(|decided| decided.is_same(asked)));
         if let Some(prompt) = &mut self.prompt {
-            return prompt.refresh(&asked, &mut self.output);
+            return prompt.refresh(&asked, &self.chat, &mut self.output).await;
         }
         for asked in asked {
             self.deny(&asked)?;
@@ -207,7 +207,7 @@ impl SentTurn {
         self.report_denied(asked)
     }
 
-    fn take_line(&mut self, line: Option<String>) -> anyhow::Result<()> {
+    async fn take_line(&mut self, line: Option<String>) -> anyhow::Result<()> {
         let Some(prompt) = &mut self.prompt else {
             return Ok(()); // lines are read for prompts alone
         };
@@ -216,7 +216,7 @@ impl SentTurn {
             // The person is gone: from now on nobody can be asked.
             None => {
                 self.prompt = None;
-                self.decide()?;
+                self.decide().await?;
             }
         }
         Ok(())

@@ -46,7 +46,7 @@ pub(super) fn property_list(
     <false/>
   </dict>
   <key>ExitTimeOut</key>
-  <integer>15</integer>
+  <integer>60</integer>
 </dict>
 </plist>
 "#

@@ -27,7 +27,7 @@ Restart=on-failure
 RestartSec=5
 # Commands of agents are ended by the host; what is left of them after it is killed.
 KillMode=mixed
-TimeoutStopSec=15
+TimeoutStopSec=60
 
 [Install]
 WantedBy=default.target

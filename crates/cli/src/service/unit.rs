@@ -153,12 +153,12 @@ impl Service {
                 run(&["systemctl", "--user", "daemon-reload"])?;
                 run(&["systemctl", "--user", "enable", "--now", &name])
             }
-            Manager::Launchd => run(&[
-                "launchctl",
-                "bootstrap",
-                &launchd::domain(),
-                &file.to_string_lossy(),
-            ]),
+            Manager::Launchd => {
+                // An agent that is loaded cannot be loaded again, and keeps its old list. Most often there is none.
+                let _none_loaded = run_quietly(&["launchctl", "bootout", &self.launchd_target()])?;
+                let file = file.to_string_lossy();
+                run(&["launchctl", "bootstrap", &launchd::domain(), &file])
+            }
         }
     }
 

@@ -174,3 +174,32 @@ fn a_wrong_file_is_kept_only_if_the_user_says_so() {
     assert_eq!(unchanged.status.code(), Some(0), "{unchanged:?}");
     assert!(!file.exists(), "nothing was changed, so nothing is there");
 }
+
+#[test]
+fn what_others_change_while_a_file_is_edited_is_not_lost() {
+    let home = Home::create();
+    let file = home.data().join("greenroom.toml");
+    home.settings("scripted = true\n");
+    let script = home.path().join("slow-editor");
+    let other = "scripted = true\\nlog = \"debug\"\\n";
+    let text = format!(
+        "#!/bin/sh\nprintf 'scripted = false\\n' > \"$1\"\nprintf '{other}' > '{}'\n",
+        file.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = home
+        .greenroom()
+        .args(["config", "edit"])
+        .env("EDITOR", &script)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("was changed while you edited it"), "{words}");
+    let now = fs::read_to_string(&file).unwrap();
+    assert!(now.contains("debug"), "{now}");
+    let copy = home.data().join("greenroom.toml.edit.toml");
+    assert!(words.contains(copy.to_str().unwrap()), "{words}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "scripted = false\n");
+}

@@ -176,6 +176,11 @@ impl Terminal {
             .any(|window| window == sequence)
     }
 
+    /// Everything that was written.
+    pub fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().bytes).into_owned()
+    }
+
     /// Whether the bytes that were written hold a sequence, beside the titles that the program gives its window.
     pub fn wrote_besides_titles(&self, sequence: &[u8]) -> bool {
         let seen = self.screen.lock();

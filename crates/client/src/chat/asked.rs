@@ -39,8 +39,15 @@ impl AskedInput {
 
     /// What is asked now: the same as before with what was answered so far while it still waits, else the first.
     pub fn refresh(before: Option<Self>, asked: &[Self]) -> Option<Self> {
-        let still = |before: &Self| asked.iter().any(|asked| asked.is_same(before));
-        before.filter(still).or_else(|| asked.first().cloned())
+        let still = before.and_then(|before| {
+            let now = asked.iter().find(|asked| asked.is_same(&before))?;
+            Some(Self {
+                input: before.input,
+                // What is known about it may have grown.
+                ..now.clone()
+            })
+        });
+        still.or_else(|| asked.first().cloned())
     }
 
     /// The same question, whatever was answered or edited meanwhile?
@@ -199,5 +206,17 @@ mod tests {
         assert_eq!(first.input.address(), ("toolCallId", json!("a")));
         assert_eq!(second.chat().as_str(), "c:/deep");
         assert_eq!(second.input.address(), ("requestId", json!("r")));
+    }
+
+    #[test]
+    fn what_becomes_known_about_a_question_is_taken_over() {
+        let asked = |risk: Value| {
+            let call = json!({"toolCallId": "a", "status": "pending-confirmation", "riskAssessment": risk});
+            let needed = json!([{"kind": "toolConfirmation", "chat": "c:/worker", "turnId": "t", "toolCall": call}]);
+            of_workers(&ChannelUri::parse("c:/main").unwrap(), &session(needed))
+        };
+        let before = asked(json!({})).pop();
+        let now = AskedInput::refresh(before, &asked(json!({"safety": 0.1}))).unwrap();
+        assert_eq!(now.part()["toolCall"]["riskAssessment"]["safety"], 0.1);
     }
 }

@@ -21,11 +21,14 @@ pub struct Confirmation {
 }
 
 /// The fields of a call that say what is decided on.
-const ABOUT: [&str; 4] = [
+const ABOUT: [&str; 7] = [
     "toolInput",
     "invocationMessage",
     "confirmationTitle",
     "edits",
+    "pastTenseMessage",
+    "content",
+    "error",
 ];
 
 /// What is to be decided about a call.
@@ -306,6 +309,11 @@ mod tests {
         let asked = |input: &str| confirmation(json!({"toolInput": input}));
         assert!(asked("ls").is_same(&asked("ls")));
         assert!(!asked("ls").is_same(&asked("rm")));
+        let result = |text: &str| {
+            let content = json!([{"type": "text", "text": text}]);
+            confirmation(json!({"status": "pending-result-confirmation", "content": content}))
+        };
+        assert!(!result("a").is_same(&result("b")));
         let one = confirmation(json!({"toolInput": "{}", "editable": true}));
         let mut edited = one.clone();
         edited.edit_input("{\"n\":1}".to_owned());

@@ -218,14 +218,16 @@ impl ModelSetting {
     }
 }
 
-/// The model of the last message of a chat, read once for each turn: turns are kept as text.
+/// The model that a chat used last, read once for each turn: turns are kept as text. Messages that ask no model, such as a
+/// command of the host, name none.
 #[derive(Debug, Default)]
 pub(super) struct LastModel(std::sync::Mutex<Option<(String, Option<ModelSelection>)>>);
 
 impl LastModel {
     fn of(&self, chat: &ChatState) -> Option<ModelSelection> {
-        if let Some(active) = &chat.active_turn {
-            return read_selection(&active.message);
+        let active = chat.active_turn.as_ref();
+        if let Some(active) = active.and_then(|active| read_selection(&active.message)) {
+            return Some(active);
         }
         let last = chat.turns.last()?;
         let mut known = self
@@ -235,7 +237,8 @@ impl LastModel {
         match &*known {
             Some((turn, model)) if *turn == last.id => model.clone(),
             _ => {
-                let model = read_selection(&last.value()["message"]);
+                let mut newest_first = chat.turns.as_slice().iter().rev();
+                let model = newest_first.find_map(|turn| read_selection(&turn.value()["message"]));
                 *known = Some((last.id.clone(), model.clone()));
                 model
             }

@@ -44,8 +44,11 @@ impl QuestionForm {
 
     /// The same request, whatever was answered meanwhile?
     pub fn is_same(&self, other: &Self) -> bool {
-        self.request["id"] == other.request["id"]
-            && self.request["questions"] == other.request["questions"]
+        // All that is shown of it.
+        let asked = ["id", "message", "url", "questions"];
+        asked
+            .iter()
+            .all(|field| self.request[field] == other.request[field])
     }
 
     pub(super) fn id(&self) -> &Value {

@@ -63,13 +63,18 @@ pub(super) async fn read(
     Ok(read.collect())
 }
 
-/// What was recorded of models' answers in some turns, by turn.
+/// What was recorded of models' answers in some turns, by turn; of the newest, as many as fit.
 pub(super) async fn read_outputs(
     journal: &JournalThread,
     chat: ChannelId,
     turn_ids: Vec<String>,
 ) -> Result<BTreeMap<String, Vec<ModelOutput>>, AgentError> {
-    let stored = match journal.read(Query::ModelOutputs { chat, turn_ids }).await {
+    let query = Query::ModelOutputs {
+        chat,
+        turn_ids,
+        bytes_max: BYTES_MAX,
+    };
+    let stored = match journal.read(query).await {
         Ok(Answer::ModelOutputs(stored)) => stored,
         Ok(_) => return Err(unreadable("the journal answered something else")),
         Err(error) => return Err(unreadable(&error.to_string())),

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, HostServices, Lowering, ModelOutput, StoreError, TurnOver, UserMessage,
+    AgentEvent, CallEstimate, CallKind, CallPermit, HostServices, Lowering, ModelOutput,
+    StoreError, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -21,6 +22,7 @@ use wire::published::state::ContentRef;
 use wire::rpc;
 
 use super::services::TurnServices;
+use crate::budget::TurnBudget;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::{Pacer, SlowReaders};
 use crate::stream_batcher::StreamBatcher;
@@ -41,6 +43,8 @@ pub(super) struct KernelSink {
     streams: Arc<StreamBatcher>,
     /// Whether texts that go together may become one.
     may_join: bool,
+    /// What the turn may spend, if that is limited.
+    budget: Option<TurnBudget>,
     /// Held while an event is handed over: that keeps them in order.
     throttle: Mutex<Throttle>,
 }
@@ -66,7 +70,9 @@ impl KernelSink {
         (pace, streams): (Arc<Pacer>, Arc<StreamBatcher>),
         may_join: bool,
     ) -> Self {
+        let budget = services.budget.as_ref();
         Self {
+            budget: budget.map(|budget| TurnBudget::new(budget, turn)),
             arrivals,
             services,
             run: turn.run,
@@ -93,6 +99,12 @@ impl EventReceiver for KernelSink {
                 .await;
         }
         throttle.events = throttle.events.wrapping_add(1);
+        if let (AgentEvent::Usage(usage), Some(budget)) = (&event, &self.budget)
+            && let Err(error) = budget.record_usage(usage).await
+        {
+            // What was set aside stays spent, and the next call is not begun if that cannot be written either.
+            tracing::warn!(run = ?self.run, %error, "what a call used is not counted to the budget");
+        }
         let event = self.services.bodies.detach_bodies(event).await;
         let (run, may_join) = (self.run, self.may_join);
         let held = self.streams.hold(run, event, may_join, Instant::now());
@@ -109,6 +121,18 @@ impl EventReceiver for KernelSink {
 
     async fn closed(&self) {
         self.arrivals.closed().await;
+    }
+
+    fn pause_work(&self) {
+        if let Some(budget) = &self.budget {
+            budget.pause_work();
+        }
+    }
+
+    fn resume_work(&self) {
+        if let Some(budget) = &self.budget {
+            budget.resume_work();
+        }
     }
 }
 
@@ -161,6 +185,32 @@ impl HostServices for KernelSink {
         };
         if let Err(error) = self.services.journal.append(batch).await {
             tracing::warn!(run = ?self.run, %error, "what a model's server wants back is not recorded");
+        }
+    }
+
+    async fn begin_call(
+        &self,
+        estimate: CallEstimate,
+        kind: CallKind,
+    ) -> Result<CallPermit, StoreError> {
+        match &self.budget {
+            Some(budget) => budget.begin_call(estimate, kind).await,
+            None => Ok(CallPermit::Granted { unpriced: false }),
+        }
+    }
+
+    async fn release_call(&self) {
+        if let Some(budget) = &self.budget
+            && let Err(error) = budget.release_call().await
+        {
+            tracing::warn!(run = ?self.run, %error, "what was set aside for a call that failed stays spent");
+        }
+    }
+
+    async fn extend_budget(&self) -> Result<(), StoreError> {
+        match &self.budget {
+            Some(budget) => budget.extend().await,
+            None => Ok(()),
         }
     }
 }

@@ -138,7 +138,7 @@ impl Effects {
             bodies.collect(buckets, before, &journal).await;
             // What the sweep deleted left free pages behind.
             if let Err(error) = journal.release_space().await {
-                tracing::debug!(%error, "disk space is not given back; the next sweep tries again");
+                tracing::warn!(%error, "disk space that nothing uses is not given back; the next sweep tries again");
             }
         });
     }

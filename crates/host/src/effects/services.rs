@@ -10,6 +10,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 use super::Bodies;
 use super::messages::Messages;
 use super::sources;
+use crate::budget::Budget;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
 
@@ -21,6 +22,8 @@ pub(crate) struct TurnServices {
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
+    /// What turns may spend; anything if absent.
+    pub budget: Option<Arc<Budget>>,
 }
 
 impl TurnServices {
@@ -30,6 +33,7 @@ impl TurnServices {
             bodies,
             staging: None,
             entities: Arc::new(NoEntities),
+            budget: None,
         }
     }
 

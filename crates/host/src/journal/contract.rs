@@ -70,6 +70,7 @@ contract! {
             bodies_of_messages_are_kept_while_a_turn_shows_them,
             what_a_fork_was_first_to_look_at_outlives_the_fork;
         outputs: outputs_are_read_by_turn_and_round,
+            outputs_of_the_newest_turns_are_read_as_far_as_there_is_room,
             a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,

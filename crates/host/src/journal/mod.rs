@@ -17,6 +17,7 @@ pub mod thread;
 pub use faulty::{Fault, Faults, Faulty};
 pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
+pub(crate) use sqlite::make_private_file;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession,
     SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,

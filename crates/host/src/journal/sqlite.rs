@@ -221,7 +221,7 @@ fn prepare_writer(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// SQLite gives its side files the mode of the main file, so only this one has to be made by hand.
-fn make_private_file(path: &Path, dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private_file(path: &Path, dir: &Path) -> io::Result<()> {
     match OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -1,7 +1,8 @@
 //! The reading half of a WebSocket connection: bytes to messages to inputs, pings to pongs, silence to a disconnect.
 //!
 //! Promises: no buffer is held while nothing comes; what was read whole is handed over in order before the peer is
-//! reported gone; a kernel that is behind stops the reading of this socket only; no large message is read before there is room.
+//! reported gone; a kernel that is behind stops the reading of this socket only; no large message is read before there is room,
+//! and none holds its room for longer than it may take to come.
 //! Must not know: what messages mean.
 
 use std::future::poll_fn;
@@ -68,6 +69,7 @@ enum ReadWake {
     Readable,
     Stop,
     Silence,
+    Overdue,
     Gone,
 }
 
@@ -80,8 +82,8 @@ pub(crate) struct SocketReader<'a> {
     pub liveness: &'a Liveness,
     pub admission: &'a Admission,
     pub registration: &'a mut PeerRegistration,
-    /// What the large message that is being read has taken.
-    pub room: Option<InboundPermit>,
+    /// What the large message that is being read has taken, and until when it must have come.
+    pub room: Option<(InboundPermit, Instant)>,
 }
 
 impl SocketReader<'_> {
@@ -108,7 +110,16 @@ impl SocketReader<'_> {
         let mut pinged: Option<(Instant, u64)> = None;
         let mut was_paused = false;
         loop {
+            let deadline = self.room.as_ref().map(|(_, deadline)| *deadline);
+            // Boxed: few connections ever send a large message, and each must stay small.
+            let mut overdue = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
             let woke = poll_fn(|context| {
+                // Also while nothing is read because the peer does not read either.
+                if let Some(overdue) = &mut overdue
+                    && overdue.as_mut().poll(context).is_ready()
+                {
+                    return Poll::Ready(ReadWake::Overdue);
+                }
                 match self.outbox.poll_may_read(context) {
                     Poll::Ready(MayRead::Stop) => return Poll::Ready(ReadWake::Stop),
                     Poll::Ready(MayRead::Yes) => {}
@@ -131,6 +142,11 @@ impl SocketReader<'_> {
             match woke.await {
                 ReadWake::Stop => return ReadEnd::Closing,
                 ReadWake::Gone => return ReadEnd::Gone,
+                ReadWake::Overdue => {
+                    let reason = "a message took longer than message_in_timeout_ms";
+                    self.outbox.end(close::POLICY, reason, Urgency::AtOnce);
+                    return ReadEnd::Closing;
+                }
                 ReadWake::Readable => {
                     if let Some(end) = self.read_available(&mut decoder).await {
                         return end;
@@ -171,7 +187,7 @@ impl SocketReader<'_> {
 
     /// A message that was read whole, decoded once there is room for what it costs.
     async fn admit_and_decode(&mut self, text: String) -> Input {
-        let room = self.room.take().unwrap_or_default();
+        let room = self.room.take().map(|(room, _)| room).unwrap_or_default();
         let (text, measure) = measure(text).await;
         let admitted = self.admission.inbound.admit(room, text.len(), measure);
         // A connection that ends waits for nobody: one that takes over from it waits for what it sent (G-20).
@@ -209,7 +225,12 @@ impl SocketReader<'_> {
                 Ok(Some(WsEvent::Large { bytes_max })) => {
                     let admitted = self.admission.inbound.admit_large(bytes_max);
                     match self.unless_closing(admitted).await {
-                        Some(room) => self.room = Some(room),
+                        Some(room) => {
+                            // From now on: waiting for room was not the peer's doing.
+                            let ms = self.admission.limits.message_in_timeout_ms;
+                            let deadline = Instant::now() + Duration::from_millis(ms);
+                            self.room = Some((room, deadline));
+                        }
                         None => return Some(ReadEnd::Closing),
                     }
                 }

@@ -227,3 +227,39 @@ async fn a_kernel_that_is_behind_stops_reading_but_not_writing() {
     client.notify("last").await;
     assert_eq!(host.receive().await, "last");
 }
+
+#[tokio::test]
+async fn a_large_message_that_does_not_end_gives_its_room_back() {
+    let limits = ServerLimits {
+        frame_in_bytes: 2 << 20,
+        // Room for one message of this size.
+        inbound_bytes_max: 2 << 20,
+        message_in_timeout_ms: 500,
+        ..ServerLimits::default()
+    };
+    let mut host = Host::start(limits).await;
+    let (mut stalled, peer, _stalled_link) = host.client().await;
+    let (mut other, _, _other_link) = host.client().await;
+    // The first of several fragments; afterwards it shows that it is there, and sends no more of the message.
+    stalled.frame(0x01, vec![b' '; 100_000]).await;
+    stalled.frame(0x89, b"still here").await;
+    let padded = format!("{}{}", " ".repeat(100_000), notification("whole"));
+    other.frame(0x81, &padded).await;
+    let mut closed = stalled.read().await;
+    if closed.0 == 0x8A {
+        closed = stalled.read().await;
+    }
+    let (first, payload) = closed;
+    let reason = String::from_utf8_lossy(&payload[2..]);
+    assert_eq!((first, &payload[..2]), (0x88, &1008_u16.to_be_bytes()[..]));
+    assert!(reason.contains("message_in_timeout_ms"), "{reason}");
+    host.receive_gone(peer).await;
+    assert_eq!(host.receive().await, "whole");
+    // Its message came in time: when that of another, which began later, has taken too long, it is still there.
+    let (mut stalled, peer, _stalled_link) = host.client().await;
+    stalled.frame(0x01, vec![b' '; 100_000]).await;
+    assert_eq!(stalled.read_close().await.0, 1008);
+    host.receive_gone(peer).await;
+    other.notify("after").await;
+    assert_eq!(host.receive().await, "after");
+}

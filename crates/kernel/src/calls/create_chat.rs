@@ -98,6 +98,7 @@ pub(super) fn gather(
         let message = format!("{chat} exists already");
         return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
     }
+    uri::check_names_chat(&session, &chat)?;
     let message = raw.get("initialMessage").and_then(Value::as_object);
     need_attached_chats(kernel, message, answers)?;
     let source = match source {
@@ -145,7 +146,11 @@ fn compose_message(
         StopAction::Pause(pause) => Stop::Pause(pause),
         StopAction::Refuse(refusal) => Stop::Fail(bad_message(&refusal)),
     })?;
+    if let Some(conflict) = submission.conflict() {
+        return Err(bad(format!("`initialMessage`: {conflict}")).into());
+    }
     check_message(kernel, session, &mut submission.message, answers)?;
+    submission.drop_unused_model();
     message::pin_parts(kernel, &mut submission.parts);
     Ok(submission)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use wire::ext::import_session::{ImportSessionParams, ImportedTurn};
 use wire::rpc::code;
 use wire::state::{ChatState, ChatSummary, ConfigState, SessionState, Turn, status};
-use wire::{ChannelUri, Id, Object, RpcError, Timestamp, published};
+use wire::{ChannelUri, Id, Object, RpcError, Timestamp, bounds, published, rpc};
 
 use super::uri;
 use crate::channels::{Channel, Chat, Session};
@@ -20,6 +20,7 @@ use crate::io::PeerId;
 use crate::load::need_channels;
 use crate::pause::{HandlerAnswers, Stop};
 use crate::record::{ChannelId, Record};
+use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
 use crate::state::{Kernel, Step};
 use crate::summary;
 
@@ -41,6 +42,7 @@ pub(super) fn gather(
     params: &ImportSessionParams,
     answers: &HandlerAnswers,
 ) -> Result<ImportedSession, Stop> {
+    check_values(kernel, "`session`", &params.session)?;
     let session: Value = serde_json::from_str(&params.session)
         .map_err(|error| uri::bad(format!("`session` is no JSON: {error}")))?;
     let uri = uri::parse(
@@ -50,7 +52,7 @@ pub(super) fn gather(
     uri::check_names_session(&uri)?;
     let (created, modified) = times_of(kernel, &session);
     let state = read_state(kernel, session)?;
-    let chats = chat_uris(kernel, &state)?;
+    let chats = chat_uris(&uri, &state)?;
     let wanted = chats.iter().chain([&uri]).map(|uri| (uri.clone(), 1));
     let wanted: Vec<(ChannelUri, u32)> = wanted.collect();
     let exist = need_channels(kernel, &wanted, answers)?;
@@ -107,10 +109,17 @@ fn read_state(kernel: &Kernel, mut session: Value) -> Result<SessionState, RpcEr
     if let Err(error) = published_session(&session) {
         return Err(bad(&error));
     }
-    let state = SessionState::from_value(session).map_err(|error| bad(&error))?;
-    if state.title.len() > kernel.limits().title_bytes_max {
-        return Err(uri::bad("`session.title` is too long (title_bytes_max)"));
+    if let Value::Object(fields) = &mut session {
+        for field in ["config", "customizations", "inputNeeded", "activity"] {
+            fields.shift_remove(field);
+        }
+        fields.insert("activeClients".to_owned(), json!([]));
+        bounds::check_imported_session(fields, |bound| kernel.limits().of(bound))
+            .map_err(|over| bad(&over))?;
+        check_depth("`session`", &session)?;
     }
+    let state = SessionState::from_value(session).map_err(|error| bad(&error))?;
+    check_directories(state.working_directories.as_deref())?;
     let agent = kernel.find_agent(&state.provider);
     let config = agent.and_then(|agent| {
         let values = config::with_defaults(&agent.config_schema, &Object::new()).ok()?;
@@ -127,11 +136,7 @@ fn read_state(kernel: &Kernel, mut session: Value) -> Result<SessionState, RpcEr
     });
     Ok(SessionState {
         status: status::with_activity(state.status & FLAGS, status::IDLE),
-        activity: None,
         lifecycle: "ready".to_owned(),
-        active_clients: Vec::new(),
-        input_needed: Vec::new(),
-        customizations: None,
         chats: chats.collect(),
         config,
         ..state
@@ -143,13 +148,38 @@ fn published_session(session: &Value) -> Result<(), serde_json::Error> {
     published::state::SessionState::deserialize(session).map(drop)
 }
 
+/// Bounds what a text costs to decode, before it is.
+fn check_values(kernel: &Kernel, what: &str, json: &str) -> Result<(), RpcError> {
+    let most = kernel.limits().import_values_max;
+    match rpc::measure(json).values > most {
+        true => Err(uri::bad(format!(
+            "{what} has at most {most} JSON values (import_values_max)"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn check_depth(what: &str, value: &Value) -> Result<(), RpcError> {
+    match depth_of(value) > CONTENT_DEPTH_MAX {
+        true => Err(uri::bad(format!(
+            "{what} nests at most {CONTENT_DEPTH_MAX} levels deep"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn check_directories(directories: Option<&[String]>) -> Result<(), RpcError> {
+    let mut directories = directories.into_iter().flatten();
+    match directories.find(|directory| wire::file_uri::path_of(directory).is_none()) {
+        Some(_) => Err(uri::bad("a working directory is an absolute `file:` URI")),
+        None => Ok(()),
+    }
+}
+
 /// The chats of the session, each once; the default one among them.
-fn chat_uris(kernel: &Kernel, state: &SessionState) -> Result<Vec<ChannelUri>, RpcError> {
-    let most = kernel.limits().chats_max;
-    if state.chats.is_empty() || state.chats.len() > most {
-        return Err(uri::bad(format!(
-            "`session.chats` has 1 to {most} entries (chats_max)"
-        )));
+fn chat_uris(session: &ChannelUri, state: &SessionState) -> Result<Vec<ChannelUri>, RpcError> {
+    if state.chats.is_empty() {
+        return Err(uri::bad("`session.chats` has at least one entry"));
     }
     let default = state.default_chat.as_deref();
     if default.is_none_or(|default| state.chat(default).is_none()) {
@@ -158,9 +188,11 @@ fn chat_uris(kernel: &Kernel, state: &SessionState) -> Result<Vec<ChannelUri>, R
     let mut seen = BTreeSet::new();
     let parse = |chat: &ChatSummary| {
         let parsed = uri::parse("session.chats", &chat.resource)?;
-        match seen.insert(parsed.clone()) && !parsed.is_root() {
+        uri::check_names_chat(session, &parsed)?;
+        check_directories(own_directories(chat).as_deref())?;
+        match seen.insert(parsed.clone()) {
             true => Ok(parsed),
-            false => Err(uri::bad("`session.chats` names a chat twice, or the root")),
+            false => Err(uri::bad("`session.chats` names a chat twice")),
         }
     };
     state.chats.iter().map(parse).collect()
@@ -173,15 +205,25 @@ fn read_turns(kernel: &Kernel, lines: &str) -> Result<TurnsByChat, RpcError> {
     let mut turns = TurnsByChat::new();
     let mut ids = BTreeSet::new();
     for (index, line) in lines.lines().enumerate() {
-        let bad = |why: String| uri::bad(format!("`turns`, line {}: {why}", index + 1));
+        let place = format!("`turns`, line {}", index + 1);
+        let bad = |why: String| uri::bad(format!("{place}: {why}"));
+        let turns_max = kernel.limits().import_turns_max;
+        if index >= turns_max {
+            let why = format!("a session has at most {turns_max} turns (import_turns_max)");
+            return Err(bad(why));
+        }
         if line.len() > most {
             return Err(bad(format!(
                 "a turn has at most {most} bytes (turn_bytes_max)"
             )));
         }
+        check_values(kernel, &place, line)?;
         let imported: ImportedTurn =
             serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+        bounds::check_imported_turn(&imported.turn, |bound| kernel.limits().of(bound))
+            .map_err(|over| bad(over.to_string()))?;
         let turn = Value::Object(imported.turn);
+        check_depth(&place, &turn)?;
         check_readable(&turn).map_err(|error| bad(error.to_string()))?;
         let turn = Turn::from_value(&turn).map_err(|error| bad(error.to_string()))?;
         if !ids.insert((imported.chat.clone(), turn.id.clone())) {
@@ -205,18 +247,21 @@ fn chat_state(session: &SessionState, entry: &ChatSummary) -> ChatState {
         entry.status,
         entry.modified_at.clone(),
     );
-    let own: Option<Vec<String>> = entry.extra.get("workingDirectories").and_then(|own| {
-        let own = own.as_array()?.iter();
-        own.map(|directory| directory.as_str().map(str::to_owned))
-            .collect()
-    });
-    state.working_directories = own.or_else(|| session.working_directories.clone());
+    state.working_directories =
+        own_directories(entry).or_else(|| session.working_directories.clone());
     for key in ["origin", "interactivity"] {
         if let Some(value) = entry.extra.get(key) {
             state.extra.insert(key.to_owned(), value.clone());
         }
     }
     state
+}
+
+/// The directories of a chat that has its own.
+fn own_directories(entry: &ChatSummary) -> Option<Vec<String>> {
+    let own = entry.extra.get("workingDirectories")?.as_array()?.iter();
+    own.map(|directory| directory.as_str().map(str::to_owned))
+        .collect()
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSession) {

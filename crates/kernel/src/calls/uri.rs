@@ -3,6 +3,7 @@
 use wire::rpc::code;
 use wire::{ChannelUri, RpcError};
 
+use crate::sessions::{self, DEFAULT_CHATS};
 use crate::state::Kernel;
 
 /// The error for a URI that names nothing (H-045, G-23).
@@ -42,11 +43,30 @@ const SCHEMES_OF_OTHER_KINDS: [&str; 12] = [
 pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
     let scheme = uri.scheme();
     let mut others = SCHEMES_OF_OTHER_KINDS.iter();
-    match others.find(|other| scheme.eq_ignore_ascii_case(other)) {
-        Some(other) => Err(bad(format!(
+    if let Some(other) = others.find(|other| scheme.eq_ignore_ascii_case(other)) {
+        return Err(bad(format!(
             "`channel`: `{other}:` names no session; choose `ahp-session:/<id>` or `<provider>:/<id>`"
+        )));
+    }
+    let text = uri.as_str();
+    match text.ends_with("/annotations") || text.contains("/changeset/") {
+        true => Err(bad(format!(
+            "`channel`: {uri} names what belongs to another session"
         ))),
-        None => Ok(()),
+        false => Ok(()),
+    }
+}
+
+/// The error for a new chat under a URI that means something else: the session itself, or what another session's first chat
+/// is called (G-26).
+pub(super) fn check_names_chat(session: &ChannelUri, chat: &ChannelUri) -> Result<(), RpcError> {
+    let of_another = chat.as_str().starts_with(DEFAULT_CHATS)
+        && chat.as_str() != sessions::default_chat_of(session);
+    match of_another || chat == session || chat.is_root() {
+        true => Err(bad(format!(
+            "{chat} is no name for a chat of {session}: it means another channel"
+        ))),
+        false => Ok(()),
     }
 }
 

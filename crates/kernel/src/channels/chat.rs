@@ -175,6 +175,15 @@ impl Chat {
         origin.is_some_and(|origin| origin["kind"] == "sideChat")
     }
 
+    /// The chat whose tool call started this one as a worker.
+    pub(crate) fn parent(&self) -> Option<ChannelUri> {
+        let origin = self.state.extra.get("origin")?;
+        if origin["kind"] != "tool" {
+            return None;
+        }
+        ChannelUri::parse(origin["chat"].as_str()?).ok()
+    }
+
     /// Applies an action.
     pub(crate) fn reduce(&mut self, action: &Action) -> Reduced {
         reduce_chat(Arc::make_mut(&mut self.state), action)

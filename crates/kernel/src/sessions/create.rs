@@ -33,10 +33,13 @@ pub(crate) struct NewSession {
     pub active_client: Option<Value>,
 }
 
+/// How the URIs of chats begin that come with a session (G-26).
+pub(crate) const DEFAULT_CHATS: &str = "ahp-chat://default/";
+
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
     format!(
-        "ahp-chat://default/{}",
+        "{DEFAULT_CHATS}{}",
         URL_SAFE_NO_PAD.encode(session.as_str())
     )
 }

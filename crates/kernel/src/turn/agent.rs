@@ -5,8 +5,10 @@ use serde_json::Value;
 use wire::{ChannelUri, Object};
 
 use super::end::{STOPPED, end_without_agent};
+use crate::channels::Chat;
 use crate::host_command::{self, TurnTask};
 use crate::io::{Effect, HistoryAt, RunId, TurnRun};
+use crate::record::ChannelId;
 use crate::sessions::NEW_SESSION_TITLE;
 use crate::state::{Kernel, Step};
 
@@ -74,10 +76,30 @@ fn turn_for_agent(
         notes: session.notes(),
         refusals: private.refusals.clone().map(Bytes::from),
         turn_id,
+        budget_turn: budget_turn(kernel, uri),
         compact: task.compact,
         reaches_model: task.reaches_model,
         restore: task.restore,
     }
+}
+
+/// The turn that a worker works for, through all workers between; of any other chat its own.
+fn budget_turn(kernel: &Kernel, uri: &ChannelUri) -> (ChannelId, String) {
+    let mut top = uri.clone();
+    for _ in 0..=kernel.limits().worker_depth_max {
+        let parent = kernel.chat(&top).parent();
+        // A worker that somebody talks to later works for nobody.
+        let at_work = |parent: &ChannelUri| {
+            let run = kernel.find_chat(parent).and_then(Chat::run);
+            run.is_some_and(|run| run.call_of_worker(&top).is_some())
+        };
+        match parent.filter(at_work) {
+            Some(parent) => top = parent,
+            None => break,
+        }
+    }
+    let turn_id = kernel.active_turn_id(&top).unwrap_or_default();
+    (kernel.id_of(&top), turn_id)
 }
 
 /// The configuration values of a chat's session.

@@ -37,6 +37,8 @@ pub enum Bound {
     WorkingDirectories,
     ProtocolVersions,
     SelectionBytes,
+    Chats,
+    TurnBytes,
 }
 
 impl Bound {
@@ -58,6 +60,8 @@ impl Bound {
         Self::WorkingDirectories,
         Self::ProtocolVersions,
         Self::SelectionBytes,
+        Self::Chats,
+        Self::TurnBytes,
     ];
 
     /// The key of the setting.
@@ -80,6 +84,8 @@ impl Bound {
             Self::WorkingDirectories => "working_directories_max",
             Self::ProtocolVersions => "protocol_versions_max",
             Self::SelectionBytes => "selection_bytes_max",
+            Self::Chats => "chats_max",
+            Self::TurnBytes => "turn_bytes_max",
         }
     }
 }
@@ -187,6 +193,19 @@ pub fn check_params(
         // Whatever is no object is refused by its decoder, unread.
         _ => Ok(()),
     }
+}
+
+/// Checks the state of a session that is imported.
+pub fn check_imported_session(
+    session: &Object,
+    limit: impl Fn(Bound) -> usize,
+) -> Result<(), OverBound> {
+    check(&table::IMPORTED_SESSION, session, &limit)
+}
+
+/// Checks a turn that is imported.
+pub fn check_imported_turn(turn: &Object, limit: impl Fn(Bound) -> usize) -> Result<(), OverBound> {
+    check(&table::IMPORTED_TURN, turn, &limit)
 }
 
 fn check(

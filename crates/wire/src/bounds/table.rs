@@ -10,6 +10,7 @@ use crate::methods::Method;
 
 const ID: FieldBound = FieldBound::Bytes(Bound::IdBytes);
 const URI: FieldBound = FieldBound::Bytes(Bound::UriBytes);
+const TITLE: FieldBound = FieldBound::Bytes(Bound::TitleBytes);
 const FIELD: FieldBound = FieldBound::Bytes(Bound::FieldBytes);
 
 const fn fields(fields: &'static [(&'static str, FieldBound)]) -> FieldBound {
@@ -86,7 +87,7 @@ const OTHERS: FieldBound = fields(&[
     ("id", ID),
 ]);
 
-const TITLE_CHANGED: FieldBound = fields(&[("title", FieldBound::Bytes(Bound::TitleBytes))]);
+const TITLE_CHANGED: FieldBound = fields(&[("title", TITLE)]);
 const CONFIG_CHANGED: FieldBound = fields(&[("config", FIELD)]);
 const ACTIVE_CLIENT_SET: FieldBound = fields(&[("activeClient", ACTIVE_CLIENT)]);
 const TURN_STARTED: FieldBound = fields(&[
@@ -181,7 +182,38 @@ const COMPLETIONS: FieldBound = fields(&[
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
 const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
-/// What is imported is bounded by its frame, and turn by turn by whoever reads it.
+const IMPORTED_CHAT: FieldBound = fields(&[
+    ("resource", URI),
+    ("title", TITLE),
+    ("workingDirectories", DIRECTORIES),
+    ("origin", FieldBound::Bytes(Bound::SelectionBytes)),
+]);
+/// A session of another host, as far as it is taken over.
+pub(super) const IMPORTED_SESSION: FieldBound = fields(&[
+    ("resource", URI),
+    ("provider", ID),
+    ("title", TITLE),
+    ("workingDirectories", DIRECTORIES),
+    ("defaultChat", URI),
+    (
+        "chats",
+        FieldBound::Entries {
+            most: Bound::Chats,
+            each: &IMPORTED_CHAT,
+        },
+    ),
+]);
+/// What was answered in a turn is not the client's, and is bounded with the turn.
+pub(super) const IMPORTED_TURN: FieldBound = FieldBound::Fields {
+    whole: Some(Bound::TurnBytes),
+    rest: Bound::FieldBytes,
+    fields: &[
+        ("id", ID),
+        ("message", MESSAGE),
+        ("responseParts", FieldBound::Bytes(Bound::TurnBytes)),
+    ],
+};
+/// What is imported comes as texts: they are bounded by their frame, and what is in them by the two above.
 const IMPORT_SESSION: FieldBound = fields(&[
     ("channel", URI),
     ("session", FieldBound::Body),

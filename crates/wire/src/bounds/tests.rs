@@ -25,6 +25,8 @@ fn limit(bound: Bound) -> usize {
         Bound::WorkingDirectories => 7,
         Bound::ProtocolVersions => 8,
         Bound::ContentRefs => 2,
+        Bound::Chats => 9,
+        Bound::TurnBytes => 600,
     }
 }
 
@@ -176,6 +178,48 @@ fn every_field_of_a_request_has_a_bound() {
         assert!(refused.contains(bound.name()), "{path}: {refused}");
         let within = limit(bound).saturating_sub(path.len());
         assert_eq!(params(method, at(path, text(within))), Ok(()), "{path}");
+    }
+}
+
+#[test]
+fn what_is_imported_is_bounded_like_what_clients_send() {
+    let session = |session: Value| {
+        let session = session.as_object().unwrap().clone();
+        check_imported_session(&session, limit).map_err(|over| over.to_string())
+    };
+    let turn = |turn: Value| {
+        let turn = turn.as_object().unwrap().clone();
+        check_imported_turn(&turn, limit).map_err(|over| over.to_string())
+    };
+    for (path, bound) in [
+        ("title", Bound::TitleBytes),
+        ("workingDirectories[]", Bound::UriBytes),
+        ("chats[].title", Bound::TitleBytes),
+        ("chats[].workingDirectories[]", Bound::UriBytes),
+        ("chats[].origin", Bound::SelectionBytes),
+        ("chats[].strange", Bound::FieldBytes),
+        ("strange", Bound::FieldBytes),
+    ] {
+        let refused = session(at(path, text(limit(bound) + 1))).unwrap_err();
+        assert!(refused.contains(bound.name()), "{path}: {refused}");
+        let within = limit(bound).saturating_sub(path.len());
+        assert_eq!(session(at(path, text(within))), Ok(()), "{path}");
+    }
+    for (path, bound) in [
+        ("workingDirectories", Bound::WorkingDirectories),
+        ("chats", Bound::Chats),
+    ] {
+        let refused = session(at(path, list(limit(bound) + 1))).unwrap_err();
+        assert!(refused.contains(bound.name()), "{path}: {refused}");
+    }
+    for (path, bound) in [
+        ("id", Bound::IdBytes),
+        ("message.text", Bound::MessageBytes),
+        ("usage", Bound::FieldBytes),
+        ("responseParts[].content", Bound::TurnBytes),
+    ] {
+        let refused = turn(at(path, text(limit(bound) + 1))).unwrap_err();
+        assert!(refused.contains(bound.name()), "{path}: {refused}");
     }
 }
 

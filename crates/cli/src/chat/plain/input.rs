@@ -1,6 +1,6 @@
 //! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, CommandCheck, TurnFollower};
+use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower};
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
@@ -86,12 +86,15 @@ impl PlainChat {
         match outcome {
             PromptOutcome::Decided(decision) => self.chat.confirm(asked, &decision)?,
             PromptOutcome::Responded(response) => self.chat.answer(asked, &response)?,
-            PromptOutcome::Stays => self.show_question()?,
+            PromptOutcome::Stays => self.show_changed_question()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
             PromptOutcome::Wrong(why) => {
                 self.output.note(&why)?;
-                self.show_question()?;
+                match &asked.input {
+                    PendingInput::Questions(_) => self.show_changed_question()?,
+                    PendingInput::Confirmation(_) => self.show_question()?,
+                }
             }
         }
         Ok(())

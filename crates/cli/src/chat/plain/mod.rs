@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::dialog::{PromptNumber, field_prompt};
 use super::part::PROMPT;
 use super::prompt::{PromptField, PromptState};
+use super::tool::References;
 use crate::exit::Exit;
 use crate::output::TurnOutput;
 
@@ -30,6 +31,8 @@ pub(crate) struct PlainChat {
     /// What the agent waits for, with what was answered so far.
     asked: Option<AskedInput>,
     asked_number: PromptNumber,
+    /// What it refers to.
+    references: References,
     /// What is marked at the prompt about it.
     prompt: PromptState,
     /// What the next line is, if a choice asked for a text.
@@ -81,6 +84,7 @@ impl PlainChat {
             follower: TurnFollower::default(),
             asked: None,
             asked_number: PromptNumber::default(),
+            references: References::default(),
             prompt: PromptState::default(),
             field: None,
             typed: Vec::new(),
@@ -104,7 +108,7 @@ impl PlainChat {
         }
         let mut next = first;
         loop {
-            self.show_news()?;
+            self.show_news().await?;
             let activity = self.activity();
             if activity != Activity::Working
                 && let Some(line) = next.take()
@@ -188,7 +192,7 @@ impl PlainChat {
                     return Ok(PlainFlow::Leave);
                 }
             }
-            self.show_news()?;
+            self.show_news().await?;
         }
         Ok(PlainFlow::Continue)
     }

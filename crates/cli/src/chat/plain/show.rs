@@ -4,6 +4,7 @@ use client::chat::{AskedInput, TurnEvent};
 use wire::state::Outcome;
 
 use super::PlainChat;
+use crate::chat::contents::read_all;
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
@@ -22,7 +23,7 @@ impl PlainChat {
         }
     }
 
-    pub(super) fn show_news(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn show_news(&mut self) -> anyhow::Result<()> {
         let Some(chat) = self.chat.confirmed() else {
             return Ok(()); // between two connections the chat may not be held
         };
@@ -42,7 +43,7 @@ impl PlainChat {
             self.prompt = PromptState::default();
             self.field = None;
             if let Some(asked) = self.asked.clone() {
-                self.show_subject(&asked)?;
+                self.show_subject(&asked).await?;
                 self.show_question()?;
             }
         }
@@ -88,20 +89,35 @@ impl PlainChat {
         Ok(())
     }
 
-    /// What the question is about, as it is decided on: the chat may have gone on since. That of a worker stands in the question.
-    fn show_subject(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
+    /// What the question is about, as it is decided on: the chat may have gone on since.
+    async fn show_subject(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
         self.output.end_line()?;
-        if asked.worker.is_some() {
-            return Ok(());
+        let call = asked.part().get("toolCall");
+        if let Some(call) = call.and_then(|call| call.as_object()) {
+            let (live, session) = (self.chat.live(), self.chat.session());
+            read_all(&mut self.references, call, live, session).await;
         }
-        self.note_lines(&part_lines(asked.part(), WIDTH, Detail::Unfolded))
+        self.show_lines_of(asked)
+    }
+
+    fn show_lines_of(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
+        let lines = dialog::subject_lines(asked, Detail::Unfolded, WIDTH, &self.references);
+        self.note_lines(&lines)
+    }
+
+    /// What is asked has changed by what was entered: all of it is shown again.
+    pub(super) fn show_changed_question(&mut self) -> anyhow::Result<()> {
+        if let Some(asked) = self.asked.clone() {
+            self.show_lines_of(&asked)?;
+        }
+        self.show_question()
     }
 
     pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
-        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Whole, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.asked_number, WIDTH);
         let items = dialog::items(&asked.input, &self.prompt);
         lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
         self.note_lines(&lines)

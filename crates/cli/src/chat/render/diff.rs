@@ -8,11 +8,22 @@ use markup::diff::{self, DiffBody, DiffLine, DiffRow, LineEnd};
 
 use crate::chat::line::{Line, Style};
 
+/// What stands behind the sign of a row that continues a line.
+const CONTINUED: &str = "…";
+
 /// Whether lines have numbers: not where only a part of a file is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineNumbers {
     Shown,
     Unknown,
+}
+
+/// A change in lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShownDiff {
+    pub(crate) lines: Vec<Line>,
+    /// Whether all that changes is in the lines.
+    pub(crate) is_whole: bool,
 }
 
 /// Compares two contents and shows what changed, in rows of a width.
@@ -21,15 +32,21 @@ pub(crate) fn show_diff(
     after: &[u8],
     numbers: LineNumbers,
     width: usize,
-) -> Vec<Line> {
-    let note = |text: &str| vec![Line::new(Style::Dim, text)];
+) -> ShownDiff {
+    let note = |text: &str, is_whole| ShownDiff {
+        lines: vec![Line::new(Style::Dim, text)],
+        is_whole,
+    };
     // The path decides the colours of code alone, and a diff has its own.
     match diff::compare(before, after, "", diff::CONTEXT) {
-        Err(too_large) => note(&format!("the change is not shown: {too_large}")),
+        Err(too_large) => note(&format!("the change is not shown: {too_large}"), false),
         Ok(found) => match &found.body {
-            DiffBody::Binary => note("not a text: the change is not shown"),
-            DiffBody::Rows(rows) if rows.is_empty() => note("nothing changes"),
-            DiffBody::Rows(rows) => row_lines(rows, numbers, width),
+            DiffBody::Binary => note("not a text: the change is not shown", false),
+            DiffBody::Rows(rows) if rows.is_empty() => note("nothing changes", true),
+            DiffBody::Rows(rows) => ShownDiff {
+                lines: row_lines(rows, numbers, width),
+                is_whole: !matches!(rows.last(), Some(DiffRow::LeftOut { .. })),
+            },
         },
     }
 }
@@ -73,12 +90,13 @@ fn row_lines(rows: &[DiffRow], numbers: LineNumbers, width: usize) -> Vec<Line> 
         let room = width.saturating_sub(before.len() + 2).max(1);
         let broken = text_of(line, style, sign).break_into(room).into_iter();
         lines.extend(broken.enumerate().map(|(index, text)| {
-            let (before, sign) = match index {
-                0 => (before.clone(), sign),
-                _ => (" ".repeat(before.len()), " "),
+            // The rest of a line keeps its sign: it must not pass for a line of its own that is there already.
+            let (before, mark) = match index {
+                0 => (before.clone(), " "),
+                _ => (" ".repeat(before.len()), CONTINUED),
             };
             Line::new(Style::Dim, before)
-                .then(style, format!("{sign} "))
+                .then(style, format!("{sign}{mark}"))
                 .then_line(text)
         }));
     }
@@ -117,7 +135,8 @@ mod tests {
             after.as_bytes(),
             LineNumbers::Shown,
             width,
-        );
+        )
+        .lines;
         assert!(shown.iter().all(|line| line.width() <= width));
         let text: String = shown
             .iter()
@@ -158,25 +177,40 @@ mod tests {
             16,
             expect![[r#"
                 1 + a very long
-                    line\x1b[2J
-                    with more\u{
-                    202e}\r
+                  +…line\x1b[2J
+                  +…with more\u{
+                  +…202e}\r
                 2 + end (no newl
-                    ine at the e
-                    nd)
+                  +…ine at the e
+                  +…nd)
             "#]],
         );
     }
 
     #[test]
     fn signs_and_colours_tell_what_is_added() {
-        let shown = show_diff(b"a\n", b"b\n", LineNumbers::Unknown, 20);
+        let shown = show_diff(b"a\n", b"b\n", LineNumbers::Unknown, 20).lines;
         let encoded: Vec<String> = shown.iter().map(|line| line.encode(Colors::On)).collect();
         assert_eq!(
             encoded,
             ["\u{1b}[31m- a\u{1b}[0m", "\u{1b}[32m+ b\u{1b}[0m"]
         );
         let binary = show_diff(b"\0", b"a", LineNumbers::Shown, 60);
-        assert_eq!(binary[0].text(), "not a text: the change is not shown");
+        assert_eq!(
+            binary.lines[0].text(),
+            "not a text: the change is not shown"
+        );
+        assert!(!binary.is_whole);
+    }
+
+    #[test]
+    fn it_is_known_whether_all_of_a_change_is_shown() {
+        let is_whole = |after: &str| {
+            let shown = show_diff(b"", after.as_bytes(), LineNumbers::Shown, 20);
+            shown.is_whole
+        };
+        assert!(is_whole("a\n") && is_whole(""));
+        assert!(!is_whole(&"a\n".repeat(diff::ROWS_MAX + 1)), "rows");
+        assert!(!is_whole(&"a".repeat(diff::BYTES_MAX + 1)), "bytes");
     }
 }

@@ -1,47 +1,152 @@
 //! Edits of files as diffs: from both contents where the host has them, else from what a call says that it replaces.
 //!
-//! Promises: an edit is never shown as JSON; if nothing better is known, what it does to which file is said in words.
+//! Promises: an edit is never shown as JSON; if nothing better is known, what it does to which file is said in words. What cannot be
+//! shown, and what is folded, is said.
 
 use serde_json::Value;
 use wire::Object;
 
-use super::references::{Lookup, References};
-use super::{Detail, INDENT, body, fold_end, indent_lines, text_width};
+use super::references::{Lookup, References, edits_of, is_asked};
+use super::{
+    Detail, INDENT, WHOLE_LINES_MAX, body, fold_end, fold_line, hanging, indent_lines, text_width,
+};
 use crate::chat::line::{Line, Style};
-use crate::chat::render::diff::{LineNumbers, show_diff};
+use crate::chat::render::diff::{LineNumbers, ShownDiff, show_diff};
 use crate::terminal::escape_line;
 
 /// Lines of one diff that are shown where it may be folded.
 pub(super) const DIFF_LINES_MAX: usize = 40;
+/// Edits of one call that are shown where they may be folded.
+const EDITS_MAX: usize = 8;
 
-/// One edit: what it does to which file, and how.
+/// One edit in lines.
+pub(super) struct ShownEdit {
+    /// What it does to which file.
+    pub(super) head: Vec<Line>,
+    /// How.
+    pub(super) change: Vec<Line>,
+    /// Whether all that changes is in the lines.
+    is_whole: bool,
+}
+
+/// What is known of a side of an edit.
+enum Side<'a> {
+    Here(&'a [u8]),
+    Coming,
+    /// It cannot be shown, and why.
+    Missing(&'a str),
+    /// Nobody has looked.
+    Unknown,
+    /// There is nothing to look for.
+    NotSent,
+}
+
+impl<'a> Side<'a> {
+    fn of(edit: &'a Value, name: &str, references: &'a References) -> Self {
+        let file = &edit[name];
+        if file.is_null() {
+            return Self::Here(&[]); // a file that is not there is an empty one
+        }
+        let Some(uri) = file["content"]["uri"].as_str() else {
+            return Self::NotSent;
+        };
+        match references.find(uri) {
+            Lookup::Here(bytes) => Self::Here(bytes),
+            Lookup::Coming => Self::Coming,
+            Lookup::Missing(why) => Self::Missing(why),
+            Lookup::Unknown => Self::Unknown,
+        }
+    }
+
+    /// Why it is not here.
+    fn why_not(&self) -> &'a str {
+        match self {
+            Self::Missing(why) => why,
+            Self::NotSent => "the agent sent none",
+            Self::Here(_) | Self::Coming | Self::Unknown => "it was not read",
+        }
+    }
+}
+
+/// All edits of a call; `shown` makes each of them. How many there are is said before many of them.
 pub(super) fn edit_lines(
-    edit: &Value,
+    call: &Object,
     width: usize,
     detail: Detail,
-    references: &References,
+    shown: impl Fn(&Value) -> ShownEdit,
 ) -> Vec<Line> {
-    let mut lines = body(&edit_text(edit), Style::Bold, width);
-    let side = |side: &str| match &edit[side] {
-        // A file that is not there is an empty one.
-        Value::Null => Some(Lookup::Here(&[])),
-        file => Some(references.find(file["content"]["uri"].as_str()?)),
+    let (edits_max, mut lines_left) = match detail {
+        Detail::Brief => (EDITS_MAX, usize::MAX),
+        Detail::Whole => (usize::MAX, WHOLE_LINES_MAX),
+        Detail::Unfolded => (usize::MAX, usize::MAX),
     };
-    match (side("before"), side("after")) {
-        (Some(Lookup::Here(before)), Some(Lookup::Here(after))) => {
-            let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
-            lines.extend(fold_end(
-                indent_lines(diff),
-                detail.lines_max(DIFF_LINES_MAX),
-            ));
+    let mut lines = match edits_of(call).count() {
+        count if count > EDITS_MAX => body(&format!("{count} changes:"), Style::Bold, width),
+        _ => Vec::new(),
+    };
+    let mut folded = 0;
+    for (index, edit) in edits_of(call).enumerate() {
+        if index >= edits_max || lines_left == 0 {
+            folded += 1;
+            continue;
         }
-        (Some(Lookup::Coming), _) | (_, Some(Lookup::Coming)) => {
-            lines.extend(body("(reading the files)", Style::Dim, width));
-        }
-        // Without the contents there is only what it is called.
-        _ => {}
+        let ShownEdit { head, change, .. } = shown(edit);
+        let change = fold_end(change, detail.lines_max(DIFF_LINES_MAX));
+        lines_left = lines_left.saturating_sub(head.len() + change.len());
+        lines.extend(head);
+        lines.extend(change);
+    }
+    match folded {
+        0 => {}
+        1 => lines.push(fold_line("1 more change")),
+        more => lines.push(fold_line(&format!("{more} more changes"))),
     }
     lines
+}
+
+/// One edit: what it does to which file, and how.
+pub(super) fn show_edit(
+    call: &Object,
+    edit: &Value,
+    width: usize,
+    references: &References,
+) -> ShownEdit {
+    let note = |text: &str| body(text, Style::Dim, width);
+    let cannot = |why: &str| {
+        let text = format!("its content cannot be shown: {}", escape_line(why));
+        (hanging(&text, Style::Warn, width), false)
+    };
+    let (change, is_whole) = match (
+        Side::of(edit, "before", references),
+        Side::of(edit, "after", references),
+    ) {
+        (Side::Here(before), Side::Here(after)) => {
+            let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
+            (indent_lines(diff.lines), diff.is_whole)
+        }
+        (Side::Coming, _) | (_, Side::Coming) => (note("(reading the files)"), false),
+        // A call that is over says what it did; its contents are read when somebody wants to see them.
+        (Side::Unknown | Side::NotSent, _) | (_, Side::Unknown | Side::NotSent)
+            if !is_asked(call) =>
+        {
+            (Vec::new(), false)
+        }
+        (before, Side::Here(_)) if edit["after"].is_null() => cannot(before.why_not()),
+        (before, Side::Here(after)) => {
+            let why = escape_line(before.why_not());
+            let text = format!("what it replaces cannot be shown: {why}; afterwards there is:");
+            let mut lines = hanging(&text, Style::Warn, width);
+            let diff = show_diff(b"", after, LineNumbers::Shown, text_width(width));
+            lines.extend(indent_lines(diff.lines));
+            (lines, diff.is_whole)
+        }
+        (_, after) => cannot(after.why_not()),
+    };
+    ShownEdit {
+        head: hanging(&edit_text(edit), Style::Bold, width),
+        change,
+        is_whole,
+    }
 }
 
 /// What an edit does, in words.
@@ -61,17 +166,32 @@ pub(super) fn edit_text(edit: &Value) -> String {
     }
 }
 
-/// Whether the contents of all edits of a call are there, so that their diffs say what its input says.
-pub(super) fn are_edits_shown(call: &Object, references: &References) -> bool {
-    let mut edits = super::references::edits_of(call).peekable();
-    let is_here = |edit: &Value, side: &str| match edit[side]["content"]["uri"].as_str() {
-        Some(uri) => matches!(references.find(uri), Lookup::Here(_)),
-        None => edit[side].is_null(),
+/// Whether the diff of a call's edit shows to the last line what its input says, about the same file: then the input need not be
+/// shown beside it.
+pub(super) fn is_input_in_edit(
+    call: &Object,
+    fields: &Object,
+    width: usize,
+    references: &References,
+) -> bool {
+    let mut edits = edits_of(call);
+    let (Some(edit), None) = (edits.next(), edits.next()) else {
+        return false;
     };
-    edits.peek().is_some() && edits.all(|edit| is_here(edit, "before") && is_here(edit, "after"))
+    let path = fields.get("path").and_then(Value::as_str).unwrap_or("");
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let is_named = |side: &str| {
+        let uri = edit[side]["uri"].as_str().unwrap_or("");
+        let before = uri.strip_suffix(path).filter(|_| !path.is_empty());
+        before.is_some_and(|before| before.ends_with('/') || path.starts_with('/'))
+    };
+    is_named("after")
+        && (edit["before"].is_null() || is_named("before"))
+        && show_edit(call, edit, width, references).is_whole
 }
 
-/// The input of a call that replaces parts of a file or writes one, as the diff it would make; `None` if it is anything else.
+/// The input of a call that replaces parts of a file or writes one, as the diff it would make; `None` if it is anything else, or
+/// if a diff would not show all of it.
 pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option<Vec<Line>> {
     let tool = call.get("toolName").and_then(Value::as_str)?;
     let path = fields.get("path")?.as_str()?;
@@ -79,16 +199,25 @@ pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option
     let diffs = match tool {
         "write" if is_known(&["path", "content"]) => {
             let content = fields.get("content")?.as_str()?;
-            vec![show(b"", content.as_bytes(), width)]
+            // Nothing is added by an empty content, but a file may lose all it has.
+            let diff = show(b"", content.as_bytes(), width).filter(|_| !content.is_empty());
+            vec![diff?]
         }
         "edit" if is_known(&["path", "edits"]) => {
             let edits = fields.get("edits")?.as_array()?;
-            let diffs = edits.iter().map(|edit| replacement_diff(edit, width));
+            let edits = edits.iter().map(Value::as_object);
+            let diffs = edits.map(|edit| replacement_diff(edit?, width));
             diffs.collect::<Option<Vec<_>>>()?
+        }
+        // A single replacement may stand beside the path.
+        "edit" => {
+            let mut edit = fields.clone();
+            edit.shift_remove("path");
+            vec![replacement_diff(&edit, width)?]
         }
         _ => return None,
     };
-    let mut lines = body(&format!("path: {}", escape_line(path)), Style::Dim, width);
+    let mut lines = hanging(&format!("path: {}", escape_line(path)), Style::Dim, width);
     for (index, diff) in diffs.into_iter().enumerate() {
         if index > 0 {
             lines.push(Line::new(Style::Dim, format!("{:INDENT$}⋯", "")));
@@ -98,29 +227,39 @@ pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option
     Some(lines)
 }
 
-fn replacement_diff(edit: &Value, width: usize) -> Option<Vec<Line>> {
-    let edit = edit.as_object()?;
-    let known = ["old_text", "new_text", "all"];
-    let is_known = edit.keys().all(|key| known.contains(&key.as_str()));
-    let (old, new) = (
-        edit.get("old_text")?.as_str()?,
-        edit.get("new_text")?.as_str()?,
-    );
-    let all = edit.get("all").unwrap_or(&Value::Bool(false)).as_bool()?;
-    let end = |text: &str| match text.ends_with('\n') || text.is_empty() {
-        true => text.to_owned(),
-        // A part of a line has no end of its own.
-        false => format!("{text}\n"),
+/// The names that the fields of a replacement go by.
+const OLD_NAMES: [&str; 3] = ["old_text", "old", "old_string"];
+const NEW_NAMES: [&str; 3] = ["new_text", "new", "new_string"];
+const ALL_NAMES: [&str; 2] = ["all", "replace_all"];
+
+fn replacement_diff(edit: &Object, width: usize) -> Option<Vec<Line>> {
+    // A field under two names is not understood: all of it is shown then.
+    let field = |names: &[&str]| {
+        let mut found = names.iter().filter_map(|name| edit.get(*name));
+        found.next().filter(|_| found.next().is_none())
     };
-    let mut diff = show(end(old).as_bytes(), end(new).as_bytes(), width);
+    let (old, new) = (field(&OLD_NAMES)?.as_str()?, field(&NEW_NAMES)?.as_str()?);
+    let all = field(&ALL_NAMES).unwrap_or(&Value::Bool(false)).as_bool()?;
+    let is_known = edit.len() == 2 + usize::from(field(&ALL_NAMES).is_some());
+    let is_part = |text: &str| text.is_empty() || !text.ends_with('\n');
+    let end = |text: &str| match is_part(old) && is_part(new) && !text.is_empty() {
+        // A part of a line has no end of its own.
+        true => format!("{text}\n"),
+        // Where one side ends a line and the other does not, that is a change.
+        false => text.to_owned(),
+    };
+    let mut diff = show(end(old).as_bytes(), end(new).as_bytes(), width)?;
     if all {
         diff.insert(0, Line::new(Style::Warn, "wherever it occurs:"));
     }
     is_known.then_some(diff)
 }
 
-fn show(before: &[u8], after: &[u8], width: usize) -> Vec<Line> {
-    show_diff(before, after, LineNumbers::Unknown, text_width(width))
+/// A diff without line numbers, if it shows all that changes.
+fn show(before: &[u8], after: &[u8], width: usize) -> Option<Vec<Line>> {
+    let ShownDiff { lines, is_whole } =
+        show_diff(before, after, LineNumbers::Unknown, text_width(width));
+    is_whole.then_some(lines)
 }
 
 fn file_name(uri: &str) -> String {

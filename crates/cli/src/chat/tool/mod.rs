@@ -6,7 +6,9 @@
 
 mod edit;
 mod input;
+mod input_json;
 mod output;
+mod plan;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -14,9 +16,10 @@ mod tests;
 use serde_json::Value;
 use wire::Object;
 
-pub(crate) use self::input::input_lines;
+pub(crate) use self::input::given_input_lines;
 pub(crate) use self::output::whole_output;
-pub(crate) use self::references::{ReferencedContent, References, WorkerState};
+pub(crate) use self::plan::{is_open_plan, is_written_plan, plan_lines, plan_summary};
+pub(crate) use self::references::{ReferencedContent, References, WorkerState, content_uris};
 
 use super::line::{Line, Style};
 use super::wrap::wrap;
@@ -26,6 +29,8 @@ use crate::terminal::{escape, escape_line};
 /// Lines of a text that is shown whole: a file may be written by one call.
 const WHOLE_LINES_MAX: usize = 2_000;
 const INDENT: usize = 2;
+/// What stands before the rest of a line that was broken; lines of a value have no text there.
+const CONTINUED: &str = "  ↳ ";
 
 /// How much is shown of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +73,8 @@ pub(crate) fn tool_lines_with(
     };
     let mut lines = head(sign, style, &title(call, status), width);
     match status {
+        // A plan is shown when it is written down.
+        "streaming" | "running" if plan::is_plan(call) => {}
         "streaming" => lines.extend(output::streaming_lines(call, width)),
         "pending-confirmation" => {
             lines.extend(input::question_lines(call, width, detail, references));
@@ -76,6 +83,7 @@ pub(crate) fn tool_lines_with(
             Some(line) => lines = vec![line.clip(width)],
             None => lines.extend(output::running_lines(call, width)),
         },
+        "completed" if is_written_plan(call) => lines.extend(plan_lines(call, width, usize::MAX)),
         // A result is folded, unless it is what is decided on.
         "completed" if detail != Detail::Unfolded => {
             lines.extend(output::result_lines(call, width, Detail::Brief, references));
@@ -92,6 +100,16 @@ pub(crate) fn tool_lines_with(
         _ => {}
     }
     lines
+}
+
+/// What a call that waits is called, without what it is about.
+pub(crate) fn title_lines(call: &Object, width: usize) -> Vec<Line> {
+    head(
+        "?",
+        Style::Warn,
+        &title(call, "pending-confirmation"),
+        width,
+    )
 }
 
 /// What the call is called in its state.
@@ -146,11 +164,13 @@ pub(crate) fn reference_text(reference: &Value) -> String {
 
 fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, text) in wrap(title, text_width(width)).into_iter().enumerate() {
+    let room = text_width(text_width(width));
+    for (index, text) in wrap(title, room).into_iter().enumerate() {
+        // Further in than what comes below: no part of a title looks like a field of the input.
         let before = if index == 0 {
             Line::new(style, format!("{sign} "))
         } else {
-            Line::new(Style::Plain, " ".repeat(INDENT))
+            Line::new(Style::Plain, " ".repeat(2 * INDENT))
         };
         lines.push(before.then(Style::Plain, text));
     }
@@ -162,6 +182,18 @@ pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
     let lines = wrap(text, text_width(width)).into_iter();
     lines
         .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
+        .collect()
+}
+
+/// Indented text whose further lines stand further in, so that none of them looks like a line of its own.
+fn hanging(text: &str, style: Style, width: usize) -> Vec<Line> {
+    let lines = wrap(text, text_width(text_width(width)));
+    let lines = lines.into_iter().enumerate();
+    lines
+        .map(|(index, text)| {
+            let indent = INDENT * (1 + usize::from(index > 0));
+            Line::new(style, format!("{}{text}", " ".repeat(indent)))
+        })
         .collect()
 }
 
@@ -178,7 +210,7 @@ fn indent_lines(lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// The first lines, and how many more there are.
-fn fold_end(mut lines: Vec<Line>, max: usize) -> Vec<Line> {
+pub(crate) fn fold_end(mut lines: Vec<Line>, max: usize) -> Vec<Line> {
     if lines.len() > max {
         let more = lines.len() - (max - 1);
         lines.truncate(max - 1);

@@ -6,8 +6,8 @@ use serde_json::Value;
 use wire::Object;
 use wire::state::status;
 
-use super::edit::{edit_lines, edit_text};
-use super::references::References;
+use super::edit::{edit_lines, edit_text, show_edit};
+use super::references::{References, edits_of, is_asked};
 use super::{Detail, body, fold_start, reference_text, text_of, text_width, title};
 use crate::chat::line::{Line, Style, TAB};
 use crate::format::{format_bytes, format_duration, format_status};
@@ -28,36 +28,34 @@ pub(super) fn result_lines(
     let has_failed = call.get("success") == Some(&Value::Bool(false));
     let style = if has_failed { Style::Bad } else { Style::Dim };
     let title = title(call, "completed");
+    // What is decided on is shown as it is.
+    let is_short = detail == Detail::Brief && !is_asked(call);
     let mut output = Vec::new();
-    let mut edits = Vec::new();
     let blocks = call.get("content").and_then(Value::as_array);
     let blocks = blocks.map_or(&[][..], Vec::as_slice);
-    let is_edit = |block: &&Value| block["type"] == "fileEdit";
-    let is_one_edit = blocks.iter().filter(is_edit).count() == 1;
-    for block in blocks {
-        if is_edit(&block) {
-            let mut edit = edit_lines(block, width, detail, references);
-            // The title has named the file already.
-            if is_one_edit && edit.len() > 1 && names_file(&title, block) {
-                edit.remove(0);
-            }
-            edits.extend(edit);
-            continue;
-        }
-        // A file that was read is known by its name; the model alone needs its lines.
-        if is_read(call) && !has_failed && detail == Detail::Brief {
+    for block in blocks.iter().filter(|block| block["type"] != "fileEdit") {
+        // A file that was read is known by its name, and answers stand with their questions; the model alone needs the lines.
+        if is_known_otherwise(call) && !has_failed && is_short {
             continue;
         }
         let text = block_text(block);
         let text = text.trim_end();
         // Some tools repeat for the model what people read in the title.
-        let is_repeated = text.lines().count() == 1 && text.starts_with(&title);
+        let is_repeated = is_short && (text == title || text.strip_suffix('.') == Some(&title));
         if !text.is_empty() && !is_repeated {
             output.extend(output_lines(text, style, width));
         }
     }
     let mut lines = fold_start(output, detail.lines_max(RESULT_LINES_MAX));
-    lines.extend(edits);
+    let is_one_edit = edits_of(call).count() == 1;
+    lines.extend(edit_lines(call, width, detail, |edit| {
+        let mut shown = show_edit(call, edit, width, references);
+        // The title has named the file already.
+        if is_short && is_one_edit && !shown.change.is_empty() && names_file(&title, edit) {
+            shown.head.clear();
+        }
+        shown
+    }));
     if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
         let message = error["message"].as_str().or(error.as_str());
         let message = message.map_or_else(|| json_line(error), escape);
@@ -68,9 +66,11 @@ pub(super) fn result_lines(
     lines
 }
 
-fn is_read(call: &Object) -> bool {
+/// Whether people know what came out of a call without reading it.
+fn is_known_otherwise(call: &Object) -> bool {
     let kind = call.get("_meta").map(|meta| &meta["toolKind"]);
     kind.is_some_and(|kind| kind == "read")
+        || call.get("toolName").is_some_and(|name| name == "ask_user")
 }
 
 fn names_file(title: &str, edit: &Value) -> bool {

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use client::chat::{TextKind, TextPosition, TurnEvent, TurnFollower};
+use serde_json::Value;
 use wire::Object;
 use wire::state::{ChatState, Outcome};
 
@@ -18,7 +19,10 @@ use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
 use super::reasoning::ReasoningText;
 use super::render::{MarkdownText, Page};
-use super::tool::{Detail, References, tool_lines_with, whole_output};
+use super::tool::{
+    Detail, References, content_uris, is_open_plan, is_written_plan, plan_lines, plan_summary,
+    title_lines, tool_lines_with, whole_output,
+};
 use super::usage::usage_line;
 use super::wrap::wrap;
 use crate::terminal::escape;
@@ -27,6 +31,8 @@ use crate::terminal::escape;
 pub(crate) const HISTORY_MAX: usize = 20;
 /// Lines shown of a text that waits behind an unfinished part.
 const WAITING_LINES_MAX: usize = 6;
+/// Steps of a plan that are drawn while it is worked on.
+const PLAN_STEPS_MAX: usize = 6;
 /// How much of the screen the open end of an answer takes: if the screen is made smaller, what was drawn of it must still fit,
 /// or it could not be erased.
 const OPEN_SHARE: usize = 3;
@@ -53,6 +59,15 @@ pub(crate) struct Transcript {
     reasoning: ReasoningView,
     /// The call that was finished last.
     last_call: Option<Object>,
+    plan: Option<NewestPlan>,
+}
+
+/// The plan that was written down last: drawn while a turn runs, printed when it ends.
+#[derive(Debug)]
+struct NewestPlan {
+    call: Object,
+    /// It was written down in the turn that runs.
+    is_new: bool,
 }
 
 /// How reasoning is shown.
@@ -71,26 +86,6 @@ enum IncomingText {
         has_begun: bool,
     },
     Reasoning(ReasoningText),
-}
-
-/// All that there is to see of a call.
-#[derive(Debug, Default)]
-pub(crate) struct WholeCall {
-    pub(crate) lines: Vec<Line>,
-    /// Whether less of it is drawn in the live area.
-    pub(crate) is_cut: bool,
-}
-
-impl WholeCall {
-    /// A call of another chat, whole, if that is more than is shown in brief.
-    pub(crate) fn of_part(part: &Object, view: &ChatView<'_>) -> Self {
-        let lines = |detail| part_lines_with(part, view.page.width, detail, view.references);
-        let whole = lines(Detail::Whole);
-        Self {
-            is_cut: whole != lines(Detail::Brief),
-            lines: whole,
-        }
-    }
 }
 
 /// A call with nothing folded.
@@ -151,26 +146,34 @@ impl Transcript {
         lines
     }
 
-    /// Contents that are needed to show what is finished or asked, and that nobody has asked for: those of one call after the
-    /// other, so that they are all there at the same time.
-    pub(crate) fn wanted(
-        &self,
-        chat: &ChatState,
-        asked: Option<&Object>,
-        references: &References,
-    ) -> Vec<String> {
-        let held = self.held.iter().filter_map(|event| match event {
+    /// All lines that a chat has, also those of calls whose contents are not here.
+    pub(crate) fn settle_all(&mut self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
+        let mut lines = self.settle(chat, view);
+        while let Some(event) = self.held.pop_front() {
+            self.take(event, view, &mut lines);
+        }
+        lines
+    }
+
+    /// The contents that are needed to show what is asked, and the first call that is finished and waits for its own.
+    pub(crate) fn needed_contents(&self, asked: Option<&Object>) -> Vec<String> {
+        let held = self.held.front().and_then(|event| match event {
             TurnEvent::Part(part) => Some(part),
             _ => None,
         });
-        let parts = held.chain(asked).chain(self.follower.open_parts(chat));
-        let mut calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
-        let next = calls.find(|call| !references.is_complete(call));
-        next.map_or_else(Vec::new, |call| references.unknown_of(call))
+        let parts = asked.into_iter().chain(held);
+        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
+        calls.flat_map(content_uris).collect()
     }
 
-    /// The lines that still move, after everything that settled.
-    pub(crate) fn moving(&self, chat: &ChatState, view: &ChatView<'_>) -> Vec<Line> {
+    /// The lines that still move, after everything that settled, without what is asked: that stands where it is decided on. Of other
+    /// calls that wait for a decision there is only the name, so that none of them passes for what is asked.
+    pub(crate) fn moving(
+        &self,
+        chat: &ChatState,
+        asked: Option<&Object>,
+        view: &ChatView<'_>,
+    ) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut last = self.last;
         for event in &self.held {
@@ -180,9 +183,7 @@ impl Transcript {
                 lines.extend(part);
             }
         }
-        if !self.held.is_empty() {
-            return lines; // what is behind is about to be printed
-        }
+        // Texts among what is held are about to be printed; what is not finished goes on meanwhile.
         let mut open = self.follower.open_parts(chat).into_iter();
         if let Some(text) = &self.text {
             let (block, text_lines) = text.moving(view);
@@ -194,11 +195,15 @@ impl Transcript {
             }
             open.next();
         }
-        for part in open {
-            let (block, part) = match text_of(part) {
-                Some((kind, text)) => (Block::Text, waiting_text(kind, text, view.page.width)),
-                None => {
-                    let width = view.page.width;
+        for part in open.filter(|part| !asked.is_some_and(|asked| is_same_part(part, asked))) {
+            let width = view.page.width;
+            let call = part.get("toolCall").and_then(|call| call.as_object());
+            let (block, part) = match (text_of(part), call) {
+                (Some((kind, text)), _) => (Block::Text, waiting_text(kind, text, width)),
+                (None, Some(call)) if asked.is_some() && is_pending(call) => {
+                    (Block::Part, title_lines(call, width))
+                }
+                (None, _) => {
                     let lines = part_lines_with(part, width, Detail::Brief, view.references);
                     (Block::of_part(&lines), lines)
                 }
@@ -208,38 +213,21 @@ impl Transcript {
                 lines.extend(part);
             }
         }
+        if let Some(plan) = self.plan.as_ref().filter(|_| chat.active_turn.is_some()) {
+            gap(&mut last, Block::TallPart, &mut lines);
+            lines.extend(plan_lines(&plan.call, view.page.width, PLAN_STEPS_MAX));
+        }
         lines
     }
 
-    /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
-    pub(crate) fn whole_call(
-        &self,
-        chat: &ChatState,
-        call_id: &str,
-        view: &ChatView<'_>,
-    ) -> WholeCall {
-        let parts = self.follower.open_parts(chat).into_iter();
-        let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
-        let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
-            // It was decided meanwhile.
-            return WholeCall::default();
-        };
-        if !view.references.is_complete(call) {
-            // Printed when its diff is there: once.
-            return WholeCall::default();
-        }
-        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.references);
-        let whole = lines(Detail::Whole);
-        WholeCall {
-            is_cut: whole != lines(Detail::Brief),
-            lines: whole,
-        }
+    /// The call that was finished last, if there was one.
+    pub(crate) fn last_call(&self) -> Option<&Object> {
+        self.last_call.as_ref()
     }
 
-    /// The whole of what is asked, or of the call that was finished last.
-    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &ChatView<'_>) -> UnfoldedCall {
-        let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
-        let call = asked.or(self.last_call.as_ref());
+    /// The whole of the call that was finished last.
+    pub(crate) fn unfolded(&self, view: &ChatView<'_>) -> UnfoldedCall {
+        let call = self.last_call.as_ref();
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
             lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.references),
             output: whole_output(call),
@@ -293,13 +281,7 @@ impl Transcript {
                 self.add_text(&text, view, lines);
             }
             TurnEvent::TextEnded => self.end_text(view, lines),
-            TurnEvent::Part(part) => {
-                let shown = part_lines_with(&part, width, Detail::Brief, view.references);
-                self.block(Block::Part, shown, lines);
-                if let Some(call) = part.get("toolCall").and_then(|call| call.as_object()) {
-                    self.last_call = Some(call.clone());
-                }
-            }
+            TurnEvent::Part(part) => self.take_part(&part, view, lines),
             TurnEvent::Ended {
                 outcome,
                 usage,
@@ -312,12 +294,46 @@ impl Transcript {
                     Outcome::Complete | Outcome::Error { .. } => Vec::new(),
                 };
                 ending.extend(usage_line(usage.as_ref(), duration_ms));
+                self.end_plan(width, lines);
                 self.block(Block::Ending, ending, lines);
             }
             TurnEvent::Rewound => {
                 let text = "Rewound: messages above no longer count";
                 self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
             }
+        }
+    }
+
+    fn take_part(&mut self, part: &Object, view: &ChatView<'_>, lines: &mut Vec<Line>) {
+        let width = view.page.width;
+        let call = part.get("toolCall").and_then(|call| call.as_object());
+        let shown = match call.filter(|call| is_written_plan(call)) {
+            // The list itself is drawn below as long as it is worked on.
+            Some(plan) => {
+                self.plan = Some(NewestPlan {
+                    call: plan.clone(),
+                    is_new: true,
+                });
+                vec![plan_summary(plan, width)]
+            }
+            None => part_lines_with(part, width, Detail::Brief, view.references),
+        };
+        self.block(Block::Part, shown, lines);
+        if let Some(call) = call {
+            self.last_call = Some(call.clone());
+        }
+    }
+
+    /// Prints the plan of a turn that is over, as it was left. One that is done is not drawn any more.
+    fn end_plan(&mut self, width: usize, lines: &mut Vec<Line>) {
+        let Some(plan) = &mut self.plan else {
+            return; // there is none
+        };
+        if std::mem::take(&mut plan.is_new) {
+            let steps = plan_lines(&plan.call, width, usize::MAX);
+            let is_open = is_open_plan(&plan.call);
+            self.plan.take_if(|_| !is_open);
+            self.block(Block::TallPart, steps, lines);
         }
     }
 
@@ -425,6 +441,22 @@ fn is_waiting(event: &TurnEvent, references: &References) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether both are the same call or the same request, as it was and as it is.
+fn is_same_part(one: &Object, other: &Object) -> bool {
+    let id = |part: &Object| {
+        let call = part.get("toolCall").map(|call| call["toolCallId"].clone());
+        let request = part.get("request").map(|request| request["id"].clone());
+        call.or(request)
+    };
+    id(one).is_some_and(|one| Some(one) == id(other))
+}
+
+/// Whether a call waits for a decision.
+fn is_pending(call: &Object) -> bool {
+    let status = call.get("status").and_then(Value::as_str);
+    status == Some("pending-confirmation")
 }
 
 /// A blank line before the first line of a text.

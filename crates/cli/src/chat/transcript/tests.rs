@@ -19,6 +19,7 @@ struct Reader {
     began: Instant,
     seconds: u64,
     width: usize,
+    asked: Option<Object>,
 }
 
 impl Reader {
@@ -30,6 +31,7 @@ impl Reader {
             began: Instant::now(),
             seconds: 0,
             width: 30,
+            asked: None,
         }
     }
 
@@ -68,7 +70,8 @@ impl Reader {
             now: self.began + Duration::from_secs(self.seconds),
         };
         let settled = self.transcript.settle(&self.chat, &view);
-        let moving = self.transcript.moving(&self.chat, &view);
+        let asked = self.asked.as_ref();
+        let moving = self.transcript.moving(&self.chat, asked, &view);
         let mut text_so_far = String::new();
         for (bar, lines) in [("", &settled), ("| ", &moving)] {
             for line in lines {
@@ -195,10 +198,7 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
         | ✓ Edited a.rs
         |   edits /a.rs (+1 -1)
     "#]]);
-    assert_eq!(
-        page.transcript.wanted(&page.chat, None, &page.references),
-        ["c:1", "c:2"]
-    );
+    assert_eq!(page.transcript.needed_contents(None), ["c:1", "c:2"]);
     page.references
         .set("c:1", ReferencedContent::Here(Arc::from(&b"a\nb\n"[..])));
     page.references
@@ -276,4 +276,100 @@ fn a_change_of_width_affects_later_lines_only() {
         |
         | one two three four five six
     "#]]);
+}
+
+#[test]
+fn what_is_asked_is_not_hidden_by_what_waits_for_its_contents() {
+    let side = |uri: &str| json!({"uri": "file:///a.rs", "content": {"uri": uri}});
+    let mut page = Reader::new();
+    page.begin("go");
+    let call = |page: &mut Reader, id: &str, more: Value| {
+        let start = json!({"toolCallId": id, "toolName": "x", "displayName": id});
+        page.act("chat/toolCallStart", start);
+        let mut ready =
+            json!({"toolCallId": id, "invocationMessage": format!("Run {id}"), "toolInput": "ls"});
+        for (key, value) in more.as_object().unwrap() {
+            ready[key] = value.clone();
+        }
+        page.act("chat/toolCallReady", ready);
+    };
+    call(&mut page, "edit", json!({"confirmed": "not-needed"}));
+    let edit = json!({"type": "fileEdit", "before": side("c:1"), "after": side("c:2")});
+    let result = json!({"success": true, "pastTenseMessage": "Edited a.rs", "content": [edit]});
+    page.act(
+        "chat/toolCallComplete",
+        json!({"toolCallId": "edit", "result": result}),
+    );
+    call(&mut page, "one", json!({}));
+    call(&mut page, "two", json!({}));
+    page.check(expect![[r#"
+        › go
+        |
+        | ✓ Edited a.rs
+        |   edits /a.rs
+        |
+        | ? Run one
+        |   ls
+        |
+        | ? Run two
+        |   ls
+    "#]]);
+    // What is asked stands where it is decided on, and of what is not asked there is the name.
+    page.asked = json!({"kind": "toolCall", "toolCall": {"toolCallId": "one"}})
+        .as_object()
+        .cloned();
+    page.check(expect![[r#"
+        |
+        | ✓ Edited a.rs
+        |   edits /a.rs
+        |
+        | ? Run two
+    "#]]);
+}
+
+#[test]
+fn only_the_newest_plan_is_drawn_and_it_is_printed_when_the_turn_ends() {
+    let mut page = Reader::new();
+    page.begin("go");
+    let write = |page: &mut Reader, id: &str, statuses: [&str; 2]| {
+        let start = json!({"toolCallId": id, "toolName": "todo", "displayName": "Plan"});
+        page.act("chat/toolCallStart", start);
+        let ready =
+            json!({"toolCallId": id, "invocationMessage": "Plan", "confirmed": "not-needed"});
+        page.act("chat/toolCallReady", ready);
+        let items = [("Read", statuses[0]), ("Write", statuses[1])]
+            .map(|(text, status)| json!({"text": text, "status": status}));
+        let done = statuses
+            .iter()
+            .filter(|status| **status == "completed")
+            .count();
+        let result = json!({"success": true, "pastTenseMessage": format!("Plan: {done} of 2 done"),
+            "content": [{"type": "text", "text": "- [ ] Read"}], "structuredContent": {"items": items}});
+        page.act(
+            "chat/toolCallComplete",
+            json!({"toolCallId": id, "result": result}),
+        );
+    };
+    write(&mut page, "a", ["in_progress", "pending"]);
+    page.check(expect![[r#"
+        › go
+
+        {✓ Plan: 0 of 2 done · Read}
+        |
+        |   [>] Read
+        |   [ ] Write
+    "#]]);
+    write(&mut page, "b", ["completed", "in_progress"]);
+    page.check(expect![[r#"
+        {✓ Plan: 1 of 2 done · Write}
+        |
+        | {  [x] Read}
+        |   [>] Write
+    "#]]);
+    page.end().check(expect![[r#"
+
+        {  [x] Read}
+          [>] Write
+    "#]]);
+    page.check(expect![""]);
 }

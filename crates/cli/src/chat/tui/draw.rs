@@ -1,18 +1,29 @@
 //! What is on the screen: settled lines once, the live area at the bottom again and again.
 
-use client::chat::{AskedInput, PendingInput};
+use client::chat::AskedInput;
 use wire::state::ChatState;
 
 use super::{TerminalChat, write};
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
-use crate::chat::live_area::{LiveContent, layout};
+use crate::chat::live_area::{Dialog, LiveContent, layout};
+use crate::chat::prompt::is_item_cut;
 use crate::chat::tool::Detail;
-use crate::chat::transcript::{ChatView, WholeCall};
 use crate::terminal::escape_line;
 
-/// Rows of a prompt that are shown however low the screen is.
-const ITEM_ROWS_MIN: usize = 4;
+/// What is decided on in lines, made once for each state of it: a large change takes long to compare.
+#[derive(Debug)]
+pub(super) struct DrawnSubject {
+    asked: AskedInput,
+    width: usize,
+    /// Whether the contents that it refers to are there.
+    is_complete: bool,
+    brief: Vec<Line>,
+    /// Empty until all is there.
+    whole: Vec<Line>,
+    /// It was printed whole, since not all of it fits where it is drawn again and again.
+    is_printed: bool,
+}
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
@@ -23,27 +34,23 @@ impl TerminalChat {
         if self.draw_pager()? {
             return Ok(());
         }
+        self.refresh_subject();
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
         let (confirmed, ahead) = self.chat.confirmed_and_ahead();
-        let view = self.reading.view(self.painter.page());
-        if let Some(chat) = &confirmed {
-            settled.extend(self.transcript.settle(chat, &view));
-            moving = self.transcript.moving(chat, &view);
-        }
-        let asked = match (&self.asked, &ahead) {
-            (Some(asked), Some(chat)) if !self.is_subject_printed => {
-                self.whole_subject(asked, chat, &view)
-            }
-            _ => WholeCall::default(),
-        };
-        let running = active_turn(ahead.as_deref());
-        let dialog = self.dialog_lines(width);
         let mut overlay = self.overlay_lines(width);
         overlay
             .below
             .push(self.status_line(ahead.as_deref(), width));
+        let view = self.reading.view(self.painter.page());
+        if let Some(chat) = &confirmed {
+            settled.extend(self.transcript.settle(chat, &view));
+            let asked = self.asked.as_ref().map(AskedInput::part);
+            moving = self.transcript.moving(chat, asked, &view);
+        }
+        let running = active_turn(ahead.as_deref());
+        let dialog = self.dialog(width);
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -58,48 +65,93 @@ impl TerminalChat {
         };
         let area = layout(content, width, self.painter.rows());
         // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
-        if asked.is_cut || (area.hidden > 0 && !asked.lines.is_empty()) {
+        if let Some(whole) = self.unprinted_subject(area.is_subject_cut, width) {
             settled.push(Line::default());
-            settled.extend(asked.lines);
-            self.is_subject_printed = true;
+            settled.extend(whole);
+            if let Some(subject) = &mut self.subject {
+                subject.is_printed = true;
+            }
         }
-        if let Some(chat) = &confirmed {
-            self.read_wanted(chat);
-        }
+        self.read_needed();
         write(&self.painter.draw(&settled, area))
     }
 
-    /// What is decided on, whole, if that is more than is drawn of it.
-    fn whole_subject(
-        &self,
-        asked: &AskedInput,
-        chat: &ChatState,
-        view: &ChatView<'_>,
-    ) -> WholeCall {
-        match &asked.input {
-            PendingInput::Confirmation(confirmation) if asked.worker.is_none() => {
-                let call_id = confirmation.call_id();
-                self.transcript.whole_call(chat, call_id, view)
+    /// Makes the lines of what is decided on, if they may have changed.
+    fn refresh_subject(&mut self) {
+        let Some(asked) = &self.asked else {
+            self.subject = None;
+            return; // nothing waits for the user
+        };
+        let view = self.reading.view(self.painter.page());
+        let width = view.page.width;
+        let is_complete = dialog::is_subject_complete(asked, view.references);
+        let before = self.subject.take();
+        let before =
+            before.filter(|drawn| drawn.asked == *asked && drawn.is_complete == is_complete);
+        let is_printed = before.as_ref().is_some_and(|drawn| drawn.is_printed);
+        // While contents come in each of them changes what there is to see.
+        let is_same = |drawn: &DrawnSubject| is_complete && drawn.width == width;
+        let drawn = before.filter(is_same).unwrap_or_else(|| {
+            let lines = |detail| dialog::subject_lines(asked, detail, width, view.references);
+            DrawnSubject {
+                asked: asked.clone(),
+                width,
+                is_complete,
+                brief: lines(Detail::Brief),
+                whole: match is_complete {
+                    true => lines(Detail::Whole),
+                    false => Vec::new(),
+                },
+                is_printed,
             }
-            PendingInput::Confirmation(_) => WholeCall::of_part(asked.part(), view),
-            PendingInput::Questions(_) => WholeCall::default(),
-        }
+        });
+        self.subject = Some(drawn);
     }
 
-    /// The prompt: what is asked, and what can be chosen.
-    fn dialog_lines(&self, width: usize) -> Vec<Line> {
+    /// What is decided on, whole, if that is more than is drawn of it, and was not printed. It is printed when its contents are
+    /// there, which is soon, so that it is printed once.
+    fn unprinted_subject(&self, is_cut: bool, width: usize) -> Option<Vec<Line>> {
+        let subject = self.subject.as_ref()?;
+        if subject.is_printed || !subject.is_complete {
+            return None;
+        }
+        let items = dialog::items(&subject.asked.input, &self.prompt);
+        let is_item_cut = is_item_cut(&items, width);
+        if !is_cut && !is_item_cut && subject.brief == subject.whole {
+            return None;
+        }
+        let mut whole = subject.whole.clone();
+        if is_item_cut {
+            whole.extend(self.all_choices(width));
+        }
+        Some(whole)
+    }
+
+    /// All that can be chosen, with nothing folded.
+    pub(super) fn all_choices(&self, width: usize) -> Vec<Line> {
         let Some(asked) = &self.asked else {
             return Vec::new(); // nothing waits for the user
         };
-        let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
-        if self.field.is_none() {
-            let items = dialog::items(&asked.input, &self.prompt);
-            // What is asked stands above, and the input line below.
-            let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
-            lines.push(Line::default());
-            lines.extend(self.prompt.lines(&items, width, rows_max));
-        }
-        lines
+        let items = dialog::items(&asked.input, &self.prompt);
+        let lines = items.iter().flat_map(|item| item.lines(false, width));
+        lines.collect()
+    }
+
+    /// The prompt: what is asked, and what can be chosen.
+    fn dialog(&self, width: usize) -> Option<Dialog<'_>> {
+        let subject = self.subject.as_ref()?;
+        let items = match self.field {
+            None => dialog::items(&subject.asked.input, &self.prompt),
+            Some(_) => Vec::new(),
+        };
+        Some(Dialog {
+            subject: subject.brief.clone(),
+            question: dialog::question_lines(&subject.asked, self.asked_number, width),
+            choices: Box::new(move |rows_max| match items.is_empty() {
+                true => Vec::new(),
+                false => self.prompt.lines(&items, width, rows_max),
+            }),
+        })
     }
 
     /// What stands before the text that is typed.

@@ -79,7 +79,6 @@ impl TerminalChat {
         if is_same {
             return; // the keys go on doing what they do
         }
-        self.is_subject_printed = false;
         self.close_prompt();
         if self.asked.is_none() {
             self.bring_text_back();

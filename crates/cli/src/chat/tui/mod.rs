@@ -37,6 +37,7 @@ use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::background::Answers;
+use self::draw::DrawnSubject;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
 use self::reading::ReadingState;
@@ -98,8 +99,8 @@ pub(crate) struct TerminalChat {
     prompt: PromptState,
     /// What the input line is for, if not for a message.
     field: Option<PromptField>,
-    /// What is to be decided on was printed whole.
-    is_subject_printed: bool,
+    /// What is to be decided on, as it is drawn.
+    subject: Option<DrawnSubject>,
     /// What has the keys first, if something is open.
     overlay: Option<Overlay>,
     /// What was typed and put aside to answer a question.
@@ -184,7 +185,7 @@ impl TerminalChat {
             asked_number: PromptNumber::default(),
             prompt: PromptState::default(),
             field: None,
-            is_subject_printed: false,
+            subject: None,
             overlay: None,
             stash: String::new(),
             rewriting: None,
@@ -299,6 +300,8 @@ impl TerminalChat {
         let keys = self.decoder.decode(bytes);
         self.is_burst = keys.len() > BURST_KEYS;
         for key in keys {
+            // What is asked may have changed since it was drawn: then the key is not about it.
+            self.refresh_asked();
             if self.press(key).await? == Flow::Leave {
                 return Ok(Flow::Leave);
             }

@@ -3,28 +3,24 @@
 //! Promises: the screen is drawn at most sixty times a second, however fast an answer comes in. A content is asked for once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::ReadContent;
 use client::chat::WorkerSummary;
 use tokio::sync::mpsc;
-use wire::state::ChatState;
 
 use super::TerminalChat;
+use crate::chat::contents::{CONTENT_TIMEOUT, READS_MAX, read_all, read_content};
+use crate::chat::dialog;
 use crate::chat::external_pager;
 use crate::chat::line::{Colors, Line};
 use crate::chat::render::Page;
 use crate::chat::status;
-use crate::chat::tool::{ReferencedContent, References, WorkerState};
-use crate::chat::transcript::ChatView;
+use crate::chat::tool::{Detail, ReferencedContent, References, WorkerState, whole_output};
+use crate::chat::transcript::{ChatView, UnfoldedCall};
 
 /// The shortest time between two drawings.
 const FRAME: Duration = Duration::from_millis(16);
-/// How long a content may take; after that a call is shown without it.
-const CONTENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Contents that may be read at once.
-const READS_MAX: usize = 64;
 
 /// What is needed to show a chat beside the chat itself.
 pub(super) struct ReadingState {
@@ -119,27 +115,17 @@ pub(super) async fn wait_for(moment: Option<Instant>) {
 
 impl TerminalChat {
     /// Asks the host for what is needed to show what is there.
-    pub(super) fn read_wanted(&mut self, chat: &ChatState) {
+    pub(super) fn read_needed(&mut self) {
         let asked = self.asked.as_ref().map(|asked| asked.part());
-        for uri in self
-            .transcript
-            .wanted(chat, asked, &self.reading.references)
-        {
-            self.reading.references.set(&uri, ReferencedContent::Coming);
+        let needed = self.transcript.needed_contents(asked);
+        let references = &mut self.reading.references;
+        references.set_needed(needed);
+        for uri in references.next_to_read(READS_MAX) {
+            references.set(&uri, ReferencedContent::Coming);
             let sender = self.reading.sender.clone();
             let (live, channel) = (self.chat.live().clone(), self.chat.session().clone());
             tokio::spawn(async move {
-                let read = live.read_content(&channel, &uri);
-                let content = match tokio::time::timeout(CONTENT_TIMEOUT, read).await {
-                    Ok(Ok(ReadContent::Text(text))) => {
-                        ReferencedContent::Here(Arc::from(text.into_bytes()))
-                    }
-                    // Not a text, as far as it can be shown here.
-                    Ok(Ok(ReadContent::Base64(_))) => {
-                        ReferencedContent::Here(Arc::from(&b"\0"[..]))
-                    }
-                    Ok(Err(_)) | Err(_) => ReferencedContent::Missing,
-                };
+                let content = read_content(&live, &channel, &uri).await;
                 // Nobody is left to tell if the chat was closed.
                 let _ = sender.send((uri, content)).await;
             });
@@ -160,9 +146,7 @@ impl TerminalChat {
 
     /// Ctrl-O: the whole of what is asked, or of the last result.
     pub(super) async fn open_whole(&mut self) -> anyhow::Result<()> {
-        let asked = self.asked.as_ref().map(|asked| asked.part());
-        let view = self.reading.view(self.painter.page());
-        let whole = self.transcript.unfolded(asked, &view);
+        let whole = self.read_whole().await;
         let mut lines = whole.lines;
         if lines.is_empty() {
             self.note("There is nothing to open yet");
@@ -186,6 +170,36 @@ impl TerminalChat {
             Err(error) => self.note_error(&format!("{error:#}")),
         }
         Ok(())
+    }
+
+    /// What is asked with all that can be chosen, or the last result: with nothing folded.
+    async fn read_whole(&mut self) -> UnfoldedCall {
+        let asked = self.asked.as_ref();
+        let call = match asked {
+            Some(asked) => asked
+                .part()
+                .get("toolCall")
+                .and_then(|call| call.as_object()),
+            None => self.transcript.last_call(),
+        };
+        if let Some(call) = call {
+            let references = &mut self.reading.references;
+            read_all(references, call, self.chat.live(), self.chat.session()).await;
+        }
+        let view = self.reading.view(self.painter.page());
+        match asked {
+            None => self.transcript.unfolded(&view),
+            Some(asked) => {
+                let width = view.page.width;
+                let mut lines =
+                    dialog::subject_lines(asked, Detail::Unfolded, width, view.references);
+                lines.extend(self.all_choices(width));
+                UnfoldedCall {
+                    lines,
+                    output: call.and_then(whole_output),
+                }
+            }
+        }
     }
 
     /// Shows lines in the user's pager; `false` if there is none.

@@ -1,6 +1,7 @@
 //! What people read about files that are restored, and what the model is told of it afterwards.
 //!
-//! Promises: bounded; a path cannot pretend to be anything but a path.
+//! Promises: bounded; a path cannot pretend to be anything but a path. What somebody else changed is named first, and is only
+//! overwritten by an answer to a question that names every file.
 
 use workspace::DiffStats;
 
@@ -10,7 +11,7 @@ use super::plan::{Fate, PlannedFile, RestorePlan};
 use super::turns::{FileTurn, RestoreCommand};
 
 /// Files that are named one by one.
-const FILES_NAMED_MAX: usize = 40;
+const FILES_NAMED_MAX: usize = 100;
 
 pub(super) const NO_TURNS: &str = "There is nothing to take back yet.";
 pub(super) const NOT_REWOUND: &str = "Nothing was taken back.";
@@ -77,8 +78,10 @@ pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePla
         RestoreCommand::Redo => "Redo the file changes that were undone last:".to_owned(),
         RestoreCommand::Rewind => format!("The files as they were before {name}:"),
     };
-    let lines = plan.files.iter().map(|file| {
-        let (path, change) = (shown(&file.path), counts(file.stats));
+    // Should there be more than can be named, those that somebody else changed are.
+    let (foreign, own): (Vec<_>, Vec<_>) = plan.files.iter().partition(|file| file.is_foreign);
+    let lines = foreign.into_iter().chain(own).map(|file| {
+        let (path, change) = (code(&file.path), counts(file.stats));
         let fate = match file.fate() {
             Fate::Restored => "will be restored",
             Fate::Removed => "will be removed",
@@ -92,15 +95,30 @@ pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePla
     let problems = plan
         .problems
         .iter()
-        .map(|why| format!("cannot be restored: {}", shown(why)));
+        .map(|why| format!("cannot be restored: {}", prose(why)));
     add_lines(&mut text, lines.chain(problems).collect());
+    if foreign_count(plan) > 0 && !names_all(plan) {
+        text.push_str(
+            "\n\nThese are too many to name. What was changed after the agent's edits is left alone: restore it by hand, or \
+             with your version control.",
+        );
+    }
     text
+}
+
+/// Whether the question names every file of the plan.
+fn names_all(plan: &RestorePlan) -> bool {
+    plan.files.len() <= FILES_NAMED_MAX
+}
+
+fn foreign_count(plan: &RestorePlan) -> usize {
+    plan.files.iter().filter(|file| file.is_foreign).count()
 }
 
 /// What can be answered.
 pub(super) fn options(plan: &RestorePlan) -> Vec<(RestoreDecision, String)> {
     let all = plan.files.len();
-    let foreign = plan.files.iter().filter(|file| file.is_foreign).count();
+    let foreign = foreign_count(plan);
     let own = all - foreign;
     let mut options = Vec::new();
     if own > 0 {
@@ -110,7 +128,7 @@ pub(super) fn options(plan: &RestorePlan) -> Vec<(RestoreDecision, String)> {
         };
         options.push((RestoreDecision::Restore, label));
     }
-    if foreign > 0 {
+    if foreign > 0 && names_all(plan) {
         let label = format!("Restore {}; overwrite what was changed since", files(all));
         options.push((RestoreDecision::RestoreAll, label));
     }
@@ -166,10 +184,10 @@ fn result_lines(restored: &Restored) -> Vec<String> {
             Fate::Removed => "removed",
             Fate::Recreated => "re-created",
         };
-        format!("{} {fate} ({})", shown(&file.path), counts(file.stats))
+        format!("{} {fate} ({})", code(&file.path), counts(file.stats))
     });
     let problems = restored.problems.iter();
-    let problems = problems.map(|why| format!("not restored: {}", shown(why)));
+    let problems = problems.map(|why| format!("not restored: {}", prose(why)));
     done.chain(problems).collect()
 }
 
@@ -202,8 +220,33 @@ fn name_of(turn: &FileTurn) -> String {
     match (&turn.restores, turn.name.as_str()) {
         (Some(_), _) => "the last restoration".to_owned(),
         (None, "") => "a turn without a text".to_owned(),
-        (None, name) => format!("“{}”", shown(name)),
+        (None, name) => format!("“{}”", prose(name)),
     }
+}
+
+/// A path in Markdown: a span of code, in which nothing but its end means anything.
+fn code(path: &str) -> String {
+    let path = shown(path);
+    let runs = path.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0) + 1);
+    // One space at both ends is taken off by who reads it: that keeps the path's own, and its backticks from the fence.
+    let is_bare = |c: char| c == '`' || c == ' ';
+    match path.starts_with(is_bare) || path.ends_with(is_bare) {
+        true => format!("{fence} {path} {fence}"),
+        false => format!("{fence}{path}{fence}"),
+    }
+}
+
+/// A text of others within a line of Markdown: what would be obeyed there is shown.
+fn prose(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in shown(text).chars() {
+        if "\\`*_[]<>&~|$".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
 }
 
 /// A text of others without what is obeyed instead of shown.
@@ -271,10 +314,10 @@ mod tests {
         expect![[r#"
             Undo the file changes of “fix it”:
 
-            - a.rs will be restored (+3 -1)
-            - new\u{1b}[2J.rs will be removed (+3 -1)
-            - b.rs will be re-created (+3 -1)
-            - mine.rs was changed after the agent's edit (+3 -1 to restore it)
+            - `mine.rs` was changed after the agent's edit (+3 -1 to restore it)
+            - `a.rs` will be restored (+3 -1)
+            - `new\u{1b}[2J.rs` will be removed (+3 -1)
+            - `b.rs` will be re-created (+3 -1)
             - cannot be restored: c is a symbolic link by now; it is left alone"#]]
         .assert_eq(&list(RestoreCommand::Undo, &target(), &plan));
         assert_eq!(
@@ -294,9 +337,9 @@ mod tests {
         expect![[r#"
             The user undid the file changes of “fix it”: these files are as they were before it.
 
-            - a.rs restored (+3 -1)
-            - new\u{1b}[2J.rs removed (+3 -1)
-            - b.rs re-created (+3 -1)
+            - `a.rs` restored (+3 -1)
+            - `new\u{1b}[2J.rs` removed (+3 -1)
+            - `b.rs` re-created (+3 -1)
             - not restored: c is a symbolic link by now; it is left alone"#]]
         .assert_eq(&report(RestoreCommand::Undo, &target(), &restored));
     }
@@ -318,15 +361,70 @@ mod tests {
     #[test]
     fn many_files_are_counted() {
         let plan = RestorePlan {
-            files: (0..100)
+            files: (0..160)
                 .map(|n| file(&n.to_string(), true, true, false))
                 .collect(),
             problems: Vec::new(),
         };
         let text = list(RestoreCommand::Rewind, &target(), &plan);
         assert!(
-            text.ends_with("- 39 will be restored (+3 -1)\n- and 60 more"),
+            text.ends_with("- `99` will be restored (+3 -1)\n- and 60 more"),
             "{text}"
         );
+        assert_eq!(
+            labels(&plan),
+            ["Restore 160 files", "Leave all files as they are"]
+        );
+    }
+
+    #[test]
+    fn what_others_changed_is_named_first_and_never_overwritten_unnamed() {
+        let mut files: Vec<PlannedFile> = (0..FILES_NAMED_MAX)
+            .map(|n| file(&format!("own{n}"), true, true, false))
+            .collect();
+        files.pop();
+        files.push(file("theirs", true, true, true));
+        let mut plan = RestorePlan {
+            files,
+            problems: Vec::new(),
+        };
+        let text = list(RestoreCommand::Undo, &target(), &plan);
+        assert_eq!(
+            text.lines().nth(2),
+            Some("- `theirs` was changed after the agent's edit (+3 -1 to restore it)")
+        );
+        assert!(
+            options(&plan)
+                .iter()
+                .any(|(it, _)| *it == RestoreDecision::RestoreAll)
+        );
+        plan.files.push(file("one more", true, true, false));
+        let text = list(RestoreCommand::Undo, &target(), &plan);
+        assert!(text.contains("- `theirs` was changed"), "{text}");
+        assert!(text.contains("is left alone"), "{text}");
+        let decisions: Vec<RestoreDecision> =
+            options(&plan).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(decisions, [RestoreDecision::Restore, RestoreDecision::Keep]);
+    }
+
+    #[test]
+    fn a_path_is_shown_as_it_is() {
+        for (path, expected) in [
+            ("a_b*c*.rs", "`a_b*c*.rs`"),
+            ("`**x**`", "`` `**x**` ``"),
+            ("a``b", "```a``b```"),
+            (" x", "`  x `"),
+            ("a\n- b [x](y)", "`a\\u{a}- b [x](y)`"),
+        ] {
+            assert_eq!(code(path), expected);
+            let plan = RestorePlan {
+                files: vec![file(path, true, true, false)],
+                problems: vec![format!("{path} is a symbolic link")],
+            };
+            let text = list(RestoreCommand::Undo, &target(), &plan);
+            assert_eq!(text.lines().count(), 4, "{text}");
+            assert!(text.contains(&format!("\n- {expected} will be")), "{text}");
+        }
+        assert_eq!(prose("`**x**` <b>"), "\\`\\*\\*x\\*\\*\\` \\<b\\>");
     }
 }

@@ -15,9 +15,19 @@ fn output(chat: u64, turn_id: &str, round: u64, json: &'static str) -> Record {
 }
 
 fn found(book: &mut Book, chat: u64, turns: &[&str]) -> Vec<(String, u64, Bytes)> {
+    found_within(book, chat, turns, u64::MAX)
+}
+
+fn found_within(
+    book: &mut Book,
+    chat: u64,
+    turns: &[&str],
+    bytes_max: u64,
+) -> Vec<(String, u64, Bytes)> {
     let query = Query::ModelOutputs {
         chat: ChannelId(chat),
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
+        bytes_max,
     };
     match book.ask(query) {
         Answer::ModelOutputs(outputs) => outputs
@@ -55,4 +65,20 @@ pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(b
     book.write([sweep(50)]);
     assert_eq!(found(book, 3, &["t0", "t1"]), []);
     assert_eq!(found(book, 2, &["t0"]), []);
+}
+
+pub(super) fn outputs_of_the_newest_turns_are_read_as_far_as_there_is_room(book: &mut Book) {
+    book.write([session(1, "s"), chat(2, "c")]);
+    book.write([output(2, "t0", 0, "1"), output(2, "t1", 0, "4444")]);
+    book.write([output(2, "t2", 0, "22"), output(2, "t2", 1, "22")]);
+    let turns = ["t0", "t1", "t2", "t3"];
+    let read = |book: &mut Book, bytes_max| -> Vec<String> {
+        let outputs = found_within(book, 2, &turns, bytes_max).into_iter();
+        outputs.map(|(turn_id, ..)| turn_id).collect()
+    };
+    assert_eq!(read(book, 9), ["t0", "t1", "t2", "t2"]);
+    assert_eq!(read(book, 8), ["t1", "t2", "t2"]);
+    // A turn is whole or not there, and no older one comes in its place.
+    assert_eq!(read(book, 7), ["t2", "t2"]);
+    assert_eq!(read(book, 3), [""; 0]);
 }

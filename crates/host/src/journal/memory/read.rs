@@ -83,9 +83,21 @@ impl JournalTables {
                 let of = |turn_id: &String| self.messages_of(chat.0, turn_id);
                 Answer::Messages(turn_ids.iter().flat_map(of).collect())
             }
-            Query::ModelOutputs { chat, turn_ids } => {
-                let of = |turn_id: &String| self.outputs_of(*chat, turn_id);
-                Answer::ModelOutputs(turn_ids.iter().flat_map(of).collect())
+            Query::ModelOutputs {
+                chat,
+                turn_ids,
+                bytes_max,
+            } => {
+                let mut left = *bytes_max;
+                let newest_first = turn_ids.iter().rev().map_while(|turn_id| {
+                    let outputs = self.outputs_of(*chat, turn_id);
+                    let bytes: usize = outputs.iter().map(|output| output.json.len()).sum();
+                    left = left.checked_sub(bytes as u64)?;
+                    Some(outputs)
+                });
+                let mut found: Vec<Vec<ModelOutputRecord>> = newest_first.collect();
+                found.reverse();
+                Answer::ModelOutputs(found.into_iter().flatten().collect())
             }
             Query::Message { id } => {
                 let found = self.messages.get(id);

@@ -27,34 +27,57 @@ pub(super) fn put(conn: &Connection, output: &ModelOutputRecord) -> Result<()> {
     Ok(())
 }
 
-/// The outputs of turns, each from the nearest chat that has any: a fork's own, then those it came from.
+/// The outputs of the last of some turns, as many as fit, each from the nearest chat that has any: a fork's own, then those it
+/// came from.
 pub(super) fn of_turns(
     conn: &Connection,
     chat: ChannelId,
     turn_ids: &[String],
+    bytes_max: u64,
 ) -> Result<Vec<ModelOutputRecord>> {
     let chats = with_sources(conn, chat)?;
-    let mut statement = conn.prepare_cached(OF_TURN)?;
     let mut found = Vec::new();
-    for turn_id in turn_ids {
-        for of_chat in &chats {
-            let rows = statement.query_map(params![of_chat, turn_id], |row| {
-                let (round, json): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-                Ok(ModelOutputRecord {
-                    chat,
-                    turn_id: turn_id.clone(),
-                    round: u64::try_from(round).unwrap_or(0),
-                    json: Bytes::from(json),
-                })
-            })?;
-            let rows = rows.collect::<Result<Vec<_>>>()?;
-            if !rows.is_empty() {
-                found.extend(rows);
-                break;
-            }
+    let mut left = bytes_max;
+    for turn_id in turn_ids.iter().rev() {
+        let Some(outputs) = of_turn(conn, &chats, chat, turn_id, &mut left)? else {
+            break; // there is no room for it, nor for those before it
+        };
+        found.push(outputs);
+    }
+    found.reverse();
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The outputs of one turn; `None` if they have more bytes than are left.
+fn of_turn(
+    conn: &Connection,
+    chats: &[i64],
+    chat: ChannelId,
+    turn_id: &str,
+    left: &mut u64,
+) -> Result<Option<Vec<ModelOutputRecord>>> {
+    let mut statement = conn.prepare_cached(OF_TURN)?;
+    let mut outputs = Vec::new();
+    for of_chat in chats {
+        let mut rows = statement.query(params![of_chat, turn_id])?;
+        while let Some(row) = rows.next()? {
+            let (round, json): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let Some(rest) = left.checked_sub(json.len() as u64) else {
+                return Ok(None);
+            };
+            *left = rest;
+            outputs.push(ModelOutputRecord {
+                chat,
+                turn_id: turn_id.to_owned(),
+                round: u64::try_from(round).unwrap_or(0),
+                json: Bytes::from(json),
+            });
+        }
+        if !outputs.is_empty() {
+            break;
         }
     }
-    Ok(found)
+    Ok(Some(outputs))
 }
 
 /// A row of a turn is gone: its outputs go with the last one of its name.

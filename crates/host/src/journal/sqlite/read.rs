@@ -93,9 +93,11 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
         Query::Messages { chat, turn_ids } => {
             Answer::Messages(messages::of_turns(conn, *chat, turn_ids)?)
         }
-        Query::ModelOutputs { chat, turn_ids } => {
-            Answer::ModelOutputs(outputs::of_turns(conn, *chat, turn_ids)?)
-        }
+        Query::ModelOutputs {
+            chat,
+            turn_ids,
+            bytes_max,
+        } => Answer::ModelOutputs(outputs::of_turns(conn, *chat, turn_ids, *bytes_max)?),
         Query::Message { id } => Answer::Messages(messages::by_id(conn, id)?.into_iter().collect()),
     })
 }

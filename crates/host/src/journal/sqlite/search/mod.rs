@@ -128,21 +128,29 @@ impl SearchIndex {
         words: &[String],
         limit: usize,
     ) -> Result<Vec<SearchHit>, SearchError> {
-        match self.try_search(words, limit) {
-            Err(Unusable::Damaged) => {
+        let found = match self.try_search(words, limit) {
+            Err(SearchFailure::Index(Unusable::Damaged)) => {
                 // Some damage shows only when the page is read.
+                tracing::info!("the search index is damaged; it is made anew");
                 let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
                 self.index = remove(&self.path)
                     .and_then(|()| open_index(&self.path, &dir))
                     .map_err(|error| error.explain(&self.path))?;
-                let again = self.try_search(words, limit);
-                again.map_err(|error| error.explain(&self.path))
+                self.try_search(words, limit)
             }
-            found => found.map_err(|error| error.explain(&self.path)),
-        }
+            found => found,
+        };
+        found.map_err(|failure| match failure {
+            SearchFailure::Journal(error) => SearchError::Journal(error),
+            SearchFailure::Index(unusable) => unusable.explain(&self.path),
+        })
     }
 
-    fn try_search(&mut self, words: &[String], limit: usize) -> Result<Vec<SearchHit>, Unusable> {
+    fn try_search(
+        &mut self,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<SearchHit>, SearchFailure> {
         let words: Vec<Folded> = words
             .iter()
             .map(|word| Folded::word(word))
@@ -153,9 +161,9 @@ impl SearchIndex {
             return Ok(Vec::new());
         }
         // Everything that is read of the journal is of one moment.
-        let moment = self.journal.transaction()?;
+        let moment = self.journal.transaction().map_err(SearchFailure::journal)?;
         sync::bring_up_to_date(&mut self.index, &moment)?;
-        let sessions = listed_sessions(&moment)?;
+        let sessions = listed_sessions(&moment).map_err(SearchFailure::journal)?;
         let mut hits = title_hits(&sessions, &words);
         hits.truncate(limit);
         text_hits(&self.index, &sessions, &words, limit, &mut hits)?;
@@ -246,7 +254,7 @@ fn read_document(
     Ok(found.optional()?)
 }
 
-fn listed_sessions(journal: &Connection) -> Result<HashMap<i64, ListedSession>, Unusable> {
+fn listed_sessions(journal: &Connection) -> rusqlite::Result<HashMap<i64, ListedSession>> {
     let mut statement = journal
         .prepare_cached("SELECT session, uri, modified, json FROM summary WHERE modified > ?1")?;
     let rows = statement.query_map([UNLISTED], |row| {
@@ -259,7 +267,7 @@ fn listed_sessions(journal: &Connection) -> Result<HashMap<i64, ListedSession>, 
         };
         Ok((row.get(0)?, session))
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 impl ListedSession {
@@ -271,6 +279,30 @@ impl ListedSession {
             turn,
             excerpt,
         }
+    }
+}
+
+/// What a search failed for. The index is made anew if it is damaged; the journal never is, and is reported.
+#[derive(Debug)]
+enum SearchFailure {
+    Journal(JournalError),
+    Index(Unusable),
+}
+
+impl SearchFailure {
+    /// Not a conversion: who reads must say from where.
+    fn journal(error: rusqlite::Error) -> Self {
+        Self::Journal(JournalError::Unreadable(error.to_string()))
+    }
+
+    fn index(error: rusqlite::Error) -> Self {
+        Self::Index(error.into())
+    }
+}
+
+impl From<Unusable> for SearchFailure {
+    fn from(unusable: Unusable) -> Self {
+        Self::Index(unusable)
     }
 }
 
@@ -295,14 +327,18 @@ impl Unusable {
     }
 }
 
+/// Of the index, never of the journal.
 impl From<rusqlite::Error> for Unusable {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
+            // A table or a column that should be there is not, or holds what nobody put there.
+            Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
+            | None => Self::Damaged,
             Some(ErrorCode::DatabaseBusy) => {
                 Self::Failed("another search is still indexing; try again in a moment".to_owned())
             }
-            _ => Self::Failed(error.to_string()),
+            Some(_) => Self::Failed(error.to_string()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 use serde_json::Value;
 
-use super::Unusable;
+use super::{SearchFailure, Unusable};
 
 /// Turns that are indexed in one transaction.
 const STEP_TURNS: usize = 200;
@@ -58,12 +58,13 @@ type Chats = HashMap<i64, ChatVersion>;
 pub(super) fn bring_up_to_date(
     index: &mut Connection,
     journal: &Connection,
-) -> Result<(), Unusable> {
-    let live = chats_in(journal, LIVE_CHATS)?;
+) -> Result<(), SearchFailure> {
+    let live = chats_in(journal, LIVE_CHATS).map_err(SearchFailure::journal)?;
     let known = chats_in(
         index,
         "SELECT channel, uri, session, head_seq, last_turn FROM chat",
-    )?;
+    )
+    .map_err(SearchFailure::index)?;
     for channel in known.keys().filter(|channel| !live.contains_key(channel)) {
         forget_chat(index, *channel)?;
     }
@@ -75,10 +76,10 @@ pub(super) fn bring_up_to_date(
     Ok(())
 }
 
-fn chats_in(conn: &Connection, query: &str) -> Result<Chats, Unusable> {
+fn chats_in(conn: &Connection, query: &str) -> rusqlite::Result<Chats> {
     let mut statement = conn.prepare_cached(query)?;
     let chats = statement.query_map([], |row| Ok((row.get(0)?, ChatVersion::at(row)?)))?;
-    Ok(chats.collect::<rusqlite::Result<_>>()?)
+    chats.collect()
 }
 
 fn forget_chat(index: &mut Connection, channel: i64) -> Result<(), Unusable> {
@@ -100,8 +101,8 @@ fn index_chat(
     journal: &Connection,
     channel: i64,
     version: &ChatVersion,
-) -> Result<(), Unusable> {
-    let shown = shown_turns(journal, channel)?;
+) -> Result<(), SearchFailure> {
+    let shown = shown_turns(journal, channel).map_err(SearchFailure::journal)?;
     let documents = documents_of(index, channel)?;
     let is_shown = |n: i64, id: &str| {
         let at = shown.binary_search_by_key(&n, |turn| turn.n);
@@ -120,23 +121,33 @@ fn index_chat(
     };
     let new: Vec<&ShownTurn> = shown.iter().filter(|turn| !is_known(turn)).collect();
     for some in stale.chunks(STEP_TURNS) {
-        let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for id in some {
-            tx.prepare_cached("DELETE FROM content WHERE rowid = ?1")?
-                .execute([id])?;
-            tx.prepare_cached("DELETE FROM document WHERE id = ?1")?
-                .execute([id])?;
-        }
-        tx.commit()?;
+        forget_documents(index, some)?;
     }
     for some in new.chunks(STEP_TURNS) {
-        let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = index.transaction_with_behavior(TransactionBehavior::Immediate);
+        let tx = tx.map_err(SearchFailure::index)?;
         for turn in some {
-            add_document(&tx, journal, channel, turn)?;
+            let body = body_of(journal, turn).map_err(SearchFailure::journal)?;
+            add_document(&tx, channel, turn, &body)?;
         }
-        tx.commit()?;
+        tx.commit().map_err(SearchFailure::index)?;
     }
     // Last: whatever is cut off before is looked at again.
+    Ok(note_version(index, channel, version)?)
+}
+
+fn forget_documents(index: &mut Connection, ids: &[i64]) -> Result<(), Unusable> {
+    let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for id in ids {
+        tx.prepare_cached("DELETE FROM content WHERE rowid = ?1")?
+            .execute([id])?;
+        tx.prepare_cached("DELETE FROM document WHERE id = ?1")?
+            .execute([id])?;
+    }
+    Ok(tx.commit()?)
+}
+
+fn note_version(index: &Connection, channel: i64, version: &ChatVersion) -> Result<(), Unusable> {
     index
         .prepare_cached(
             "INSERT OR REPLACE INTO chat (channel, uri, session, head_seq, last_turn) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -157,7 +168,7 @@ struct ShownTurn {
     body: i64,
 }
 
-fn shown_turns(journal: &Connection, chat: i64) -> Result<Vec<ShownTurn>, Unusable> {
+fn shown_turns(journal: &Connection, chat: i64) -> rusqlite::Result<Vec<ShownTurn>> {
     let mut statement = journal.prepare_cached(SHOWN_TURNS)?;
     let turns = statement.query_map([chat], |row| {
         Ok(ShownTurn {
@@ -166,7 +177,12 @@ fn shown_turns(journal: &Connection, chat: i64) -> Result<Vec<ShownTurn>, Unusab
             body: row.get(2)?,
         })
     })?;
-    Ok(turns.collect::<rusqlite::Result<_>>()?)
+    turns.collect()
+}
+
+fn body_of(journal: &Connection, turn: &ShownTurn) -> rusqlite::Result<Vec<u8>> {
+    let mut body = journal.prepare_cached("SELECT bytes FROM turn_body WHERE id = ?1")?;
+    body.query_row([turn.body], |row| row.get(0))
 }
 
 /// The documents of a chat by the number of their turn: their id, and the turn's.
@@ -180,14 +196,12 @@ fn documents_of(index: &Connection, chat: i64) -> Result<HashMap<i64, (i64, Stri
 
 fn add_document(
     index: &Connection,
-    journal: &Connection,
     chat: i64,
     turn: &ShownTurn,
+    body: &[u8],
 ) -> Result<(), Unusable> {
-    let mut body = journal.prepare_cached("SELECT bytes FROM turn_body WHERE id = ?1")?;
-    let body: Vec<u8> = body.query_row([turn.body], |row| row.get(0))?;
     // What cannot be read shows nothing that could be searched for.
-    let json: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let started_at = json["startedAt"].as_str().unwrap_or("");
     let added = index
         .prepare_cached(

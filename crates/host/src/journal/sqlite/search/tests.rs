@@ -275,6 +275,43 @@ fn an_index_that_is_gone_damaged_or_cut_off_is_made_good() {
 }
 
 #[test]
+fn an_index_that_breaks_under_a_search_is_made_anew() {
+    let mut world = World::new();
+    world.session(10, "x");
+    world.say(10, 0, "needle", "");
+    let mut open = SearchIndex::open(world.dir.path()).unwrap();
+    let index = Connection::open(world.dir.path().join(FILE)).unwrap();
+    index.execute_batch("DROP TABLE document;").unwrap();
+    drop(index);
+    assert_eq!(open.search(&["needle".to_owned()], 9).unwrap().len(), 1);
+    assert_eq!(world.find(&["needle"]).len(), 1);
+}
+
+#[test]
+fn a_journal_that_breaks_is_reported_and_the_index_stays() {
+    let mut world = World::new();
+    world.session(10, "x");
+    world.say(10, 0, "needle", "");
+    assert_eq!(world.find(&["needle"]).len(), 1);
+    let path = world.dir.path().join(FILE);
+    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+    let before = inode();
+    let mut open = SearchIndex::open(world.dir.path()).unwrap();
+    world.say(10, 1, "another needle", "");
+    for broken in ["DELETE FROM turn_body", "DROP TABLE summary"] {
+        let journal = Connection::open(world.dir.path().join("journal.sqlite")).unwrap();
+        journal.execute_batch(broken).unwrap();
+        let error = open.search(&["needle".to_owned()], 9).unwrap_err();
+        assert!(
+            matches!(error, SearchError::Journal(_)),
+            "{broken}: {error}"
+        );
+        assert!(error.to_string().contains("journal"), "{error}");
+        assert_eq!(inode(), before, "{broken}");
+    }
+}
+
+#[test]
 fn another_journal_in_its_place_is_noticed() {
     let mut world = World::new();
     world.session(10, "x");

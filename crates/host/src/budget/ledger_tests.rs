@@ -1,0 +1,139 @@
+//! What the sums promise, on a real file.
+
+use super::super::settings::BudgetLimits;
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+fn by(turn: &str, session: &str, day: &str) -> SpentBy {
+    SpentBy {
+        turn: turn.to_owned(),
+        session: session.to_owned(),
+        day: day.to_owned(),
+    }
+}
+
+fn limits() -> BudgetSettings {
+    BudgetSettings {
+        turn: BudgetLimits {
+            calls: Some(2),
+            ..BudgetLimits::default()
+        },
+        session: BudgetLimits {
+            tokens: Some(1_000),
+            seconds: Some(60),
+            ..BudgetLimits::default()
+        },
+        day: BudgetLimits {
+            usd: Some(1.0),
+            ..BudgetLimits::default()
+        },
+    }
+}
+
+fn call(tokens: f64, usd: f64) -> (f64, Amounts) {
+    let call = Amounts {
+        tokens,
+        usd,
+        calls: 1.0,
+        seconds: 0.0,
+    };
+    (0.0, call)
+}
+
+fn begin(ledger: &mut Ledger, by: &SpentBy, call: (f64, Amounts)) -> Vec<String> {
+    let reached = ledger.begin_call(by, &limits(), call, CallKind::Usual, NOW);
+    let names = reached.unwrap().into_iter();
+    names
+        .map(|reached| format!("{}.{}", reached.scope.name(), reached.unit.name()))
+        .collect()
+}
+
+#[test]
+fn each_limit_is_reached_by_what_its_scope_spent() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let one = by("t1", "s1", "d1");
+    assert_eq!(begin(&mut ledger, &one, call(10.0, 0.1)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &one, call(10.0, 0.1)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &one, call(10.0, 0.1)), ["turn.calls"]);
+    let next_turn = by("t2", "s1", "d1");
+    assert_eq!(begin(&mut ledger, &next_turn, call(980.0, 0.1)), [""; 0]);
+    assert_eq!(
+        begin(&mut ledger, &next_turn, call(1.0, 0.1)),
+        ["session.tokens"]
+    );
+    let other = by("t3", "s2", "d1");
+    assert_eq!(begin(&mut ledger, &other, call(0.0, 0.7)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &other, call(0.0, 0.1)), ["day.usd"]);
+    let tomorrow = by("t4", "s2", "d2");
+    assert_eq!(begin(&mut ledger, &tomorrow, call(0.0, 0.1)), [""; 0]);
+    let slow = by("t5", "s3", "d2");
+    let worked = (61.0, Amounts::default());
+    assert_eq!(begin(&mut ledger, &slow, worked), ["session.seconds"]);
+}
+
+#[test]
+fn what_a_call_really_used_takes_the_place_of_what_was_set_aside() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let one = by("t1", "s1", "d1");
+    begin(&mut ledger, &one, call(900.0, 0.0));
+    let less = Amounts {
+        tokens: -800.0,
+        ..Amounts::default()
+    };
+    ledger.add(&one, less, NOW).unwrap();
+    let next = by("t2", "s1", "d1");
+    assert_eq!(begin(&mut ledger, &next, call(899.0, 0.0)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
+    let more = by("t3", "s1", "d1");
+    assert_eq!(
+        begin(&mut ledger, &more, call(1.0, 0.0)),
+        ["session.tokens"]
+    );
+}
+
+#[test]
+fn more_is_the_same_allowance_again_from_what_was_spent() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let one = by("t1", "s1", "d1");
+    begin(&mut ledger, &one, call(5_000.0, 0.0));
+    let next = by("t2", "s1", "d1");
+    assert_eq!(
+        begin(&mut ledger, &next, call(1.0, 0.0)),
+        ["session.tokens"]
+    );
+    ledger.extend(&next, &limits()).unwrap();
+    assert_eq!(begin(&mut ledger, &next, call(999.0, 0.0)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
+    assert_eq!(
+        begin(&mut ledger, &next, call(1.0, 0.0)),
+        ["turn.calls", "session.tokens"]
+    );
+    let last = ledger.begin_call(&next, &limits(), call(1.0, 0.0), CallKind::Last, NOW);
+    assert_eq!(last.unwrap().len(), 2, "it goes on in any case");
+    ledger.extend(&next, &limits()).unwrap();
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
+}
+
+#[test]
+fn sums_are_there_after_the_process_is_gone_and_old_ones_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = by("t1", "s1", "d1");
+    let mut ledger = Ledger::open(dir.path(), NOW).unwrap();
+    begin(&mut ledger, &one, call(1_000.0, 0.0));
+    // As a killed process leaves it: nothing is closed.
+    std::mem::forget(ledger);
+    let mut ledger = Ledger::open(dir.path(), NOW).unwrap();
+    assert_eq!(begin(&mut ledger, &one, call(1.0, 0.0)), ["session.tokens"]);
+    drop(ledger);
+    let mode =
+        std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(dir.path().join(FILE)).unwrap());
+    assert_eq!(mode & 0o777, 0o600);
+    let later = NOW.plus_ms(400 * 24 * 3_600 * 1_000);
+    let ledger = Ledger::open(dir.path(), later).unwrap();
+    let rows: i64 = ledger
+        .conn
+        .query_row("SELECT count(*) FROM spent", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 0);
+}

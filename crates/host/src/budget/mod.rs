@@ -1,0 +1,272 @@
+//! Budgets of turns, sessions and days (G-69): whether a model may be asked once more, and what was spent on them.
+//!
+//! Promises: what is spent is on the disk before anybody sees it, and before a call begins what it will use at least; work for
+//! which people or other turns are waited for costs no time. Without a limit nothing is counted.
+//! Must not know: what a model is, what people are asked.
+
+mod ledger;
+mod settings;
+mod work_clock;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_api::{CallEstimate, CallKind, CallPermit, StoreError};
+use kernel::TurnRun;
+use serde_json::Value;
+use tokio::time::Instant;
+use wire::Timestamp;
+use wire::published::state::UsageInfo;
+
+use crate::clock::Clock;
+use crate::config::{Config, JournalChoice};
+use ledger::{Amounts, Ledger, SpentBy};
+use work_clock::WorkClock;
+
+pub use settings::{BudgetLimits, BudgetSettings};
+
+/// The limits, and what was spent.
+pub(crate) struct Budget {
+    limits: BudgetSettings,
+    ledger: Mutex<Ledger>,
+    clock: Clock,
+}
+
+impl Budget {
+    /// The budget of a configuration; `None` if it sets no limit.
+    pub(crate) fn open(config: &Config, clock: Clock) -> Result<Option<Arc<Self>>, StoreError> {
+        if config.budget.is_empty() {
+            return Ok(None);
+        }
+        let ledger = match config.journal {
+            JournalChoice::Sqlite => Ledger::open(&config.data, clock.now()),
+            JournalChoice::Memory => Ledger::in_memory(),
+        };
+        let ledger = ledger.map_err(|error| StoreError(error.to_string()))?;
+        Ok(Some(Arc::new(Self {
+            limits: config.budget,
+            ledger: Mutex::new(ledger),
+            clock,
+        })))
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one run of a turn spends.
+pub(crate) struct TurnBudget {
+    budget: Arc<Budget>,
+    turn: String,
+    session: String,
+    meter: Mutex<Meter>,
+}
+
+#[derive(Debug)]
+struct Meter {
+    clock: WorkClock,
+    /// What is set aside for the call that is under way, and the day it counts to.
+    reserved: Option<(CallEstimate, String)>,
+    /// The sums that the run last reported.
+    reported: ReportedSums,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct ReportedSums {
+    tokens: u64,
+    usd: f64,
+}
+
+impl ReportedSums {
+    /// The sums of a turn in a `UsageInfo` (G-45).
+    fn of_turn(usage: &Value) -> Option<Self> {
+        let turn = usage["_meta"].get("turn")?;
+        Some(Self {
+            tokens: tokens_of(turn),
+            usd: usage["_meta"]["cost"]["amount"].as_f64().unwrap_or(0.0),
+        })
+    }
+}
+
+fn tokens_of(usage: &Value) -> u64 {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    count("inputTokens").saturating_add(count("outputTokens"))
+}
+
+impl TurnBudget {
+    pub(crate) fn new(budget: &Arc<Budget>, turn: &TurnRun) -> Self {
+        let (chat, turn_id) = &turn.budget_turn;
+        let reported = turn.usage.as_ref().and_then(ReportedSums::of_turn);
+        Self {
+            budget: Arc::clone(budget),
+            turn: format!("{}/{turn_id}", chat.0),
+            session: turn.session_id.0.to_string(),
+            meter: Mutex::new(Meter {
+                clock: WorkClock::start(Instant::now()),
+                reserved: None,
+                reported: reported.unwrap_or_default(),
+            }),
+        }
+    }
+
+    fn meter(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spent_by(&self, day: String) -> SpentBy {
+        SpentBy {
+            turn: self.turn.clone(),
+            session: self.session.clone(),
+            day,
+        }
+    }
+
+    fn spent_today(&self) -> SpentBy {
+        self.spent_by(day_of(self.budget.clock.now()))
+    }
+
+    /// Nobody works on the turn, or somebody else does who counts it: people are asked, workers work.
+    pub(crate) fn pause_work(&self) {
+        self.meter().clock.pause(Instant::now());
+    }
+
+    pub(crate) fn resume_work(&self) {
+        self.meter().clock.resume(Instant::now());
+    }
+
+    /// Whether a model may be asked now. If it may, what that will use is spent.
+    pub(crate) async fn begin_call(
+        &self,
+        estimate: CallEstimate,
+        kind: CallKind,
+    ) -> Result<CallPermit, StoreError> {
+        let by = self.spent_today();
+        let worked = self.meter().clock.take(Instant::now());
+        let call = Amounts {
+            tokens: estimate.tokens as f64,
+            usd: estimate.usd.unwrap_or(0.0),
+            calls: 1.0,
+            seconds: 0.0,
+        };
+        let day = by.day.clone();
+        let begun = self.write(move |ledger, limits, now| {
+            ledger.begin_call(&by, limits, (worked.as_secs_f64(), call), kind, now)
+        });
+        let reached = begun.await?;
+        if !reached.is_empty() && kind == CallKind::Usual {
+            return Ok(CallPermit::Reached(reached));
+        }
+        self.meter().reserved = Some((estimate, day));
+        Ok(CallPermit::Granted {
+            unpriced: estimate.usd.is_none() && self.budget.limits.limits_money(),
+        })
+    }
+
+    /// Nothing came of the call that is under way: it counts as a call, and used nothing.
+    pub(crate) async fn release_call(&self) -> Result<(), StoreError> {
+        let reserved = self.meter().reserved.take();
+        let Some((estimate, day)) = reserved else {
+            return Ok(()); // what it used was reported
+        };
+        let by = self.spent_by(day);
+        let back = Amounts {
+            tokens: -(estimate.tokens as f64),
+            usd: -estimate.usd.unwrap_or(0.0),
+            ..Amounts::default()
+        };
+        self.write(move |ledger, _, now| ledger.add(&by, back, now))
+            .await
+    }
+
+    /// Allows the same once more of whatever has reached its limit.
+    pub(crate) async fn extend(&self) -> Result<(), StoreError> {
+        let by = self.spent_today();
+        self.write(move |ledger, limits, _| ledger.extend(&by, limits))
+            .await
+    }
+
+    /// The agent says what it used: that takes the place of what was set aside.
+    pub(crate) async fn record_usage(&self, usage: &UsageInfo) -> Result<(), StoreError> {
+        let (by, used) = {
+            let mut meter = self.meter();
+            let reserved = meter.reserved.take();
+            let usage = wire::action::to_value(usage);
+            let used = match ReportedSums::of_turn(&usage) {
+                Some(sums) => {
+                    let before = std::mem::replace(&mut meter.reported, sums);
+                    ReportedSums {
+                        tokens: sums.tokens.saturating_sub(before.tokens),
+                        usd: (sums.usd - before.usd).max(0.0),
+                    }
+                }
+                // An agent that reports no sums reports its last call.
+                None => ReportedSums {
+                    tokens: tokens_of(&usage),
+                    usd: usage["_meta"]["cost"]["amount"].as_f64().unwrap_or(0.0),
+                },
+            };
+            let (estimate, day) = reserved.unwrap_or_else(|| {
+                let today = day_of(self.budget.clock.now());
+                (CallEstimate::default(), today)
+            });
+            let used = Amounts {
+                tokens: used.tokens as f64 - estimate.tokens as f64,
+                usd: used.usd - estimate.usd.unwrap_or(0.0),
+                calls: 0.0,
+                seconds: meter.clock.take(Instant::now()).as_secs_f64(),
+            };
+            (self.spent_by(day), used)
+        };
+        self.write(move |ledger, _, now| ledger.add(&by, used, now))
+            .await
+    }
+
+    /// Does what waits for a disk on a thread that may.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Ledger, &BudgetSettings, Timestamp) -> rusqlite::Result<T>
+        + Send
+        + 'static,
+    ) -> Result<T, StoreError> {
+        let (budget, now) = (Arc::clone(&self.budget), self.budget.clock.now());
+        let done =
+            tokio::task::spawn_blocking(move || work(&mut budget.ledger(), &budget.limits, now));
+        match done.await {
+            Ok(done) => done.map_err(|error| StoreError(error.to_string())),
+            Err(died) => Err(StoreError(died.to_string())),
+        }
+    }
+}
+
+/// The rest of the time that was worked is counted when the run ends, however it does.
+impl Drop for TurnBudget {
+    fn drop(&mut self) {
+        let worked = self.meter().clock.take(Instant::now());
+        let (budget, by) = (Arc::clone(&self.budget), self.spent_today());
+        let write = move || {
+            let amounts = Amounts {
+                seconds: worked.as_secs_f64(),
+                ..Amounts::default()
+            };
+            let now = budget.clock.now();
+            if let Err(error) = budget.ledger().add(&by, amounts, now) {
+                tracing::warn!(%error, "the time that a turn took is not counted to its budget");
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(write)),
+            Err(_) => write(), // the runtime is gone: nobody is kept waiting
+        }
+    }
+}
+
+/// The day of a moment, where the host is.
+fn day_of(now: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_millisecond(now.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let zone = jiff::tz::TimeZone::system();
+    moment.to_zoned(zone).date().to_string()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
