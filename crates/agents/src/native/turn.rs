@@ -78,11 +78,7 @@ async fn converse(
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let offered = offer(&tools, events).await?;
-            let head = RequestHead {
-                system: events.render(prompt.render()).await?,
-                tools: offered.specs(),
-            };
+            let head = begin_requests(&tools, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -98,23 +94,13 @@ async fn converse(
         return Ok(());
     }
     let earlier = recall(&memory, model, shared.compaction, &view);
-    let outputs = TurnOutputs::read(&input.outputs, &view.source());
-    let told = memory.told_rounds_of_active();
-    let parts = (input.response_parts.as_slice(), told);
-    let response = history::entries_of_parts(parts, &mut std::iter::empty(), outputs);
-    let rounds_before = count_rounds(&response) + usize::try_from(told).unwrap_or(usize::MAX);
+    let (response, rounds_before) = recall_response(input, &memory, &view);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
     let answered = count_answered(&entries, newest);
     let request = ModelRequest {
-        model: model.server_name().to_owned(),
-        system: Vec::new(),
         messages: view.lower_conversation(&entries, newest).await?,
-        tools: Vec::new(), // each round offers what there is then
-        max_output_tokens: model.output_tokens,
-        settings: select_settings(model, &input.message),
-        server_tools: model.server_tools.clone(),
-        ..ModelRequest::default()
+        ..request_to(model, input)
     };
     if input.untitled
         && let Some(title) = make_title(&input.text)
@@ -123,6 +109,10 @@ async fn converse(
     }
     let noted = Approved::read(input.notes.as_deref());
     context.approvals.lock().await.join(noted);
+    let meter = match input.compact {
+        Some(_) => ContextMeter::default(),
+        None => ContextMeter::resume(memory.turns.last(), model, newest),
+    };
     let conversation = Conversation {
         model,
         endpoint,
@@ -145,16 +135,38 @@ async fn converse(
         usage,
         budget,
         input,
-        meter: match input.compact {
-            Some(_) => ContextMeter::default(),
-            None => ContextMeter::resume(memory.turns.last(), model, newest),
-        },
+        meter,
         memory,
         compaction: shared.compaction,
         window,
         summaries: 0,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// What all requests of a turn have in common. Prompt and tools are those of each round.
+fn request_to(model: &Model, input: &TurnInput) -> ModelRequest {
+    ModelRequest {
+        model: model.server_name().to_owned(),
+        max_output_tokens: model.output_tokens,
+        settings: select_settings(model, &input.message),
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
+    }
+}
+
+/// The response of a resumed turn so far, as far as no summary tells of it, and how many rounds it had.
+fn recall_response(
+    input: &TurnInput,
+    memory: &Memory<'_>,
+    view: &ModelView<'_>,
+) -> (Vec<HistoryEntry>, usize) {
+    let outputs = TurnOutputs::read(&input.outputs, &view.source());
+    let told = memory.told_rounds_of_active();
+    let parts = (input.response_parts.as_slice(), told);
+    let response = history::entries_of_parts(parts, &mut std::iter::empty(), outputs);
+    let rounds = count_rounds(&response) + usize::try_from(told).unwrap_or(usize::MAX);
+    (response, rounds)
 }
 
 /// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
@@ -172,16 +184,21 @@ fn recall(
     memory.recall(most, &view.source())
 }
 
-/// The tools of the agent and of clients, as they are offered now.
-async fn offer<'a>(
-    tools: &'a [&'a dyn Tool],
+/// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
+async fn begin_requests(
+    tools: &[&dyn Tool],
+    prompt: &Prompt,
     events: &dyn EventSink,
-) -> Result<OfferedTools<'a>, TurnStop> {
+) -> Result<RequestHead, TurnStop> {
     let offers = match tools.is_empty() {
         true => Vec::new(), // the model calls none
         false => events.client_tools().await?,
     };
-    Ok(OfferedTools::new(tools, offers))
+    let offered = OfferedTools::new(tools, offers);
+    Ok(RequestHead {
+        system: events.render(prompt.render()).await?,
+        tools: offered.specs(),
+    })
 }
 
 async fn build_prompt(
