@@ -312,7 +312,7 @@ pub(crate) struct Load {
 pub(crate) struct LoadResult {
     /// CPU for each frame that reached a watcher.
     pub us_per_frame: f64,
-    pub journal_share: f64,
+    pub kernel_share: f64,
     /// Deltas a second that each watcher got.
     pub rate: f64,
     /// Deltas in a transaction; not a number where there is no journal on disk.
@@ -370,7 +370,7 @@ impl LoadResult {
         };
         Ok(Self {
             us_per_frame: used.total_ns as f64 / 1_000.0 / frames,
-            journal_share: used.journal_share(),
+            kernel_share: used.kernel_share(),
             rate: frames / each / ((ended - began) as f64 / 1e9),
             batch: frames / each / commits,
             frame_bytes: (last.bytes - first.bytes) as f64 / frames,

@@ -31,7 +31,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cpu {
     pub total_ns: u64,
-    pub journal_ns: u64,
+    pub kernel_ns: u64,
 }
 
 impl Cpu {
@@ -50,10 +50,8 @@ impl Cpu {
                 .and_then(|ns| ns.parse().ok())
                 .unwrap_or(0);
             cpu.total_ns += ns;
-            if fs::read_to_string(task.join("comm"))
-                .is_ok_and(|name| name.trim() == "journal-write")
-            {
-                cpu.journal_ns += ns;
+            if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "kernel") {
+                cpu.kernel_ns += ns;
             }
         }
         if cpu.total_ns == 0 {
@@ -65,13 +63,13 @@ impl Cpu {
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             total_ns: self.total_ns.saturating_sub(earlier.total_ns),
-            journal_ns: self.journal_ns.saturating_sub(earlier.journal_ns),
+            kernel_ns: self.kernel_ns.saturating_sub(earlier.kernel_ns),
         }
     }
 
-    /// The journal's part of it, in percent.
-    pub(crate) fn journal_share(self) -> f64 {
-        100.0 * self.journal_ns as f64 / self.total_ns.max(1) as f64
+    /// The part of the kernel's thread, which steps and commits, in percent.
+    pub(crate) fn kernel_share(self) -> f64 {
+        100.0 * self.kernel_ns as f64 / self.total_ns.max(1) as f64
     }
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{adrs, cli_protocol, cycles, edges, files, lints, owners, rules, silence, types};
+use crate::{
+    adrs, cli_protocol, cycles, edges, files, lints, map_index, owners, rules, silence, types,
+};
 
 /// A check by name: what it finds wrong, one finding a line or more.
 pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
@@ -20,6 +22,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("silence", silence::check_silence),
     ("owners", owners::check_owners),
     ("lints", lints::check_lints),
+    ("map index", map_index::check_map_index),
     ("protocol", cli_protocol::check_cli_protocol),
 ];
 

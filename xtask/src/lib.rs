@@ -8,6 +8,7 @@ mod cycles;
 mod edges;
 mod files;
 mod lints;
+mod map_index;
 mod owners;
 mod rules;
 mod silence;

@@ -43,7 +43,7 @@ fn figure(what: &str, results: &[(Subject, LoadResult)]) -> Figure {
     Figure::at_most(what, "us", host, bare, 1.5)
         .note(format!(
             "journal {:.0} % of the host's CPU, {:.1} deltas a commit",
-            median_of(results, Subject::HOST, |loaded| loaded.journal_share),
+            median_of(results, Subject::HOST, |loaded| loaded.kernel_share),
             median_of(results, Subject::HOST, |loaded| loaded.batch),
         ))
         .note(format!(

@@ -97,8 +97,8 @@ fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
             bare / PIECE_TOKENS,
         ))
         .note(format!(
-            "journal {:.0} % of the host's CPU, {:.1} pieces a commit",
-            of(Subject::HOST, &|loaded| loaded.journal_share),
+            "kernel's thread {:.0} % of the host's CPU, {:.1} pieces a commit",
+            of(Subject::HOST, &|loaded| loaded.kernel_share),
             of(Subject::HOST, &|loaded| loaded.batch),
         ))
         .note(format!(

@@ -15,7 +15,7 @@ struct Peak {
     rate: f64,
     batch: f64,
     us_per_frame: f64,
-    journal_share: f64,
+    kernel_share: f64,
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
@@ -32,7 +32,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         figure
             .note(format!(
                 "journal {:.0} % of the host's CPU, {:.0} deltas a commit",
-                of(Subject::HOST, |peak| peak.journal_share),
+                of(Subject::HOST, |peak| peak.kernel_share),
                 of(Subject::HOST, |peak| peak.batch),
             ))
             .note(format!(
@@ -68,6 +68,6 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<Peak> {
         rate: deltas as f64 / ((sample.last_ns - sample.first_ns) as f64 / 1e9),
         batch: deltas as f64 / f64::from(commits.max(1)),
         us_per_frame: used.total_ns as f64 / 1_000.0 / (deltas as f64 * WATCHERS as f64),
-        journal_share: used.journal_share(),
+        kernel_share: used.kernel_share(),
     })
 }

@@ -121,6 +121,9 @@ pub trait Agent: Send + Sync {
     }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
+
+    /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
+    fn end_chat(&self, _chat: &str) {}
 }
 
 /// A title in place of one that the agent gave before. One that somebody else gave stays.
@@ -141,6 +144,8 @@ pub trait AgentSession: Send {
 pub struct SessionFacts {
     /// Names the conversation; opaque.
     pub conversation: String,
+    /// Names the chat in it; opaque, and empty before there is one.
+    pub chat: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
     /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).

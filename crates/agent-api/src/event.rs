@@ -40,6 +40,12 @@ pub enum AgentEvent {
     /// Text, opaque, at most `checkpoint_bytes_max`: stored with the session and handed to each of its turns. Replaces
     /// the notes of before.
     Notes(Bytes),
+    /// The user chose another value of a setting of the session, in answer to a call. A value that the setting cannot have is
+    /// said and not taken.
+    SettingChosen {
+        name: String,
+        value: Value,
+    },
     /// What the model's server refused in this chat: text, opaque, at most `checkpoint_bytes_max`, handed to each turn of
     /// the chat (G-50). Replaces what was said before; empty clears it.
     Refusals(Bytes),
@@ -122,7 +128,8 @@ pub enum AgentEvent {
         render: u64,
         sections: Vec<Section>,
     },
-    /// A tool call that starts a worker chat; [`crate::AgentReply::ToolEnded`] follows when the worker's turn is over.
+    /// A tool call that starts a worker chat: a new one, or one that the agent started and that runs.
+    /// [`crate::AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
         worker: Box<Worker>,
@@ -207,6 +214,8 @@ pub struct Worker {
     pub agent_name: Option<String>,
     /// What the worker is to do: the text of its first message.
     pub task: String,
+    /// The `ModelSelection` of that message; that of the turn that starts it if absent.
+    pub model: Option<Value>,
     /// Text, opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
     pub brief: Bytes,
 }
@@ -245,6 +254,7 @@ impl AgentEvent {
             | Self::Activity(_)
             | Self::Checkpoint(_)
             | Self::Notes(_)
+            | Self::SettingChosen { .. }
             | Self::Refusals(_)
             | Self::ContentRef(_)
             | Self::ToolStarted { .. }

@@ -6,6 +6,7 @@
 mod locale;
 pub mod lower;
 pub mod native;
+pub mod permission;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;

@@ -13,7 +13,12 @@ pub enum Locale {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) approve: &'static str,
-    pub(crate) approve_in_session: &'static str,
+    allow_in_session: &'static str,
+    allow_in_project: &'static str,
+    pub(crate) carry_out_plan: &'static str,
+    pub(crate) plan_then_ask: &'static str,
+    pub(crate) plan_then_accept_edits: &'static str,
+    pub(crate) keep_planning: &'static str,
     pub(crate) deny: &'static str,
     run: &'static str,
     ran: &'static str,
@@ -23,7 +28,12 @@ pub(crate) struct Words {
 
 const ENGLISH: Words = Words {
     approve: "Approve",
-    approve_in_session: "Approve in this session",
+    allow_in_session: "Approve, and allow {} in this session",
+    allow_in_project: "Approve, and always allow {} in this project",
+    carry_out_plan: "Carry out this plan?",
+    plan_then_ask: "Approve, and ask before each edit and command",
+    plan_then_accept_edits: "Approve, and accept edits",
+    keep_planning: "Keep planning",
     deny: "Deny",
     run: "Run {}",
     ran: "Ran {}",
@@ -33,7 +43,12 @@ const ENGLISH: Words = Words {
 
 const GERMAN: Words = Words {
     approve: "Erlauben",
-    approve_in_session: "In dieser Sitzung erlauben",
+    allow_in_session: "Erlauben, und {} in dieser Sitzung zulassen",
+    allow_in_project: "Erlauben, und {} in diesem Projekt immer zulassen",
+    carry_out_plan: "Diesen Plan ausführen?",
+    plan_then_ask: "Zustimmen, und vor jeder Änderung und jedem Befehl fragen",
+    plan_then_accept_edits: "Zustimmen, und Änderungen zulassen",
+    keep_planning: "Weiter planen",
     deny: "Ablehnen",
     run: "{} ausführen",
     ran: "{} ausgeführt",
@@ -74,6 +89,14 @@ impl Locale {
 impl Words {
     pub(crate) fn run(&self, name: &str) -> String {
         self.run.replace("{}", name)
+    }
+
+    pub(crate) fn allow_in_session(&self, rule: &str) -> String {
+        self.allow_in_session.replace("{}", rule)
+    }
+
+    pub(crate) fn allow_in_project(&self, rule: &str) -> String {
+        self.allow_in_project.replace("{}", rule)
     }
 
     pub(crate) fn ran(&self, name: &str) -> String {

@@ -19,6 +19,7 @@ mod format;
 mod help;
 mod host_process;
 mod host_record;
+mod input_lines;
 mod inspect;
 mod local_host;
 mod log_file;
@@ -30,6 +31,7 @@ mod output;
 mod own_host;
 mod process_one;
 mod restart;
+mod rules;
 mod send;
 mod serve;
 mod service;
@@ -82,6 +84,7 @@ enum Verb {
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
     Models(models::ModelsOptions),
+    Rules(rules::RulesOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Inspect(inspect::InspectOptions),
@@ -130,6 +133,7 @@ fn main() -> ExitCode {
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
             Verb::Models(options) => models::run(options).await,
+            Verb::Rules(options) => rules::run(options),
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),

@@ -19,6 +19,8 @@ use running::{Host, lines};
 use terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal};
 
 const BACK_TAB: &str = "\x1b[Z";
+/// What is asked about before everything is permitted.
+const FULL_ACCESS: &str = "Full access: Edits and runs without asking.";
 const PAGE_UP: &str = "\x1b[5~";
 const PAGE_DOWN: &str = "\x1b[6~";
 const HOME: &str = "\x1b[H";
@@ -190,6 +192,7 @@ fn the_open_session_is_renamed_archived_exported_and_deleted() {
     ann.type_line("/delete");
     ann.sees("Delete \"Alpha parser\" for everyone?");
     ann.press(DOWN);
+    ann.sees("❯ Delete it");
     ann.press(ENTER);
     ann.sees("Deleted");
     // A new session is open.
@@ -483,6 +486,17 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
         if size.0 >= 80 {
             ann.wait_for_status(|status| status.contains("context") && status.contains('$'));
         }
+        ann.type_line("/usage");
+        let screen = ann.sees("This chat");
+        fits(&screen, size.0);
+        for (row, what) in [
+            ("Context", " of 1.0k tokens"),
+            ("Last turn", "$"),
+            ("This chat", "$"),
+        ] {
+            let shown = screen.lines().find(|line| line.contains(row)).unwrap();
+            assert!(shown.contains(what) || size.0 < 80, "{screen}");
+        }
         ann.type_line("/model");
         let screen = ann.sees("Large Model");
         fits(&screen, size.0);
@@ -507,6 +521,62 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_and_its_settings_are_completed_and_typed() {
+    let server = ModelServer::start().await;
+    let host = host_with_models(&server).await;
+    for size in SIZES {
+        server.answers([Answer::streams(["from large"])]);
+        let mut ann = chat_sized(&host, size, &[]);
+        ann.wait_for_status(|status| status.contains("Small Model"));
+        ann.press("/model ");
+        let screen =
+            ann.wait_until(|screen| screen.contains("❯ small") && screen.contains("large"));
+        fits(&screen, size.0);
+        ann.press("la");
+        ann.sees("❯ large");
+        ann.press(TAB);
+        ann.wait_until(|screen| screen.ends_with("› /model large"));
+        ann.press(" ");
+        ann.sees("❯ reasoning_effort=low");
+        ann.press("reasoning_effort=most");
+        ann.press(ENTER);
+        ann.sees("reasoning_effort is one of low, high");
+        ann.sees("› /model large reasoning_effort=most");
+        ann.press("\x15"); // Ctrl-U
+        ann.press("/model large r");
+        ann.sees("reasoning_effort=high");
+        ann.press(DOWN);
+        ann.sees("❯ reasoning_effort=high");
+        ann.press(ENTER);
+        ann.wait_until(|screen| screen.ends_with("› /model large reasoning_effort=high"));
+        ann.press(ENTER);
+        ann.sees("Later messages go to Large Model");
+        ann.wait_for_status(|status| status.contains("Large Model"));
+        if size.0 >= 80 {
+            ann.wait_for_status(|status| status.contains("Large Model (high)"));
+        }
+        ann.type_line("hello");
+        ann.sees("from large");
+        let last: Value = serde_json::from_slice(&server.requests().last().unwrap().body).unwrap();
+        assert_eq!(last["model"], "large");
+        assert_eq!(last["reasoning_effort"], "high");
+        // What was chosen stays chosen, and is what the list shows.
+        ann.type_line("/model large");
+        ann.sees("❯ high");
+        ann.press(ESCAPE);
+        ann.wait_until(|screen| !screen.contains("❯ high"));
+        ann.press("/approvals pl");
+        ann.sees("❯ plan");
+        ann.press(TAB);
+        ann.wait_until(|screen| screen.ends_with("› /approvals plan"));
+        ann.press(ENTER);
+        ann.wait_for_status(|status| status.contains("Plan"));
+        ann.press(CTRL_D);
+        ann.ends();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn permission_modes_are_cycled_chosen_and_asked_about() {
     let server = ModelServer::start().await;
     let host = host_with_models(&server).await;
@@ -522,6 +592,9 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         let screen = ann.sees("❯ No");
         assert!(ann.status().contains("Plan"), "{screen}");
         fits(&screen, size.0);
+        // What is asked about is read whole, however narrow the screen is.
+        let words: Vec<&str> = screen.split_whitespace().collect();
+        assert!(words.join(" ").contains(FULL_ACCESS), "{screen}");
         ann.press(BACK_TAB);
         ann.wait_for_status(|status| status.contains("Ask"));
         ann.wait_until(|screen| !screen.contains("❯"));
@@ -532,7 +605,10 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         ann.sees("❯ Full access");
         ann.press(ENTER);
         ann.sees("❯ No");
-        ann.press(DOWN);
+        // Both keys at once, as a script or a paste sends them, set nothing.
+        ann.press("\x1b[B\r");
+        ann.sees("Press Enter by itself");
+        assert!(ann.status().contains("Ask"), "{}", ann.status());
         ann.press(ENTER);
         ann.wait_for_status(|status| status.contains("Full access"));
         ann.type_line("/approvals plan");

@@ -139,24 +139,90 @@ fn escape_twice_edits_the_last_message_and_asks_before_it_replaces_it() {
         }
         ann.press("think");
         ann.press(ENTER);
-        ann.sees("5 Send it as a new message");
+        ann.sees("1 Replace\n  2 Go on editing\n  3 Send it as a new message");
         assert_eq!(sent_texts(&host), ["hello", "hang"]);
         ann.decide('2');
-        ann.wait_until(|screen| screen.ends_with("edit › think"));
+        let is_closed = |screen: &str| !screen.contains("2 Go on editing");
+        ann.wait_until(|screen| is_closed(screen) && screen.ends_with("edit › think"));
         ann.press(ENTER);
-        ann.sees("2 Deny");
+        ann.sees("2 Go on editing");
         // What is typed edits the text on, and decides nothing.
         ann.press("1!");
-        ann.wait_until(|screen| screen.ends_with("edit › think1!"));
+        ann.wait_until(|screen| is_closed(screen) && screen.ends_with("edit › think1!"));
         ann.press(BACKSPACE);
         ann.press(BACKSPACE);
         ann.press(ENTER);
-        ann.sees("2 Deny");
-        ann.decide('1');
+        ann.sees("2 Go on editing");
+        // Both keys at once, as a script or a paste sends them, replace nothing.
+        ann.press("1\r");
+        ann.sees("Press Enter by itself");
+        assert_eq!(sent_texts(&host), ["hello", "hang"]);
+        ann.press(ENTER);
         ann.sees("I have thought about it.");
         ann.wait_until(|screen| !screen.contains("Esc interrupts"));
         assert_eq!(sent_texts(&host), ["hello", "think"]);
     }
+}
+
+#[test]
+fn nothing_is_replaced_by_what_cannot_be_sent() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("hello");
+    ann.sees("for more.");
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    ann.press("half a thought");
+    ann.press("\x1b[27u\x1b[27u");
+    ann.wait_until(|screen| screen.ends_with("edit › hello"));
+    for _ in 0..5 {
+        ann.press(BACKSPACE);
+    }
+    // A command that nobody knows.
+    ann.type_line("/nonsense now");
+    ann.sees("2 Go on editing");
+    ann.decide('1');
+    ann.sees("there is no command /nonsense");
+    ann.wait_until(|screen| screen.ends_with("edit › /nonsense now"));
+    assert_eq!(sent_texts(&host), ["hello"]);
+    // A command of the terminal is no message.
+    ann.press(CTRL_U);
+    ann.type_line("/rename Renamed");
+    ann.sees("Renamed to Renamed");
+    ann.wait_until(|screen| screen.ends_with("› half a thought"));
+    assert_eq!(sent_texts(&host), ["hello"]);
+}
+
+#[test]
+fn a_question_of_the_agent_comes_before_that_about_a_message() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 30));
+    ann.type_line("hello");
+    ann.sees("for more.");
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    ann.press("\x1b[27u\x1b[27u");
+    ann.wait_until(|screen| screen.ends_with("edit › hello"));
+    ann.type_line("!");
+    ann.sees("2 Go on editing");
+    let mut command = host.greenroom();
+    command.args(["chat", "--session", &newest_chat(&host)]);
+    let mut bob = Terminal::start("bob", command);
+    bob.sees("\n›");
+    bob.type_line("tool");
+    let screen = ann.sees("1 Approve");
+    assert!(!screen.contains("2 Go on editing"), "{screen}");
+    assert!(screen.ends_with("edit › hello!"), "{screen}");
+    ann.press(ENTER);
+    let screen = ann.sees("Answer the question above first");
+    assert!(!screen.contains("2 Go on editing"), "{screen}");
+    bob.decide('2');
+    ann.wait_until(|screen| !screen.contains("1 Approve") && !screen.contains("Esc interrupts"));
+    // The message is not the last one any more.
+    ann.press(ENTER);
+    ann.sees("2 Go on editing");
+    ann.decide('1');
+    ann.sees("nothing is replaced");
+    assert_eq!(sent_texts(&host), ["hello", "tool"]);
+    ann.wait_until(|screen| screen.ends_with("edit › hello!"));
 }
 
 #[test]

@@ -4,13 +4,15 @@
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 mod running;
+mod terminal;
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use running::{Host, text};
+use terminal::{CTRL_D, Terminal};
 
 #[test]
 fn each_line_is_a_message_and_the_exit_code_is_that_of_the_last() {
@@ -67,6 +69,70 @@ fn questions_are_answered_by_lines() {
     assert_eq!(unanswered.status.code(), Some(1));
     let err = text(&unanswered.stderr);
     assert!(err.contains("the agent is waiting"), "{err}");
+}
+
+#[test]
+fn on_a_terminal_a_line_answers_only_the_question_that_it_was_typed_at() {
+    let host = Host::start();
+    let mut command = host.greenroom();
+    command.args(["chat", "--plain"]);
+    let mut ann = Terminal::start("ann", command);
+    ann.sees("\n›");
+    // The second line is there before the question is.
+    ann.press("tool\r1\r");
+    ann.sees("3 Deny and say why");
+    // A doubled answer counts once, also for the question behind it.
+    ann.press("2\r2\r");
+    ann.sees("⊘ List files: denied");
+    ann.sees("\"approved\":false");
+    ann.type_line("ask");
+    ann.sees("1 of 5");
+    ann.press("9\r1\r");
+    ann.sees("declined");
+    ann.press(CTRL_D);
+    ann.ends();
+    let screen = ann.screen();
+    assert!(!screen.contains("\"approved\":true"), "{screen}");
+}
+
+#[test]
+fn a_question_that_waits_is_answered_by_a_script() {
+    let host = Host::start();
+    let unanswered = host.run_with(&["chat"], "tool\n");
+    let err = text(&unanswered.stderr);
+    let session = err
+        .lines()
+        .find_map(|line| line.strip_prefix("session "))
+        .unwrap();
+    let answered = host.run_with(&["chat", "--session", session], "2\n");
+    let err = text(&answered.stderr);
+    assert!(err.contains("⊘ List files: denied"), "{err}");
+    assert_eq!(answered.status.code(), Some(0), "{err}");
+}
+
+#[test]
+fn a_current_directory_that_is_gone_is_an_error_and_starts_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+    shell
+        .args(["-c", script, env!("CARGO_BIN_EXE_greenroom")])
+        .args(["chat", "--continue"])
+        .env("XDG_DATA_HOME", data.path())
+        .current_dir(data.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(b"hello\n");
+    let output = child.wait_with_output().unwrap();
+    let err = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(
+        err.contains("the current directory cannot be used"),
+        "{err}"
+    );
+    assert!(!running::data_directory(data.path()).exists(), "{err}");
 }
 
 #[test]

@@ -127,6 +127,17 @@ fn chat(host: &Host, size: (u16, u16)) -> Terminal {
     terminal
 }
 
+/// The states of the default chats of all sessions.
+fn chats(host: &Host) -> Vec<Value> {
+    let listed = host.run(&["sessions", "--json"]);
+    let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let chats = sessions.as_array().unwrap().iter().map(|session| {
+        let session = host.state(session["resource"].as_str().unwrap());
+        host.state(session["defaultChat"].as_str().unwrap())
+    });
+    chats.collect()
+}
+
 /// The chat in which a message is being answered: others may be newer.
 fn chat_with(host: &Host, message: &str) -> String {
     let listed = host.run(&["sessions", "--json"]);
@@ -356,6 +367,77 @@ fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
     let state = host.state(&chat_with(&host, "tool"));
     assert_eq!(queued_texts(&state), ["1\nand more"]);
     ann.sees(HINT);
+}
+
+#[test]
+fn a_choice_and_enter_that_come_at_once_decide_nothing() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("tool");
+    ann.sees("1 Approve");
+    for keys in ["1\r", "\x1b[B\r"] {
+        ann.press(keys);
+        let screen = ann.sees("Press Enter by itself");
+        assert!(screen.contains("❯ 1 Approve"), "{screen}");
+        let turn = host.state(&chat_with(&host, "tool"))["activeTurn"].to_string();
+        assert!(turn.contains("pending-confirmation"), "{turn}");
+        ann.press(ESCAPE);
+        ann.wait_until(|screen| !screen.contains('❯'));
+    }
+    ann.press("2\r");
+    ann.sees("Press Enter by itself");
+    ann.press(ENTER);
+    ann.sees("⊘ List files: denied");
+}
+
+#[test]
+fn words_of_ones_own_choose_no_option() {
+    let options = json!([{"id": "r", "label": "Red"}, {"id": "b", "label": "Blue"}]);
+    let question = json!({"id": "q", "kind": "single-select", "message": "Which?", "required": true,
+        "options": options, "allowFreeformInput": true});
+    let many = json!({"id": "q", "kind": "multi-select", "message": "Which ones?", "required": true,
+        "options": options, "allowFreeformInput": true});
+    let ask = |question: Value| json!({"ask": {"message": "Tell me", "questions": [question]}});
+    let host = scripted(&json!([
+        {"when": "^one", "steps": [ask(question), {"say": ["told {{last}}"]}]},
+        {"when": "^many", "steps": [ask(many), {"say": ["told {{last}}"]}]},
+    ]));
+    // What the turn's part says of the answer, once it is answered.
+    let answer = |host: &Host, message: &str| {
+        let mut chats = chats(host).into_iter();
+        let state = chats.find(|state| state.to_string().contains(message));
+        let turns = state.unwrap()["turns"].clone();
+        let part = &turns.as_array().unwrap().last().unwrap()["responseParts"][0];
+        part["request"]["answers"]["q"]["value"].clone()
+    };
+    for words in ["2", "Blue", "b"] {
+        let message = format!("one {words}");
+        let mut ann = chat(&host, (80, 24));
+        ann.type_line(&message);
+        ann.sees("3 Your own words");
+        ann.decide('3');
+        ann.sees("answer ›");
+        ann.type_line(words);
+        ann.sees("told");
+        ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+        let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
+        assert_eq!(answer(&host, &message), expected);
+    }
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("many");
+    ann.sees("3 Your own words");
+    ann.decide('3');
+    ann.sees("answer ›");
+    ann.type_line("1, or green");
+    ann.sees("3 Your own words: 1, or green");
+    ann.decide('2');
+    ann.sees("[x] Blue");
+    ann.decide('7');
+    ann.sees("told");
+    let expected =
+        json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["1, or green"]});
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
+    assert_eq!(answer(&host, "many"), expected);
 }
 
 #[test]

@@ -209,8 +209,9 @@ impl Normalizer<'_, '_> {
     fn renumber_origin(&self, index: usize, part: &mut Object) {
         if let Some(origin) = derived_from(part).filter(|origin| *origin < index)
             && self.positions[origin] != origin
+            && let Some(derived) = part.get_mut("derived_from")
         {
-            part["derived_from"]["part"] = json!(self.positions[origin]);
+            derived["part"] = json!(self.positions[origin]);
         }
     }
 

@@ -6,7 +6,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetSettings;
@@ -79,6 +81,12 @@ pub struct Config {
     /// The id of the model that names sessions; the first line of the first message does if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title_model: Option<String>,
+    /// How long a command of an agent may take, in seconds, if its call does not say.
+    pub bash_timeout_s: u64,
+    /// How long it may take at most.
+    pub bash_timeout_max_s: u64,
+    /// Hosts with their ports that agents may fetch pages from though they are in a private network.
+    pub web_fetch_allow: Vec<String>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
@@ -112,6 +120,9 @@ impl Default for Config {
             auto_compact: CompactionSettings::default().auto,
             auto_compact_at: CompactionSettings::default().at,
             title_model: None,
+            bash_timeout_s: 120,
+            bash_timeout_max_s: 600,
+            web_fetch_allow: Vec::new(),
             default_model: None,
             models: Vec::new(),
         }
@@ -220,6 +231,8 @@ impl Config {
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
         file.compaction().check().map_err(problem)?;
+        check_timeouts(&file).map_err(problem)?;
+        check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
         Ok(file)
     }
 
@@ -228,6 +241,16 @@ impl Config {
         CompactionSettings {
             auto: self.auto_compact,
             at: self.auto_compact_at,
+        }
+    }
+
+    /// What tools of agents are told.
+    pub(crate) fn tool_settings(&self) -> ToolSettings {
+        ToolSettings {
+            command_variables: self.tool_env.clone(),
+            command_timeout: Duration::from_secs(self.bash_timeout_s),
+            command_timeout_max: Duration::from_secs(self.bash_timeout_max_s),
+            web_fetch_allow: self.web_fetch_allow.clone(),
         }
     }
 
@@ -256,6 +279,34 @@ fn check_default(file: &Config) -> Result<(), String> {
             "title_model: there is no model `{id}` in this file; `greenroom models` lists what there is"
         )),
         None => Ok(()),
+    }
+}
+
+fn check_timeouts(file: &Config) -> Result<(), String> {
+    let (default, most) = (file.bash_timeout_s, file.bash_timeout_max_s);
+    match default {
+        0 => Err("bash_timeout_s: a command needs at least 1 second".to_owned()),
+        _ if default > most => Err(format!(
+            "bash_timeout_s: {default} is more than bash_timeout_max_s allows, {most}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whole names with ports: a pattern would open more of a private network than was meant.
+fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
+    let is_host = |entry: &String| {
+        let Some((host, port)) = entry.rsplit_once(':') else {
+            return false;
+        };
+        let is_known = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
+        !host.is_empty() && host.chars().all(is_known) && port.parse::<u16>().is_ok()
+    };
+    match hosts.iter().find(|host| !is_host(host)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "web_fetch_allow: {other:?} is not a host with its port, such as \"wiki.local:443\""
+        )),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The loop around the kernel: take inputs, step, write, send frames, start effects. Never in another order (ADR 0002).
 //!
+//! It has a thread of its own, which waits for inputs, timers and the disk, and nothing else (ADR 0069).
+//!
 //! Promises: no frame is sent and no effect started before its batch is on disk; what a failed write undid is answered
 //! with what the kernel says instead.
 //! Must not know: why anything is allowed, how anything is encoded.
@@ -9,6 +11,7 @@ use std::sync::Arc;
 
 use agent_api::AgentEvent;
 use kernel::{Batch, CloseReason, Effect, Input, Kernel, Output, RunId, Timer};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +49,8 @@ pub(crate) struct KernelTask {
     stepped: Vec<Stepped>,
     batch_max: usize,
     on_log_level: Option<LogLevelHook>,
+    /// Where effects run: not on the kernel's thread.
+    effects_runtime: Handle,
 }
 
 impl KernelTask {
@@ -72,6 +77,7 @@ impl KernelTask {
             stepped: Vec::new(),
             batch_max: limits.batch_inputs_max,
             on_log_level,
+            effects_runtime: Handle::current(),
         }
     }
 
@@ -82,7 +88,7 @@ impl KernelTask {
             since: Instant::now(),
             run: None,
         });
-        self.commit().await;
+        self.commit();
         let never = CancellationToken::new();
         while !self.kernel.is_settled() {
             self.run_once(&never).await;
@@ -108,7 +114,7 @@ impl KernelTask {
                 None => return false,
             },
             () = stop.cancelled() => {
-                self.commit().await;
+                self.commit();
                 return false;
             }
         }
@@ -128,7 +134,7 @@ impl KernelTask {
             };
             self.take(item);
         }
-        self.commit().await;
+        self.commit();
         true
     }
 
@@ -190,7 +196,7 @@ impl KernelTask {
     }
 
     /// Writes, sends, starts effects. If it cannot be written, the kernel says what is sent and started instead.
-    async fn commit(&mut self) {
+    fn commit(&mut self) {
         if self.stepped.is_empty() {
             return; // everything that came waits with its stream
         }
@@ -212,7 +218,7 @@ impl KernelTask {
             .into_iter()
             .map(|Stepped { output, since, run }| ((since, run), output))
             .unzip();
-        let stepped = match self.write(&mut outputs).await {
+        let stepped = match self.write(&mut outputs) {
             Ok(()) => {
                 self.kernel.committed();
                 let outputs = since.into_iter().zip(outputs);
@@ -235,7 +241,7 @@ impl KernelTask {
 
     /// Writes what some steps want to have written, in one transaction. A step with a record that can never be written is
     /// left out, with those that rest on it: the kernel says what is sent instead, and the others are written.
-    async fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
+    fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
         loop {
             let counts: Vec<usize> = outputs.iter().map(|output| output.records.len()).collect();
             let mut records = Vec::with_capacity(counts.iter().sum());
@@ -243,7 +249,7 @@ impl KernelTask {
                 records.append(&mut output.records);
             }
             let seq = self.kernel.seq();
-            let written = self.journal.append_or_return(Batch { seq, records }).await;
+            let written = self.journal.append_in_place(Batch { seq, records });
             let Err(RefusedBatch { error, batch }) = written else {
                 return Ok(());
             };
@@ -272,6 +278,8 @@ impl KernelTask {
             effects.extend(output.effects);
         }
         self.delivery.hand_over();
+        let runtime = self.effects_runtime.clone();
+        let _entered = runtime.enter();
         for effect in effects {
             self.start_effect(effect);
         }
@@ -306,6 +314,7 @@ impl KernelTask {
                 self.effects.stop_turn(run);
             }
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
+            Effect::EndChat { chat } => self.effects.end_chat(&chat),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
                 self.timers

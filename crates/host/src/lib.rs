@@ -24,6 +24,7 @@ mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
+pub mod rules;
 mod server;
 pub mod settings_problem;
 mod settings_template;

@@ -215,13 +215,7 @@ fn start_kernel(
         config.on_log_level.clone(),
     );
     let admission = Arc::clone(admission);
-    Ok(Supervisor::start(
-        task,
-        boot_output,
-        queue,
-        journal,
-        admission,
-    ))
+    Supervisor::start(task, boot_output, queue, journal, admission)
 }
 
 async fn serve_sockets(

@@ -28,7 +28,7 @@ fn config(directory: &tempfile::TempDir) -> Config {
     }
 }
 
-/// A hook of an embedding program that panics: it is called by the kernel's task.
+/// A hook of an embedding program that panics: it is called by the kernel's thread.
 fn with_panicking_hook(config: Config) -> Config {
     Config {
         on_log_level: Some(Arc::new(|_| panic!("the hook failed"))),
@@ -79,7 +79,7 @@ async fn a_kernel_that_panics_ends_the_host_with_its_reason() {
     let served = timeout(AT_ONCE, serve(config, ready, std::future::pending())).await;
     let failure = served.expect("the host ends at once").unwrap_err();
     assert!(matches!(&failure, ServeError::KernelStopped(reason)
-        if reason == "its task panicked: the hook failed"));
+        if reason == "its thread panicked: the hook failed"));
     assert!(failure.to_string().contains("start the host again"));
     assert!(
         !endpoint.exists(),
@@ -158,7 +158,7 @@ impl Journal for Panicking {
 }
 
 #[tokio::test]
-async fn a_journal_thread_that_panics_ends_the_host_with_its_reason() {
+async fn a_journal_that_panics_ends_the_host_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(&directory);
     let armed = Arc::new(AtomicBool::new(false));
@@ -175,5 +175,5 @@ async fn a_journal_thread_that_panics_ends_the_host_with_its_reason() {
     let served = timeout(AT_ONCE, served).await;
     let failure = served.expect("the host ends at once").unwrap_err();
     assert!(matches!(&failure, ServeError::JournalStopped(reason)
-        if reason == "the thread journal-write panicked: the disk driver failed"));
+        if reason == "writing panicked: the disk driver failed"));
 }

@@ -241,6 +241,12 @@ mod tests {
                 "limits.shutdown_ms must be at most",
             ),
             ("tool_env = [\"A*\"]\n", 1, "tool_env"),
+            (
+                "scripted = true\nbash_timeout_s = 601\n",
+                2,
+                "bash_timeout_s",
+            ),
+            ("web_fetch_allow = [\"*\"]\n", 1, "web_fetch_allow"),
             ("listen = \"127.0.0.1:1\"\nscripted = \n", 2, "scripted"),
         ] {
             let found = problem(text);

@@ -39,6 +39,21 @@ const SETTINGS: &[Setting] = &[
         Some("[\"SSH_AUTH_SOCK\"]"),
     ),
     (
+        "bash_timeout_s",
+        "After how many seconds a command of an agent is killed, if its call does not say.",
+        None,
+    ),
+    (
+        "bash_timeout_max_s",
+        "How many seconds a call may give its command at most. Commands in the background have no limit.",
+        None,
+    ),
+    (
+        "web_fetch_allow",
+        "Hosts with their ports that agents may fetch pages from though they are in a private network or on this machine.",
+        Some("[\"wiki.local:443\"]"),
+    ),
+    (
         "restricted_sections",
         "Sections of the system prompt that no client may read or rewrite.",
         None,

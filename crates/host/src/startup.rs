@@ -91,7 +91,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
     let native = native
         .confined_to(confinement.clone())
-        .with_command_variables(&config.tool_env)
+        .with_tool_settings(config.tool_settings())
+        .with_rules(&config.data)
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);

@@ -1,17 +1,19 @@
-//! Watches what a host cannot live without: the kernel's task and the journal's threads.
+//! Watches what a host cannot live without: the kernel's thread and the journal.
 //!
-//! Promises: if one of them ends unasked, whoever waits learns why at once, and from the end of the kernel's task on the
-//! host counts as not ready.
+//! Promises: if one of them ends unasked, whoever waits learns why at once, and from the end of the kernel's thread on the
+//! host counts as not ready. Dropped, it ends the kernel's thread.
 //! Must not know: sockets, what the kernel does.
 
 use std::any::Any;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use kernel::{Input, Output};
+use tokio::runtime;
 use tokio::sync::oneshot;
-use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::JournalThread;
@@ -22,7 +24,10 @@ use crate::server::ServeError;
 
 /// A kernel at work, and the journal it writes to.
 pub(crate) struct Supervisor {
-    task: JoinHandle<()>,
+    /// Why the kernel's thread ended; an error holds the words of its panic.
+    ended: oneshot::Receiver<Result<(), String>>,
+    /// Ends the kernel's thread at its next wait.
+    abort: CancellationToken,
     booted: Option<oneshot::Receiver<()>>,
     queue: KernelQueue,
     journal: JournalThread,
@@ -30,32 +35,49 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the kernel's task: it writes what boot decided, then serves.
+    /// Starts the kernel's thread: it writes what boot decided, then serves.
     pub(crate) fn start(
-        mut task: KernelTask,
+        task: KernelTask,
         boot: Output,
         queue: KernelQueue,
         journal: JournalThread,
         admission: Arc<Admission>,
-    ) -> Self {
+    ) -> Result<Self, ServeError> {
         let (report_booted, booted) = oneshot::channel();
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        let readiness = Readiness(admission);
-        let task = tokio::spawn(async move {
-            let _readiness = readiness;
+        let (report_end, ended) = oneshot::channel();
+        let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
+        let (stopped, aborted) = (stop.clone(), abort.clone());
+        let not_started = |error| ServeError::KernelStopped(format!("no thread for it: {error}"));
+        // It waits for inputs and timers; effects run elsewhere.
+        let runtime = runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(not_started)?;
+        let work = async move {
+            let _readiness = Readiness(admission);
+            let mut task = task;
             task.finish_boot(boot).await;
             // The receiver is gone if the host was stopped meanwhile.
             let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
-        });
-        Self {
-            task,
+        };
+        let run = move || {
+            let work = aborted.run_until_cancelled_owned(work);
+            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+            let ended = ended
+                .map(|_| ())
+                .map_err(|panic| panic_message(&*panic).to_owned());
+            // Nobody hears it if the host is gone.
+            let _receiver_gone = report_end.send(ended);
+        };
+        let builder = thread::Builder::new().name("kernel".to_owned());
+        builder.spawn(run).map_err(not_started)?;
+        Ok(Self {
+            ended,
+            abort,
             booted: Some(booted),
             queue,
             journal,
             stop,
-        }
+        })
     }
 
     /// Waits until nothing of the last run is left open.
@@ -66,7 +88,7 @@ impl Supervisor {
                 return; // it was waited for before
             };
             if booted.await.is_err() {
-                // The task died: the other branch says why.
+                // The thread died: the other branch says why.
                 pending::<()>().await;
             }
         };
@@ -76,25 +98,25 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the kernel's task or a thread of the journal ends unasked, and says why.
+    /// Waits until the kernel's thread or the journal ends unasked, and says why.
     pub(crate) async fn wait_for_failure(&mut self) -> ServeError {
         let failure = tokio::select! {
             // The journal first: a kernel that ends because of it is not the cause.
             biased;
             reason = self.journal.wait_for_failure() => ServeError::JournalStopped(reason),
-            ended = &mut self.task => ServeError::KernelStopped(explain_end(ended)),
+            ended = &mut self.ended => ServeError::KernelStopped(explain_end(ended)),
         };
-        self.task.abort();
+        self.abort.cancel();
         tracing::error!(%failure, "the host cannot go on and stops");
         failure
     }
 
-    /// Ends the kernel's task wherever it is and closes the journal. What was handed to the journal is still written.
-    pub(crate) async fn abort(self) {
-        self.task.abort();
+    /// Ends the kernel's thread at its next wait and closes the journal. What was handed to the journal is still written.
+    pub(crate) async fn abort(mut self) {
+        self.abort.cancel();
         // Cancelled, or ended by itself just before: both are an end.
-        let _ended = self.task.await;
-        self.journal.close();
+        let _ended = (&mut self.ended).await;
+        self.journal.clone().close();
     }
 
     /// Has turns end as resumable errors and whatever has arrived written and sent, for at most `limit`.
@@ -102,13 +124,13 @@ impl Supervisor {
         let stopped = async {
             let last = QueuedInput::Input(Input::Stopping);
             if self.queue.send(last).await.is_err() {
-                tracing::debug!("the kernel's task had ended before it was asked to stop");
+                tracing::debug!("the kernel's thread had ended before it was asked to stop");
             }
             self.stop.cancel();
-            (&mut self.task).await
+            (&mut self.ended).await
         };
         match tokio::time::timeout(limit, stopped).await {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(Ok(()))) => Ok(()),
             Ok(ended) => {
                 let failure = ServeError::KernelStopped(explain_end(ended));
                 tracing::error!(%failure, "the kernel failed while the host was stopping");
@@ -137,7 +159,13 @@ impl Supervisor {
     }
 }
 
-/// Lives in the kernel's task, so that the host stops being ready however the task ends.
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.abort.cancel();
+    }
+}
+
+/// Lives on the kernel's thread, so that the host stops being ready however that ends.
 struct Readiness(Arc<Admission>);
 
 impl Drop for Readiness {
@@ -146,11 +174,11 @@ impl Drop for Readiness {
     }
 }
 
-fn explain_end(ended: Result<(), JoinError>) -> String {
-    match ended.map_err(JoinError::try_into_panic) {
-        Ok(()) => "its task ended unexpectedly".to_owned(),
-        Err(Ok(panic)) => format!("its task panicked: {}", panic_message(&*panic)),
-        Err(Err(error)) => error.to_string(),
+fn explain_end(ended: Result<Result<(), String>, oneshot::error::RecvError>) -> String {
+    match ended {
+        Ok(Ok(())) => "its thread ended unexpectedly".to_owned(),
+        Ok(Err(panic)) => format!("its thread panicked: {panic}"),
+        Err(_) => "its thread ended without a word".to_owned(),
     }
 }
 

@@ -5,9 +5,10 @@ use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::published::state::{ContentRef, UsageInfo};
-use wire::{Action, ActionKind, ChannelUri, rpc};
+use wire::{Action, ActionKind, ChannelUri, Object, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
+use crate::config::known_values;
 use crate::host_command;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
@@ -38,6 +39,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Activity(activity) => set_activity(step, uri, activity),
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
         AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
+        AgentEvent::SettingChosen { name, value } => choose_setting(step, uri, turn, name, value),
         AgentEvent::Refusals(refusals) => store_refusals(step, uri, turn, &refusals),
         AgentEvent::ContentRef(content) => add_content_ref(step, uri, turn, &content),
         AgentEvent::InputRequested { ask, request } => question::ask_user(step, uri, ask, request),
@@ -221,6 +223,27 @@ fn store_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, notes: &Bytes) 
     }
     let session = step.chat(uri).session().clone();
     step.session_mut(&session).set_notes(notes);
+}
+
+/// The user chose a value of a setting by answering a call: the session changes as if a client had set it.
+fn choose_setting(step: &mut Step, uri: &ChannelUri, turn_id: &str, name: String, value: Value) {
+    let session = step.chat(uri).session().clone();
+    let config = step.session(&session).state().config.as_ref();
+    let wanted = Object::from_iter([(name, value)]);
+    let values = config.map(|config| known_values(&config.schema, &wanted));
+    match values {
+        Some(Ok(values)) => {
+            let fields = json!({"config": values});
+            step.act_as_host(&session, ActionKind::SessionConfigChanged, fields);
+        }
+        Some(Err(bad)) => notice(
+            step,
+            uri,
+            turn_id,
+            &format!("the setting was not changed: {bad}"),
+        ),
+        None => notice(step, uri, turn_id, "this session has no settings to change"),
+    }
 }
 
 /// What the agent's model refused in this chat: its later turns are told (G-50).

@@ -232,6 +232,10 @@ pub enum Effect {
     StopTurn {
         run: RunId,
     },
+    /// A chat is gone for good: what its agent left running ends.
+    EndChat {
+        chat: ChannelUri,
+    },
     /// What a run waits for.
     Reply {
         run: RunId,

@@ -61,7 +61,8 @@ pub(crate) fn fail_start(step: &mut Step, run: RunId, call: u64, worker: &Worker
     }
 }
 
-/// The call that a worker is seen by. `None` if no client could read it: then the turn ended.
+/// The call that a worker is seen by: one that the agent made for it and that runs, or a new one. `None` if no client could
+/// read it: then the turn ended.
 fn announce(
     step: &mut Step,
     parent: &ChannelUri,
@@ -70,6 +71,11 @@ fn announce(
     executor: Executor,
     worker: &Worker,
 ) -> Option<String> {
+    if let Some(run) = step.run_mut(parent)
+        && let Some(id) = run.hand_over_call(call, &executor)
+    {
+        return Some(id);
+    }
     let meta = Object::from_iter([(TOOL_KIND.to_owned(), json!(TOOL_NAME))]);
     let start = ToolStart {
         name: TOOL_NAME.to_owned(),
@@ -113,8 +119,9 @@ pub(crate) fn create_worker(
     let chat = step.chat(&parent);
     let (session, author) = (chat.session().clone(), chat.private().author.clone());
     let mut message = json!({"text": worker.task, "origin": {"kind": "tool"}});
-    let model = chat.state().active_turn.as_ref();
-    if let Some(model) = model.and_then(|turn| turn.message.get("model")) {
+    let own = chat.state().active_turn.as_ref();
+    let own = own.and_then(|turn| turn.message.get("model"));
+    if let Some(model) = worker.model.as_ref().or(own) {
         message["model"] = model.clone();
     }
     let content = subagent(uri, &worker.title, worker.agent_name.as_deref());

@@ -96,6 +96,13 @@ pub(crate) struct Identity {
     modified: (i64, u32),
 }
 
+impl Identity {
+    /// When the content was last changed: seconds and nanoseconds.
+    pub(crate) fn modified(&self) -> (i64, u32) {
+        self.modified
+    }
+}
+
 impl Stat {
     pub(crate) fn of(file: &impl AsFd) -> Result<Self, Errno> {
         let flags = AtFlags::EMPTY_PATH;

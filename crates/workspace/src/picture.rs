@@ -15,7 +15,7 @@ use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use sha2::{Digest as _, Sha256};
 
 /// The largest picture that is decoded: four bytes a pixel in memory, and as many again while it is turned upright.
-const PIXELS_MAX: u64 = 40_000_000;
+pub const PIXELS_MAX: u64 = 40_000_000;
 const DECODED_BYTES_MAX: u64 = PIXELS_MAX * 4;
 /// No longer side than this, so that a header cannot ask for rows without end.
 const SIDE_PX_MAX: u32 = 32_768;

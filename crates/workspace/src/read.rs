@@ -37,6 +37,17 @@ pub struct ReadReceipt {
     digest: Digest,
 }
 
+/// The bytes of a file, whatever they are.
+#[derive(Debug)]
+pub struct FileBytes {
+    /// All of them, or their beginning.
+    pub bytes: Vec<u8>,
+    /// How many the file has.
+    pub total: u64,
+    /// Absent if this is only their beginning.
+    pub receipt: Option<ReadReceipt>,
+}
+
 /// A file's content at one moment.
 #[derive(Debug)]
 pub(crate) struct FileSnapshot {
@@ -82,15 +93,42 @@ impl Workspace {
         if stat.identity.bytes > FILE_BYTES_MAX {
             return Ok(Contents::Stream(file));
         }
-        let FileSnapshot {
-            file,
+        let snapshot = take_snapshot(file, &self.display_path(path))?;
+        let receipt = self.receipt(path, &snapshot);
+        Ok(Contents::Whole(snapshot.bytes, receipt))
+    }
+
+    /// The bytes of a file if it has at most so many, and at most [`FILE_BYTES_MAX`]; otherwise as many of its beginning.
+    pub fn read_bytes(&self, path: &WorkspacePath, bytes_max: u64) -> Result<FileBytes, FileError> {
+        let (file, stat) = self.open_file(path, Links::Followed)?;
+        let bytes_max = bytes_max.min(FILE_BYTES_MAX);
+        let total = stat.identity.bytes;
+        if total <= bytes_max {
+            let display_path = self.display_path(path);
+            let snapshot = take_snapshot(file, &display_path)?;
+            let total = snapshot.bytes.len() as u64;
+            return Ok(FileBytes {
+                receipt: Some(self.receipt(path, &snapshot)),
+                bytes: snapshot.bytes,
+                total,
+            });
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(bytes_max).read_to_end(&mut bytes);
+        read.map_err(|error| io_to_file_error(&error, &self.display_path(path)))?;
+        Ok(FileBytes {
             bytes,
-            digest,
-            ..
-        } = take_snapshot(file, &self.display_path(path))?;
-        let real = self.root(path).real_path_inside(&file);
-        let path = real.map_or_else(|| path.clone(), |real| path.with_relative(real));
-        Ok(Contents::Whole(bytes, ReadReceipt { path, digest }))
+            total,
+            receipt: None,
+        })
+    }
+
+    fn receipt(&self, path: &WorkspacePath, snapshot: &FileSnapshot) -> ReadReceipt {
+        let real = self.root(path).real_path_inside(&snapshot.file);
+        ReadReceipt {
+            path: real.map_or_else(|| path.clone(), |real| path.with_relative(real)),
+            digest: snapshot.digest,
+        }
     }
 
     /// Remembers that the session was shown a file: it may be replaced as long as it stays the same.

@@ -59,6 +59,14 @@ impl NativeHarness {
         Self::start_with_settings(config, change, move |host| host.budget = budget).await
     }
 
+    /// A session whose agent may fetch pages from these hosts, wherever they are.
+    pub async fn start_with_web(config: Value, web_fetch_allow: Vec<String>) -> Self {
+        let settings = move |host: &mut host::Config| {
+            host.web_fetch_allow.clone_from(&web_fetch_allow);
+        };
+        Self::start_with_settings(config, |_| {}, settings).await
+    }
+
     /// The same with settings of the host.
     pub async fn start_with_settings(
         config: Value,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
-use conformance::native::{NativeHarness, SESSION, bash, calls_of, ends, script_of};
+use conformance::native::{NativeHarness, SESSION, bash, calls_of, ends, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
@@ -76,6 +76,7 @@ async fn an_edit_is_previewed_and_made_when_approved() {
         json!([
             ["approve", "approve"],
             ["approve-session", "approve"],
+            ["approve-project", "approve"],
             ["deny", "deny"]
         ])
     );
@@ -127,13 +128,13 @@ async fn an_edit_is_previewed_and_made_when_approved() {
 async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_but_another_is() {
     let mut harness = NativeHarness::start().await;
     let choice = json!({"selectedOptionId": "approve-session"});
-    approved(&mut harness, bash("echo one"), choice).await;
-    let turn = unasked(&mut harness, bash("echo one")).await;
+    approved(&mut harness, bash("touch one"), choice).await;
+    let turn = unasked(&mut harness, bash("touch one")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
     harness.restart().await;
-    let turn = unasked(&mut harness, bash("echo one")).await;
+    let turn = unasked(&mut harness, bash("touch one")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    for other in ["echo one; echo two", "echo one ", "echo  one"] {
+    for other in ["touch one; touch two", "touch one two", "touch $(echo one)"] {
         harness
             .model
             .answers([Answer::calls([bash(other)]), ends()]);
@@ -153,7 +154,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
         .await;
     harness
         .model
-        .answers([Answer::calls([bash("echo one")]), ends()]);
+        .answers([Answer::calls([bash("touch one")]), ends()]);
     harness.ann.sends_message("elsewhere").await;
     harness.ann.decides(json!({})).await;
     harness.ann.turn_over().await;
@@ -220,22 +221,31 @@ async fn an_input_that_was_edited_into_nonsense_runs_nothing() {
 }
 
 #[tokio::test]
-async fn who_edits_a_command_and_approves_it_for_the_session_approved_the_edited_one() {
+async fn who_edits_a_command_into_another_agreed_to_no_rule_about_the_first() {
     let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo harmless"}).to_string();
     let choice = json!({"editedToolInput": edited, "selectedOptionId": "approve-session"});
-    approved(&mut harness, bash("touch harm.txt"), choice).await;
-    harness
-        .model
-        .answers([Answer::calls([bash("touch harm.txt")]), ends()]);
-    harness.ann.sends_message("the first again").await;
-    harness
-        .ann
-        .decides(json!({"approved": false, "reason": "denied"}))
-        .await;
-    harness.ann.turn_over().await;
+    let turn = approved(&mut harness, bash("touch harm.txt"), choice).await;
+    let notice = texts_in(&turn, "systemNotification").concat();
+    assert!(
+        notice.contains("bash(touch harm.txt) was not remembered"),
+        "{turn:#}"
+    );
+    for asked in ["touch harm.txt", "echo harmless"] {
+        harness
+            .model
+            .answers([Answer::calls([bash(asked)]), ends()]);
+        harness.ann.sends_message("again").await;
+        let denial = json!({"approved": false, "reason": "denied"});
+        harness.ann.decides(denial).await;
+        harness.ann.turn_over().await;
+    }
     assert!(!harness.work().join("harm.txt").exists());
-    let turn = unasked(&mut harness, bash("echo harmless")).await;
+    // An edit that the rule is about was meant.
+    let edited = json!({"command": "ls -l"}).to_string();
+    let choice = json!({"editedToolInput": edited, "selectedOptionId": "approve-session"});
+    approved(&mut harness, bash("ls -a"), choice).await;
+    let turn = unasked(&mut harness, bash("ls")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
 }
 

@@ -144,7 +144,23 @@ fn check_requests(first: &Value, second: &Value) {
         .iter()
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["read", "list", "grep", "write", "edit", "bash"]);
+    let own = [
+        "read",
+        "view_image",
+        "list",
+        "glob",
+        "grep",
+        "write",
+        "edit",
+        "bash",
+        "bash_output",
+        "bash_kill",
+        "web_fetch",
+        "todo",
+        "ask_user",
+        "task",
+    ];
+    assert_eq!(names, own);
 }
 
 #[tokio::test]

@@ -38,16 +38,16 @@ async fn invalid_calls_fail_with_a_message_and_the_turn_continues() {
     assert_eq!(turn["state"], "complete");
     expect![[r#"
         [
-            "completed false There is no tool `format_disk`. There are: read, list, grep, write, edit, bash.",
+            "completed false There is no tool `format_disk`. There are: read, view_image, list, glob, grep, write, edit, bash, bash_output, bash_kill, web_fetch, todo, ask_user, task.",
             "completed false The input is not JSON: EOF while parsing a string at line 1 column 13. Send the call again.",
-            "completed false the input does not fit: missing field `path`",
+            "completed false the input does not fit: missing field `path`, a text. For example: {\"path\": \"src/main.rs\", \"offset\": 1, \"limit\": 200}",
             "completed false The input must be a JSON object.",
             "completed false The input must be a JSON object.",
-            "completed false the input does not fit: invalid type: integer `7`, expected a string",
+            "completed false the input does not fit: `path` must be a text, and is another number. For example: {\"path\": \"src/main.rs\", \"offset\": 1, \"limit\": 200}",
             "completed false there is no nowhere.txt; `list` shows what is there",
             "completed false [no output]\n[exit code 3]",
             "completed true [nothing in .]",
-            "completed false There is no tool ``. There are: read, list, grep, write, edit, bash.",
+            "completed false There is no tool ``. There are: read, view_image, list, glob, grep, write, edit, bash, bash_output, bash_kill, web_fetch, todo, ask_user, task.",
         ]
     "#]].assert_debug_eq(&results_of(&turn));
     let messages = harness.last_messages();

@@ -359,7 +359,8 @@ async fn what_came_last_is_blamed_for_a_refusal_in_a_later_round() {
     assert!(sent.contains(ATTACHED) && !sent.contains(TAKEN), "{sent}");
 }
 
-/// A picture that a tool of a client gives goes with its result, where the wire format has a place for it; in later turns, too.
+/// A picture that a tool of a client gives goes with its result, or right after it where a result is a text; in later turns,
+/// too.
 #[tokio::test]
 async fn pictures_of_results_are_seen_by_the_model() {
     const PICTURE: &str = "iVBORw0KGgo=";
@@ -385,9 +386,43 @@ async fn pictures_of_results_are_seen_by_the_model() {
         talk(&mut harness, wire, "sure?", &[Said::text("Yes.")]).await;
         for body in &bodies(&harness)[1..] {
             let sent = wire.conversation(body);
-            let is_there = holds(&sent, &wire.picture(PICTURE));
-            assert_eq!(is_there, wire != Wire::Chat, "{wire:?}: {sent:#}");
+            assert!(holds(&sent, &wire.picture(PICTURE)), "{wire:?}: {sent:#}");
             assert!(sent.to_string().contains("taken"), "{wire:?}: {sent:#}");
         }
+    }
+}
+
+/// A picture that the model reads is seen by it, and described once its server refuses it.
+#[tokio::test]
+async fn a_picture_file_is_seen_and_described_where_it_is_refused() {
+    const PICTURE: &str = "iVBORw0KGgo=";
+    for wire in WIRES {
+        let mut harness = start(wire).await;
+        let bytes = b"\x89PNG\r\n\x1a\n";
+        std::fs::write(harness.work().join("p.png"), bytes).unwrap();
+        let look = Said::calling(&[
+            ("c_1", "read", json!({"path": "p.png"})),
+            ("c_2", "view_image", json!({"path": "p.png"})),
+        ]);
+        let turn = talk(&mut harness, wire, "look", &[look, Said::text("A cat.")]).await;
+        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+        let blocks = calls_of(&turn)[0]["content"].clone();
+        assert_eq!(blocks[1]["contentType"], "image/png", "{blocks:#}");
+        let sent = wire.conversation(&bodies(&harness)[1]);
+        assert!(holds(&sent, &wire.picture(PICTURE)), "{wire:?}: {sent:#}");
+
+        let stream = wire.stream(&Said::text("Fine."));
+        let (status, words) = wire.refuses_pictures();
+        harness.model.behaves(move |request| {
+            match String::from_utf8_lossy(&request.body).contains(PICTURE) {
+                true => Answer::status(status, words),
+                false => Answer::raw(stream.clone()),
+            }
+        });
+        harness.ann.sends_message("and now?").await;
+        let turn = harness.ann.turn_over().await;
+        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+        let last = bodies(&harness).pop().unwrap().to_string();
+        assert!(last.contains("file_attachment"), "{wire:?}: {last}");
     }
 }

@@ -297,9 +297,28 @@ async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
     let names: Vec<&str> = tools
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
-    let own = ["read", "list", "grep", "write", "edit", "bash"];
-    assert_eq!(names[..6], own);
-    assert_eq!(names.len(), 6 + 6, "its `bash` is not offered: {names:?}");
+    let own = [
+        "read",
+        "view_image",
+        "list",
+        "glob",
+        "grep",
+        "write",
+        "edit",
+        "bash",
+        "bash_output",
+        "bash_kill",
+        "web_fetch",
+        "todo",
+        "ask_user",
+        "task",
+    ];
+    assert_eq!(names[..own.len()], own);
+    assert_eq!(
+        names.len(),
+        own.len() + 6,
+        "its `bash` is not offered: {names:?}"
+    );
     // Usage: the last call is what is shown as the context in use.
     let usage = window.of_type(0, "chat/usage").pop().unwrap()["usage"].clone();
     let typed: UsageInfo = serde_json::from_value(usage.clone()).unwrap();

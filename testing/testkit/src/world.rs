@@ -440,6 +440,8 @@ impl World {
             }
             Effect::StopTurn { run } => self.models.stop(run),
             Effect::Reply { run, reply } => self.reply(run, reply),
+            // Models leave nothing running.
+            Effect::EndChat { .. } => {}
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
             Effect::Close { peer, why } => self.begin_close(peer, why),
             Effect::Pause { peer } => self.set_paused(peer, true),

@@ -316,7 +316,7 @@ mod tests {
     async fn everything_is_sent_as_it_comes_and_text_goes_on_in_its_part() {
         let (sender, mut received) = mpsc::channel(64);
         let events = channel_sink(sender, PendingReplies::default());
-        let tools = tool::all(&[]);
+        let tools = tool::all(&std::sync::Arc::default(), &std::sync::Arc::default());
         let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let offered = OfferedTools::new(&own, Vec::new());
         let mut numbers = Numbers::default();

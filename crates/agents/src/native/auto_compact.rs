@@ -185,6 +185,7 @@ impl Conversation<'_> {
             endpoint: self.endpoint,
             window: self.window,
             view: &mut self.view,
+            input: self.input,
             spending: (&mut self.usage, &mut self.budget),
         };
         let forced = reason == CompactionReason::Refused;

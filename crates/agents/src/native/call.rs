@@ -1,6 +1,6 @@
 //! Tool calls of one round: each is planned, consented to and run; edits and commands one at a time, reads together.
 
-use agent_api::{AgentEvent, TurnOver};
+use agent_api::TurnOver;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
@@ -8,12 +8,15 @@ use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::{CallAnswer, RequestedCall};
 use super::call_events::{
-    ApprovalScope, CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call,
-    run_tool, send_ready,
+    CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call, run_tool, send_ready,
 };
 use super::client_call::run_client_call;
-use super::consent::{self, PermissionMode, Verdict};
+use super::consent::{PermissionMode, Verdict};
+use super::exit_plan::{self, run_exit_plan};
+use super::host_call::run_host_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
+use super::rules::{offer_rule, subject_of};
+use crate::permission::CallSubject;
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
 /// Carries out all calls of a round; what the model gets of each, in their order.
@@ -25,10 +28,7 @@ pub(super) async fn run_calls(
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-            Some(OfferedTool::Own(_)) | None => {
-                let text = run_call(context, offered, call).await?;
-                Ok(CallAnswer::from(text))
-            }
+            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
     });
     join_all(outcomes).await.into_iter().collect()
@@ -38,7 +38,7 @@ async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
@@ -49,6 +49,9 @@ async fn run_call(
             return refuse_call(context, call, name, text).await;
         }
     };
+    if name == exit_plan::NAME {
+        return run_exit_plan(context, call).await;
+    }
     let input = match parse(&call.tool_use.input) {
         Ok(input) => input,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
@@ -57,42 +60,32 @@ async fn run_call(
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
-    let key = consent_key(tool, &plan);
+    if tool.host_request(&input).is_some() {
+        return run_host_call_with_consent(context, call, (tool, input), plan).await;
+    }
     loop {
-        match context.verdict(tool.nature(), &key).await? {
-            Verdict::Refuse => {
-                return refuse_call(context, call, tool.display_name(), PLAN_MODE.to_owned()).await;
+        let subject = subject_of(tool, &input, &plan, context.workspace).await;
+        match context.verdict(tool.nature(), &subject).await? {
+            Verdict::Refuse(text) => {
+                return refuse_call(context, call, tool.display_name(), text).await;
             }
             Verdict::Run => {
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
-                    Some(text) => return Ok(text),
+                    Some(answer) => return Ok(answer),
                     None => continue,
                 }
             }
-            Verdict::Ask => return run_with_consent(context, call, (tool, input), plan).await,
+            Verdict::Ask => {
+                return run_with_consent(context, call, (tool, input), (plan, subject)).await;
+            }
         }
     }
 }
-
-/// The text for a model whose call is refused because the session's mode is to plan.
-pub(super) const PLAN_MODE: &str = "The user wants a plan, and nothing changed yet: this session only reads, and the call \
-     was refused. Say what you would do instead.";
 
 impl ToolContext<'_> {
     /// What may be done without asking, as the session's settings are now.
     pub(super) async fn mode(&self) -> Result<PermissionMode, TurnOver> {
         Ok(PermissionMode::of(&self.events.settings().await?))
-    }
-
-    /// What is to be done about a call, as things are now: settings may change in mid-turn, and another chat may have
-    /// been given an approval for the whole session.
-    pub(super) async fn verdict(&self, nature: Nature, key: &str) -> Result<Verdict, TurnOver> {
-        if nature == Nature::Reads {
-            return Ok(Verdict::Run);
-        }
-        let mode = self.mode().await?;
-        let approved = self.approved.lock().await;
-        Ok(consent::verdict(mode, nature, key, &approved))
     }
 }
 
@@ -102,9 +95,13 @@ async fn run_without_consent(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-) -> Result<Option<String>, TurnOver> {
+) -> Result<Option<CallAnswer>, TurnOver> {
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
-        send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+        let reason = match tool.nature() {
+            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
+            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        };
+        send_ready(context, call, plan, reason).await?;
         let outcome = run_tool(context, call, tool, input).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
@@ -112,13 +109,12 @@ async fn run_without_consent(
     let plan = match tool.plan(input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => {
-            let text = refuse_call(context, call, tool.display_name(), text).await?;
-            return Ok(Some(text));
+            let answer = refuse_call(context, call, tool.display_name(), text).await?;
+            return Ok(Some(answer));
         }
     };
-    let verdict = context
-        .verdict(tool.nature(), &consent_key(tool, &plan))
-        .await?;
+    let subject = subject_of(tool, input, &plan, context.workspace).await;
+    let verdict = context.verdict(tool.nature(), &subject).await?;
     if verdict != Verdict::Run {
         return Ok(None);
     }
@@ -132,39 +128,72 @@ async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
-    plan: Plan,
-) -> Result<String, TurnOver> {
-    let (edited, scope) = match ask_for_consent(context, call, &plan).await? {
+    (plan, mut subject): (Plan, CallSubject),
+) -> Result<CallAnswer, TurnOver> {
+    let offered = offer_rule(context, &subject, tool.nature()).await;
+    let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Over { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text.into()),
     };
-    let mut key = consent_key(tool, &plan);
     let mut remark = None;
     if let Some(edited) = edited {
         remark = Some(format!("The user changed the input to {edited}"));
         match replan(context, tool, &edited).await {
-            Ok(planned) => (input, key) = planned,
+            Ok(planned) => (input, subject) = planned,
             Err(text) => {
                 let outcome = CallOutcome::failed(tool.display_name(), text);
                 return complete_call(context, call, outcome).await;
             }
         }
     }
-    if scope == ApprovalScope::Session {
-        remember_approval(context, &key).await?;
-    }
+    context.remember(scope, offered.as_ref(), &subject).await?;
     let _exclusive = lock_exclusive(context, tool).await;
-    // A session that only reads since the question was asked only reads.
-    let mut outcome = match context.mode().await? {
-        PermissionMode::Plan => CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned()),
-        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::FullAccess => {
-            run_tool(context, call, tool, &input).await?
-        }
+    // A session that only reads since the question was asked only reads, and what is denied since is not done.
+    let mut outcome = match context.verdict(tool.nature(), &subject).await? {
+        Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
+        Verdict::Run | Verdict::Ask => run_tool(context, call, tool, &input).await?,
     };
     if let Some(remark) = remark {
         outcome.text = format!("{remark}\n{}", outcome.text);
     }
     complete_call(context, call, outcome).await
+}
+
+/// Carries out a call that the host does, if the user's rules let it. Most are never asked about: they talk to the user, or
+/// a worker asks for itself.
+async fn run_host_call_with_consent(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    (tool, mut input): (&dyn Tool, Value),
+    mut plan: Plan,
+) -> Result<CallAnswer, TurnOver> {
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    match context.verdict(tool.nature(), &subject).await? {
+        Verdict::Run => {}
+        Verdict::Refuse(text) => {
+            return refuse_call(context, call, tool.display_name(), text).await;
+        }
+        Verdict::Ask => match ask_for_consent(context, call, &plan, None).await? {
+            CallDecision::Over { text } => return Ok(text.into()),
+            CallDecision::Approved { edited: None, .. } => {}
+            CallDecision::Approved {
+                edited: Some(edited),
+                ..
+            } => match plan_edited(context, tool, &edited).await {
+                Ok(planned) => (input, plan) = planned,
+                Err(text) => {
+                    let outcome = CallOutcome::failed(tool.display_name(), text);
+                    return complete_call(context, call, outcome).await;
+                }
+            },
+        },
+    }
+    let Some(request) = tool.host_request(&input) else {
+        let text = "The edited call is not possible.".to_owned();
+        let outcome = CallOutcome::failed(tool.display_name(), text);
+        return complete_call(context, call, outcome).await;
+    };
+    run_host_call(context, call, (tool, &input), &plan, request).await
 }
 
 /// Waits until no other call edits or runs, if this one does.
@@ -173,16 +202,8 @@ async fn lock_exclusive<'a>(
     tool: &dyn Tool,
 ) -> Option<MutexGuard<'a, ()>> {
     match tool.nature() {
-        Nature::Reads => None,
+        Nature::Reads | Nature::Fetches => None,
         Nature::Edits | Nature::Runs => Some(context.exclusive.lock().await),
-    }
-}
-
-/// What "approve in this session" covers: all edits, or this very command.
-fn consent_key(tool: &dyn Tool, plan: &Plan) -> String {
-    match tool.nature() {
-        Nature::Edits => "edits".to_owned(),
-        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
     }
 }
 
@@ -191,25 +212,21 @@ async fn replan(
     context: &ToolContext<'_>,
     tool: &dyn Tool,
     edited: &str,
-) -> Result<(Value, String), String> {
+) -> Result<(Value, CallSubject), String> {
+    let (input, plan) = plan_edited(context, tool, edited).await?;
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    Ok((input, subject))
+}
+
+async fn plan_edited(
+    context: &ToolContext<'_>,
+    tool: &dyn Tool,
+    edited: &str,
+) -> Result<(Value, Plan), String> {
     let input = parse(edited)?;
     let plan = tool.plan(&input, context.workspace).await;
     let plan = plan.map_err(|ToolError(text)| text)?;
-    Ok((input, consent_key(tool, &plan)))
-}
-
-pub(super) async fn remember_approval(
-    context: &ToolContext<'_>,
-    key: &str,
-) -> Result<(), TurnOver> {
-    let mut known = context.approved.lock().await;
-    if known.add(key) {
-        context
-            .events
-            .send(AgentEvent::Notes(known.notes()))
-            .await?;
-    }
-    Ok(())
+    Ok((input, plan))
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.
@@ -226,12 +243,12 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// A call that is not possible: it is shown as failed, and the model gets the reason.
-async fn refuse_call(
+pub(super) async fn refuse_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     display_name: &str,
     text: String,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let plan = Plan {
         summary: display_name.to_owned(),
         ..Plan::default()

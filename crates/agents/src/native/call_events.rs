@@ -9,10 +9,12 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
-use super::answer::{MARK, RequestedCall};
-use super::consent;
-use super::history::text_of_result;
-use super::{Approvals, NativeContext};
+use super::NativeContext;
+use super::answer::{CallAnswer, MARK, RequestedCall};
+use super::consent::{self, OfferedRule};
+use super::history::{media_of_result, text_of_result};
+use super::rules::{ApprovalScope, Rules};
+use crate::permission::CallPlace;
 use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
@@ -20,7 +22,12 @@ pub(super) struct ToolContext<'a> {
     pub shared: &'a NativeContext,
     pub workspace: &'a Workspace,
     pub events: &'a dyn EventSink,
-    pub approved: &'a Approvals,
+    /// The user's rules.
+    pub rules: Rules,
+    /// Where calls are made: which rules hold.
+    pub place: CallPlace,
+    /// Whether it was said in this turn that the rules cannot be used.
+    pub reported_rules: Mutex<bool>,
     /// Held by a call that edits or runs.
     pub exclusive: Mutex<()>,
 }
@@ -35,15 +42,28 @@ pub(super) struct CallOutcome {
     summary: String,
     content: Vec<Value>,
     whole: Option<Vec<u8>>,
+    structured: Option<wire::Object>,
 }
 
 impl CallOutcome {
+    pub(super) fn done(summary: &str, text: String) -> Self {
+        Self {
+            success: true,
+            summary: summary.to_owned(),
+            content: Vec::new(),
+            whole: None,
+            structured: None,
+            text,
+        }
+    }
+
     pub(super) fn failed(name: &str, text: String) -> Self {
         Self {
             success: false,
             summary: format!("{name} failed"),
             content: Vec::new(),
             whole: None,
+            structured: None,
             text,
         }
     }
@@ -83,20 +103,14 @@ pub(super) enum CallDecision {
     Over { text: String },
 }
 
-/// How far an approval goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApprovalScope {
-    Call,
-    Session,
-}
-
 pub(super) async fn ask_for_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     plan: &Plan,
+    rule: Option<&OfferedRule>,
 ) -> Result<CallDecision, TurnOver> {
     let mut ready = ToolReady {
-        options: consent::options(context.shared.locale),
+        options: consent::options(context.shared.locale, rule),
         editable: true,
         ..plan_to_ready(call, plan)
     };
@@ -133,6 +147,7 @@ pub(super) async fn ask_for_consent(
         .and_then(|option| option["id"].as_str());
     let scope = match option {
         Some(consent::APPROVE_IN_SESSION) => ApprovalScope::Session,
+        Some(consent::APPROVE_IN_PROJECT) => ApprovalScope::Project,
         _ => ApprovalScope::Call,
     };
     let edited = input.filter(|input| *input != call.tool_use.input);
@@ -195,7 +210,7 @@ async fn record_start(
     input: &Value,
 ) -> Result<Result<(), String>, TurnOver> {
     let planned = match tool.nature() {
-        Nature::Reads => return Ok(Ok(())),
+        Nature::Reads | Nature::Fetches => return Ok(Ok(())),
         Nature::Edits => tool.edits(input, context.workspace).await,
         Nature::Runs => Ok(Edits::default()), // nobody knows
     };
@@ -218,17 +233,24 @@ async fn record_start(
     Ok(Ok(()))
 }
 
-async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {
-    let content = match store_all(context, &outcome.bodies).await {
-        true => outcome.content,
-        false => Vec::new(),
-    };
-    CallOutcome {
-        text: outcome.text,
-        success: outcome.success,
-        summary: outcome.summary,
-        content,
-        whole: outcome.whole,
+async fn store_outcome(context: &ToolContext<'_>, mut outcome: ToolOutcome) -> CallOutcome {
+    if !store_all(context, &outcome.bodies).await {
+        outcome.content.clear();
+    }
+    outcome.into()
+}
+
+/// What an outcome refers to is stored.
+impl From<ToolOutcome> for CallOutcome {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self {
+            text: outcome.text,
+            success: outcome.success,
+            summary: outcome.summary,
+            content: outcome.content,
+            whole: outcome.whole,
+            structured: outcome.structured,
+        }
     }
 }
 
@@ -236,7 +258,7 @@ pub(super) async fn complete_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     outcome: CallOutcome,
-) -> Result<String, TurnOver> {
+) -> Result<CallAnswer, TurnOver> {
     let mut content = vec![json!({"type": "text", "text": outcome.text})];
     content.extend(outcome.content);
     if let Some(whole) = outcome.whole {
@@ -256,7 +278,11 @@ pub(super) async fn complete_call(
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
-    let result = result.with_content(content);
+    let media = media_of_result(&json!({"content": content}));
+    let mut result = result.with_content(content);
+    if let Some(structured) = outcome.structured {
+        result = result.with_structured_content(structured);
+    }
     let call = call.number;
     let completed = AgentEvent::ToolCompleted {
         call,
@@ -264,7 +290,10 @@ pub(super) async fn complete_call(
         review: false,
     };
     context.events.send(completed).await?;
-    Ok(outcome.text)
+    Ok(CallAnswer {
+        text: outcome.text,
+        media,
+    })
 }
 
 #[cfg(test)]
@@ -329,12 +358,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let uri = format!("file://{}", directory.path().display());
         let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-        let approved = Approvals::default();
+        let place = CallPlace {
+            session: "s".to_owned(),
+            directories: workspace.real_directories(),
+        };
         let context = ToolContext {
             shared: &agent.shared,
             workspace: &workspace,
             events: &events,
-            approved: &approved,
+            rules: None,
+            place,
+            reported_rules: Mutex::new(false),
             exclusive: Mutex::new(()),
         };
         let call = RequestedCall {

@@ -6,23 +6,19 @@
 use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
 use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
-use workspace::digest_of;
 
 use super::answer::{CallAnswer, RequestedCall};
-use super::call::{PLAN_MODE, parse, remember_approval};
-use super::call_events::{
-    ApprovalScope, CallDecision, ToolContext, ask_for_consent, plan_to_ready, send_ready,
-};
+use super::call::parse;
+use super::call_events::{CallDecision, ToolContext, ask_for_consent, plan_to_ready, send_ready};
 use super::consent::Verdict;
 use super::history::{media_of_result, text_of_result};
 use super::offered_tools::OfferedClientTool;
+use super::rules::{client_subject, offer_rule};
+use crate::permission::CallSubject;
 use crate::tool::{Nature, Plan};
 
 /// How long a client may take: a task in an editor may build a whole project, or ask its user.
 const TIMEOUT_MS: u64 = 30 * 60 * 1_000;
-
-/// Inputs up to here are remembered as they are, longer ones by their digest.
-const KEY_BYTES_MAX: usize = 256;
 
 /// Carries out a call; what the model gets of it.
 pub(super) async fn run_client_call(
@@ -30,25 +26,22 @@ pub(super) async fn run_client_call(
     call: &RequestedCall,
     tool: &OfferedClientTool,
 ) -> Result<CallAnswer, TurnOver> {
-    let key = consent_key(tool, &call.tool_use.input);
+    let subject = client_subject(&tool.name, &call.tool_use.input);
     let plan = Plan {
         summary: tool.title.clone(),
-        consent_key: key.clone(),
         ..Plan::default()
     };
     if let Err(text) = parse(&call.tool_use.input) {
         return refuse(context, call, &plan, text).await;
     }
     loop {
-        match context.verdict(Nature::Runs, &key).await? {
-            Verdict::Refuse => {
-                return refuse(context, call, &plan, PLAN_MODE.to_owned()).await;
-            }
-            Verdict::Ask => return run_with_consent(context, call, tool, &plan).await,
+        match context.verdict(Nature::Runs, &subject).await? {
+            Verdict::Refuse(text) => return refuse(context, call, &plan, text).await,
+            Verdict::Ask => return run_with_consent(context, call, &plan, &subject).await,
             Verdict::Run => {
                 let _exclusive = context.exclusive.lock().await;
                 // Looked at again now that the calls before it are done.
-                if context.verdict(Nature::Runs, &key).await? == Verdict::Run {
+                if context.verdict(Nature::Runs, &subject).await? == Verdict::Run {
                     let reason = ToolCallConfirmationReason::Setting;
                     send_ready(context, call, &plan, reason).await?;
                     return await_end(context, call).await;
@@ -62,17 +55,17 @@ pub(super) async fn run_client_call(
 async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    tool: &OfferedClientTool,
     plan: &Plan,
+    subject: &CallSubject,
 ) -> Result<CallAnswer, TurnOver> {
-    let (edited, scope) = match ask_for_consent(context, call, plan).await? {
+    let offered = offer_rule(context, subject, Nature::Runs).await;
+    let (edited, scope) = match ask_for_consent(context, call, plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),
     };
     let input = edited.as_deref().unwrap_or(&call.tool_use.input);
-    if scope == ApprovalScope::Session {
-        remember_approval(context, &consent_key(tool, input)).await?;
-    }
+    let subject = client_subject(&subject.tool, input);
+    context.remember(scope, offered.as_ref(), &subject).await?;
     let mut answer = await_end(context, call).await?;
     if let Some(edited) = edited {
         answer.text = format!("The user changed the input to {edited}\n{}", answer.text);
@@ -115,17 +108,5 @@ async fn await_end(
             })
         }
         _ => Err(TurnOver), // replies are routed by what they answer
-    }
-}
-
-/// What "approve in this session" covers: this tool with this very input.
-fn consent_key(tool: &OfferedClientTool, input: &str) -> String {
-    let name = &tool.name;
-    match name.len() + input.len() <= KEY_BYTES_MAX {
-        true => format!("client {name} {input}"),
-        false => {
-            let text = format!("{name}\n{input}");
-            format!("client-sha256 {}", digest_of(text.as_bytes()))
-        }
     }
 }

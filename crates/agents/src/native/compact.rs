@@ -44,6 +44,7 @@ pub(super) struct Summariser<'v, 'a> {
     pub endpoint: &'v ModelEndpoint,
     pub window: Window,
     pub view: &'v mut ModelView<'a>,
+    pub input: &'v TurnInput,
     /// What the turn has used, and what it may use.
     pub spending: (&'v mut TurnUsage, &'v mut CallBudget),
 }
@@ -104,7 +105,7 @@ impl Summariser<'_, '_> {
             text.truncate(end);
             remarks.push("the end of the summary, which was too long");
         }
-        text.push_str(&state.for_model());
+        let text = state.add_to(text, self.input);
         Ok(Summary {
             text,
             state,

@@ -1,15 +1,15 @@
-//! Who must be asked before a tool acts: the session's mode, and what was approved for the whole session.
+//! Who must be asked before a tool acts: the session's mode, and the rules of the user.
 //!
-//! Promises: nothing that edits or runs does so without a mode, a memory or a person that said yes.
-
-use std::collections::BTreeSet;
+//! Promises: nothing that edits or runs does so without a mode, a rule or a person that said yes. What a rule denies is not
+//! done in any mode. While the rules cannot be read, everything is asked.
+//! Must not know: how rules are stored, which call is decided on.
 
 use agent_api::RenamedSetting;
-use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
 
 use crate::locale::Locale;
+use crate::permission::Pattern;
 use crate::tool::Nature;
 
 /// The session setting that holds the mode (G-46). Not `mode`, `autoApprove`, `isolation` or `permissions`: editors have
@@ -42,6 +42,16 @@ impl PermissionMode {
             _ => Self::Ask,
         }
     }
+
+    /// Its name as a value of the setting.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Plan => "plan",
+            Self::FullAccess => "full-access",
+        }
+    }
 }
 
 /// The setting as sessions offer it.
@@ -54,8 +64,8 @@ pub(super) fn schema() -> Value {
         "enumLabels": ["Ask", "Accept edits", "Plan", "Full access"],
         "enumDescriptions": [
             "Reads freely; asks before it edits a file or runs a command.",
-            "Edits files without asking; asks before it runs a command.",
-            "Reads only and says what it would do; edits and commands are refused.",
+            "Edits files without asking, except those that steer tools and agents; asks before it runs a command.",
+            "Reads only and makes a plan, which you approve before anything is done.",
             "Edits and runs without asking.",
         ],
         "default": "ask",
@@ -73,78 +83,89 @@ pub(super) fn renamed_setting() -> RenamedSetting {
 }
 
 /// What is to be done about one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Run,
     Ask,
-    Refuse,
+    /// The reason, for the model.
+    Refuse(String),
 }
 
-/// Keys of calls that were approved for the whole session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Approved(BTreeSet<String>);
-
-/// Keys remembered at most: the notes that hold them are bounded.
-const APPROVED_MAX: usize = 256;
-
-impl Approved {
-    /// What the session's notes say.
-    pub(super) fn read(notes: Option<&[u8]>) -> Self {
-        let notes: Value = notes
-            .and_then(|notes| serde_json::from_slice(notes).ok())
-            .unwrap_or_default();
-        let keys = notes["approved"].as_array().into_iter().flatten();
-        Self(
-            keys.filter_map(|key| Some(key.as_str()?.to_owned()))
-                .collect(),
-        )
-    }
-
-    /// Takes over what another one knows.
-    pub(super) fn join(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
-    /// The notes that hold them.
-    pub(super) fn notes(&self) -> Bytes {
-        Bytes::from(json!({"approved": self.0}).to_string())
-    }
-
-    /// Whether something new is to be noted.
-    pub(super) fn add(&mut self, key: &str) -> bool {
-        self.0.len() < APPROVED_MAX && self.0.insert(key.to_owned())
-    }
+/// What the user's rules say about one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RuleDecision {
+    None,
+    Allow,
+    Ask,
+    /// The rule that denies it.
+    Deny(Pattern),
+    /// The rules cannot be read: one of them may deny it.
+    Unknown,
 }
 
+/// The text for a model whose call is refused because the session's mode is to plan.
+pub(super) const PLAN_MODE: &str = "The user wants a plan, and nothing changed yet: this session only reads, and the call \
+     was refused. Say what you would do instead, and call `exit_plan` with the plan when it is complete.";
+
+/// Decides about a call. A protected file is one that steers tools or agents (G-63).
 pub(super) fn verdict(
     mode: PermissionMode,
     nature: Nature,
-    key: &str,
-    approved: &Approved,
+    is_protected: bool,
+    rules: &RuleDecision,
 ) -> Verdict {
-    match (nature, mode) {
-        (Nature::Reads, _) | (_, PermissionMode::FullAccess) => Verdict::Run,
-        (_, PermissionMode::Plan) => Verdict::Refuse,
-        (Nature::Edits, PermissionMode::AcceptEdits) => Verdict::Run,
-        (Nature::Edits | Nature::Runs, PermissionMode::Ask | PermissionMode::AcceptEdits) => {
-            match approved.0.contains(key) {
-                true => Verdict::Run,
-                false => Verdict::Ask,
-            }
+    match (rules, nature, mode) {
+        (RuleDecision::Deny(rule), _, _) => Verdict::Refuse(denied_by_rule(rule)),
+        (_, Nature::Edits | Nature::Runs, PermissionMode::Plan) => {
+            Verdict::Refuse(PLAN_MODE.to_owned())
         }
+        (RuleDecision::Unknown | RuleDecision::Ask, _, _) => Verdict::Ask,
+        (RuleDecision::Allow, _, _)
+        | (RuleDecision::None, Nature::Reads, _)
+        | (RuleDecision::None, _, PermissionMode::FullAccess) => Verdict::Run,
+        (RuleDecision::None, Nature::Edits, PermissionMode::AcceptEdits) if !is_protected => {
+            Verdict::Run
+        }
+        (RuleDecision::None, Nature::Edits | Nature::Runs | Nature::Fetches, _) => Verdict::Ask,
     }
 }
 
-pub(super) const APPROVE_IN_SESSION: &str = "approve-session";
+fn denied_by_rule(rule: &Pattern) -> String {
+    format!(
+        "A rule of the user denies this: {rule}. Do not try to get around it; find another way, or say what you would need."
+    )
+}
 
-/// The buttons under a call that asks (G-14).
-pub(super) fn options(locale: Locale) -> Vec<Value> {
+pub(super) const APPROVE_IN_SESSION: &str = "approve-session";
+pub(super) const APPROVE_IN_PROJECT: &str = "approve-project";
+
+/// A rule that may be agreed to with a call, and how far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OfferedRule {
+    pub pattern: Pattern,
+    /// Whether it may hold in later sessions, too.
+    pub for_project: bool,
+}
+
+/// The buttons under a call that asks (G-14). An option that remembers names the rule that is stored, letter by letter.
+pub(super) fn options(locale: Locale, rule: Option<&OfferedRule>) -> Vec<Value> {
     let words = locale.words();
-    vec![
-        json!({"id": "approve", "label": words.approve, "kind": "approve", "group": 0}),
-        json!({"id": APPROVE_IN_SESSION, "label": words.approve_in_session, "kind": "approve", "group": 0}),
-        json!({"id": "deny", "label": words.deny, "kind": "deny", "group": 1}),
-    ]
+    let approve =
+        |id: &str, label: String| json!({"id": id, "label": label, "kind": "approve", "group": 0});
+    let mut options = vec![approve("approve", words.approve.to_owned())];
+    if let Some(OfferedRule {
+        pattern,
+        for_project,
+    }) = rule
+    {
+        let pattern = pattern.as_str();
+        options.push(approve(APPROVE_IN_SESSION, words.allow_in_session(pattern)));
+        if *for_project {
+            options.push(approve(APPROVE_IN_PROJECT, words.allow_in_project(pattern)));
+        }
+    }
+    options.push(json!({"id": "deny", "label": words.deny, "kind": "deny", "group": 1}));
+    options
 }
 
 /// The result of a denied call, for the model.
@@ -163,39 +184,52 @@ mod tests {
 
     #[test]
     fn only_what_was_allowed_runs() {
-        let mut approved = Approved::default();
-        let at = |mode, nature, approved: &Approved| verdict(mode, nature, "k", approved);
+        use Nature::{Edits, Fetches, Reads, Runs};
+        use PermissionMode::{AcceptEdits, Ask, FullAccess, Plan};
+        use RuleDecision::{Allow, None, Unknown};
+        let deny = RuleDecision::Deny(Pattern::parse("bash(rm:*)").unwrap());
+        let at = |mode, nature, rules: &RuleDecision| match verdict(mode, nature, false, rules) {
+            Verdict::Run => "run",
+            Verdict::Ask => "ask",
+            Verdict::Refuse(_) => "refuse",
+        };
+        for (mode, expected) in [
+            (Ask, ["run", "ask", "ask"]),
+            (AcceptEdits, ["run", "run", "ask"]),
+            (Plan, ["run", "refuse", "refuse"]),
+            (FullAccess, ["run", "run", "run"]),
+        ] {
+            assert_eq!(
+                [Reads, Edits, Runs].map(|nature| at(mode, nature, &None)),
+                expected
+            );
+            for nature in [Reads, Edits, Runs] {
+                assert_eq!(at(mode, nature, &deny), "refuse", "{mode:?}");
+                let strict = match (mode, nature) {
+                    (Plan, Edits | Runs) => "refuse",
+                    _ => "ask",
+                };
+                assert_eq!(at(mode, nature, &Unknown), strict, "{mode:?}");
+                assert_eq!(at(mode, nature, &RuleDecision::Ask), strict, "{mode:?}");
+            }
+        }
+        assert_eq!(at(Ask, Runs, &Allow), "run");
         assert_eq!(
-            at(PermissionMode::Plan, Nature::Reads, &approved),
-            Verdict::Run
+            at(Plan, Runs, &Allow),
+            "refuse",
+            "a mode is stronger than a rule"
         );
-        assert_eq!(
-            at(PermissionMode::Ask, Nature::Edits, &approved),
-            Verdict::Ask
-        );
-        assert_eq!(
-            at(PermissionMode::AcceptEdits, Nature::Edits, &approved),
-            Verdict::Run
-        );
-        assert_eq!(
-            at(PermissionMode::AcceptEdits, Nature::Runs, &approved),
-            Verdict::Ask
-        );
-        assert_eq!(
-            at(PermissionMode::FullAccess, Nature::Runs, &approved),
-            Verdict::Run
-        );
-        assert!(approved.add("k") && !approved.add("k"));
-        assert_eq!(
-            at(PermissionMode::Ask, Nature::Runs, &approved),
-            Verdict::Run
-        );
-        // A mode that forbids is stronger than a memory.
-        assert_eq!(
-            at(PermissionMode::Plan, Nature::Runs, &approved),
-            Verdict::Refuse
-        );
-        assert_eq!(Approved::read(Some(&approved.notes())), approved);
-        assert_eq!(Approved::read(Some(b"?")), Approved::default());
+        // A plan may need what others wrote.
+        for (mode, expected) in [
+            (Ask, "ask"),
+            (AcceptEdits, "ask"),
+            (Plan, "ask"),
+            (FullAccess, "run"),
+        ] {
+            assert_eq!(at(mode, Fetches, &None), expected, "{mode:?}");
+            assert_eq!(at(mode, Fetches, &Allow), "run", "{mode:?}");
+        }
+        assert_eq!(verdict(AcceptEdits, Edits, true, &None), Verdict::Ask);
+        assert_eq!(verdict(FullAccess, Edits, true, &None), Verdict::Run);
     }
 }

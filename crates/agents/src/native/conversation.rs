@@ -72,7 +72,7 @@ impl<'a> Conversation<'a> {
             }
             // Both may have changed since the model was last asked, and it should know.
             let mode = self.tool_context.mode().await?;
-            let offered = self.offer_tools().await?;
+            let offered = self.offer_tools().await?.for_mode(mode);
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
             self.request.system = events.render(self.prompt.render()).await?;

@@ -236,7 +236,10 @@ fn result_text(call: &Value, outputs: &TurnOutputs) -> String {
         "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
             let suggestion = call["userSuggestion"]["text"].as_str();
-            super::consent::denied_text(suggestion)
+            match call["toolName"] == super::exit_plan::NAME {
+                true => super::exit_plan::keep_planning_text(suggestion),
+                false => super::consent::denied_text(suggestion),
+            }
         }
         _ => {
             let id = call["toolCallId"].as_str().unwrap_or("");

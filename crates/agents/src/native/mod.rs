@@ -16,8 +16,10 @@ mod compact;
 mod consent;
 mod context;
 mod conversation;
+mod exit_plan;
 mod fallback;
 mod history;
+mod host_call;
 mod memory;
 mod model_list;
 mod model_view;
@@ -28,17 +30,20 @@ mod orphans;
 mod outputs;
 mod prompt;
 mod refusals;
+mod rules;
 mod settings;
 mod shorten;
 mod stop;
 mod title;
+mod todo_list;
 mod turn;
 mod usage;
 mod vendors;
 mod work_state;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
     Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, SuggestedTitle,
@@ -50,8 +55,9 @@ use serde_json::{Value, json};
 use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
+use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
-use crate::tool::{self, Tool};
+use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
@@ -63,6 +69,9 @@ pub use models::{Model, ModelError, Prices};
 /// The provider id.
 pub const PROVIDER: &str = "native";
 
+/// Chats whose tools share something, before those of which nothing runs are forgotten.
+const CHATS_MAX: usize = 256;
+
 /// Workspaces that stay open: each knows which files its session has read.
 const WORKSPACES_MAX: usize = 64;
 
@@ -70,23 +79,21 @@ const WORKSPACES_MAX: usize = 64;
 pub struct NativeAgent {
     shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
-    approvals: Mutex<HashMap<String, Weak<Approvals>>>,
+    /// What tools left running, by chat.
+    chats: Mutex<HashMap<String, Arc<ChatTools>>>,
 }
-
-/// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
-/// another; between turns they are in the session's notes.
-type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
 pub(crate) struct NativeContext {
     models: ModelList,
-    tools: Vec<Box<dyn Tool>>,
+    tool_settings: Arc<ToolSettings>,
     locale: Locale,
     gatherer: Gatherer,
     capabilities: CapabilityMap,
     confinement: Confinement,
     compaction: CompactionSettings,
     titles: TitleModel,
+    rules: rules::Rules,
 }
 
 impl NativeAgent {
@@ -97,16 +104,17 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
-                tools: tool::all(&[]),
+                tool_settings: Arc::default(),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
                 compaction: CompactionSettings::default(),
                 titles: TitleModel::default(),
+                rules: None,
             }),
             workspaces: Mutex::default(),
-            approvals: Mutex::default(),
+            chats: Mutex::default(),
         })
     }
 
@@ -121,11 +129,20 @@ impl NativeAgent {
         self
     }
 
-    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
+    /// Replaces what the operator says of tools.
     #[must_use]
-    pub fn with_command_variables(mut self, names: &[String]) -> Self {
+    pub fn with_tool_settings(mut self, settings: ToolSettings) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.tools = tool::all(names);
+            shared.tool_settings = Arc::new(settings);
+        }
+        self
+    }
+
+    /// Follows and remembers the permission rules in this data directory (G-63).
+    #[must_use]
+    pub fn with_rules(mut self, data: &Path) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.rules = Some(Arc::new(RuleStore::new(data)));
         }
         self
     }
@@ -172,18 +189,13 @@ impl NativeAgent {
         self.shared.models.default_model().is_some()
     }
 
-    fn approvals(&self, conversation: &str) -> Arc<Approvals> {
-        let mut known = self
-            .approvals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = known.get(conversation).and_then(Weak::upgrade) {
-            return shared;
+    /// What the tools of a chat share. Forgotten when nothing of it runs and many others are known.
+    fn chat_tools(&self, chat: &str) -> Arc<ChatTools> {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if chats.len() >= CHATS_MAX {
+            chats.retain(|_, tools| Arc::strong_count(tools) > 1 || tools.is_in_use());
         }
-        known.retain(|_, shared| shared.strong_count() > 0);
-        let shared = Arc::default();
-        known.insert(conversation.to_owned(), Arc::downgrade(&shared));
-        shared
+        Arc::clone(chats.entry(chat.to_owned()).or_default())
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -192,6 +204,11 @@ impl NativeAgent {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let confinement = &self.shared.confinement;
+        // The chats of a session share it.
+        let facts = &SessionFacts {
+            chat: String::new(),
+            ..facts.clone()
+        };
         // A name may lead elsewhere by now: then what is remembered of the files is about others.
         open.retain(|(known, workspace)| known != facts || workspace.is_current(confinement));
         if let Some((_, workspace)) = open.iter().find(|(known, _)| known == facts) {
@@ -255,9 +272,10 @@ impl Agent for NativeAgent {
     ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
-        let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
+        let tools = all_tools(&self.shared.tool_settings, &Arc::default());
+        let tools: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        let offered = OfferedTools::new(&tools, Vec::new());
+        let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())
     }
 
@@ -269,13 +287,30 @@ impl Agent for NativeAgent {
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
-            approvals: self.approvals(&facts.conversation),
+            session: facts.conversation,
+            tools: all_tools(&self.shared.tool_settings, &chat),
+            chat,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
+
+    fn end_chat(&self, chat: &str) {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tools) = chats.remove(chat) {
+            tools.end();
+        }
+    }
+}
+
+/// The tools of a chat, and the one that only this agent's sessions have.
+fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn Tool>> {
+    let mut tools = tool::all(settings, chat);
+    tools.push(Box::new(exit_plan::ExitPlanTool));
+    tools
 }
 
 fn config_schema() -> Value {
@@ -286,16 +321,29 @@ struct NativeSession {
     shared: Arc<NativeContext>,
     directories: Vec<String>,
     workspace: Arc<Workspace>,
-    approvals: Arc<Approvals>,
+    session: String,
+    tools: Vec<Box<dyn Tool>>,
+    chat: Arc<ChatTools>,
+}
+
+/// Ends what a worker left running: nobody looks at it any more.
+struct EndWithTurn<'a>(&'a ChatTools);
+
+impl Drop for EndWithTurn<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 #[async_trait]
 impl AgentSession for NativeSession {
     async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
+        let _ends = input.brief.is_some().then(|| EndWithTurn(&self.chat));
         let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
-            approvals: &self.approvals,
+            session: &self.session,
+            tools: &self.tools,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -269,19 +269,22 @@ impl<'a> ModelView<'a> {
         }
     }
 
-    /// The result of a call with its bodies, where they can stand beside it; otherwise it says that they are there.
-    fn result_of(&self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
-        let (text, blocks) = match self.api {
-            Api::Chat => {
-                let bodies = lowered.decisions.len();
-                let note =
-                    format!("({bodies} attached to the result; this model cannot be shown them)");
-                (format!("{text}\n{note}"), Vec::new())
-            }
-            Api::Anthropic | Api::Responses | Api::Gemini => {
-                (text.to_owned(), lowered.blocks.clone())
-            }
-        };
+    /// The result of a call with its bodies. Where a result is a text, what is said of bodies is a part of it, and those
+    /// that go as themselves come after it.
+    fn result_of(&mut self, id: &str, text: &str, lowered: &Lowered) -> ModelMessage {
+        let mut text = text.to_owned();
+        let mut blocks = lowered.blocks.clone();
+        if self.api == Api::Chat {
+            blocks.retain(|block| match block["text"].as_str() {
+                Some(described) => {
+                    text.push('\n');
+                    text.push_str(described);
+                    false
+                }
+                None => true,
+            });
+            self.has_lists |= !blocks.is_empty();
+        }
         ModelMessage::ToolResult {
             id: id.to_owned(),
             text: text.trim_start().to_owned(),
@@ -358,7 +361,7 @@ impl<'a> ModelView<'a> {
         for (position, decisions) in &self.decisions {
             let message = match entries.get(*position) {
                 Some(HistoryEntry::User(message)) => message,
-                Some(HistoryEntry::Result { media, .. }) if self.api != Api::Chat => media,
+                Some(HistoryEntry::Result { media, .. }) => media,
                 _ => continue, // nothing of it was sent as itself
             };
             natives.extend(decisions.iter().filter_map(|decision| {

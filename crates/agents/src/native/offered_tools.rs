@@ -13,8 +13,10 @@ use sha2::{Digest, Sha256};
 use wire::Object;
 use wire::meta::TOOL_KIND;
 
+use super::consent::PermissionMode;
+use super::exit_plan;
 use crate::provider::ToolSpec;
-use crate::tool::{Nature, Tool};
+use crate::tool::Tool;
 
 /// Servers take at most 128 tools a request; the agent's own come first.
 const CLIENT_TOOLS_MAX: usize = 100;
@@ -36,7 +38,7 @@ const NAME_DIGEST_DIGITS: usize = 8;
 
 /// What a model may call in one round.
 pub(super) struct OfferedTools<'a> {
-    own: &'a [&'a dyn Tool],
+    own: Vec<&'a dyn Tool>,
     clients: Vec<OfferedClientTool>,
     /// Tools of clients that are not offered, and why.
     pub left_out: Vec<String>,
@@ -58,9 +60,9 @@ pub(super) struct OfferedClientTool {
 }
 
 impl<'a> OfferedTools<'a> {
-    pub(super) fn new(own: &'a [&'a dyn Tool], offers: Vec<ClientToolOffer>) -> Self {
+    pub(super) fn new(own: &[&'a dyn Tool], offers: Vec<ClientToolOffer>) -> Self {
         let mut offered = Self {
-            own,
+            own: own.to_vec(),
             clients: Vec::new(),
             left_out: Vec::new(),
         };
@@ -85,6 +87,14 @@ impl<'a> OfferedTools<'a> {
             }
         }
         offered
+    }
+
+    /// Only who plans is asked to show a plan.
+    pub(super) fn for_mode(mut self, mode: PermissionMode) -> Self {
+        if mode != PermissionMode::Plan {
+            self.own.retain(|tool| tool.name() != exit_plan::NAME);
+        }
+        self
     }
 
     fn leave_out(&mut self, name: &str, why: &str) {
@@ -113,10 +123,10 @@ impl<'a> OfferedTools<'a> {
         own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
     }
 
-    /// The names of those that edit or run.
+    /// The names of those that may change something.
     pub(super) fn names_of_acting(&self) -> impl Iterator<Item = &str> {
         let own = self.own.iter();
-        let own = own.filter(|tool| tool.nature() != Nature::Reads);
+        let own = own.filter(|tool| tool.nature().changes());
         let own = own.map(|tool| tool.name());
         own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
     }
@@ -252,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_own_tool_wins_and_what_is_too_large_is_left_out() {
-        let tools = tool::all(&[]);
+        let tools = tool::all(&std::sync::Arc::default(), &std::sync::Arc::default());
         let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
         let large = ClientToolOffer {
             input_schema: Some(json!({"description": "x".repeat(SCHEMA_BYTES_MAX)})),

@@ -59,7 +59,8 @@ fn describe_mode(mode: PermissionMode, tools: &OfferedTools<'_>) -> Option<Strin
         PermissionMode::Plan => {
             let forbidden: Vec<&str> = tools.names_of_acting().collect();
             format!(
-                "The user wants a plan: only read, and say what you would change. These are refused: {}.",
+                "The user wants a plan: only read, and say what you would change. When the plan is complete, call \
+                 `exit_plan` with it; the user approves it or says what is missing. These are refused until then: {}.",
                 forbidden.join(", ")
             )
         }

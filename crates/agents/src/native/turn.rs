@@ -16,7 +16,7 @@ use super::answer::Numbers;
 use super::budget::CallBudget;
 use super::call_events::ToolContext;
 use super::compact::{RequestHead, Summariser};
-use super::consent::{Approved, PermissionMode};
+use super::consent::PermissionMode;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::history::Recalled;
@@ -30,10 +30,11 @@ use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::title::make_title;
 use super::usage::TurnUsage;
-use super::{Approvals, Model, NativeContext, compact, history, prompt};
+use super::{Model, NativeContext, compact, exit_plan, history, prompt, todo_list};
+use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
-use crate::tool::{self, Tool};
+use crate::tool::{self, Brief, Tool};
 
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
@@ -42,7 +43,10 @@ const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped
 pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
     pub workspace: &'a Workspace,
-    pub approvals: &'a Approvals,
+    /// Names the conversation.
+    pub session: &'a str,
+    /// All of them, whatever the model may call.
+    pub tools: &'a [Box<dyn Tool>],
 }
 
 /// Works on a turn to its end.
@@ -67,7 +71,7 @@ async fn converse(
     let chosen = choose_model(shared, &input.message)?;
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
-    let tools = offered_tools(shared, model, &skills);
+    let tools = offered_tools(context, model, &skills, input.brief.as_deref());
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = ModelView::new(shared, model, input, events);
     view.forget_other_models().await?;
@@ -84,6 +88,7 @@ async fn converse(
                 endpoint,
                 window,
                 view: &mut view,
+                input,
                 spending: (&mut usage, &mut budget),
             };
             compact::compact_by_command(summariser, input, head).await?
@@ -107,8 +112,6 @@ async fn converse(
     {
         events.send(AgentEvent::Title(title)).await?;
     }
-    let noted = Approved::read(input.notes.as_deref());
-    context.approvals.lock().await.join(noted);
     let meter = match input.compact {
         Some(_) => ContextMeter::default(),
         None => ContextMeter::resume(memory.turns.last(), model, newest),
@@ -122,7 +125,12 @@ async fn converse(
             shared,
             workspace: context.workspace,
             events,
-            approved: context.approvals,
+            rules: shared.rules.clone(),
+            place: CallPlace {
+                session: context.session.to_owned(),
+                directories: context.workspace.real_directories(),
+            },
+            reported_rules: Mutex::new(false),
             exclusive: Mutex::new(()),
         },
         view,
@@ -209,9 +217,13 @@ async fn build_prompt(
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let offered = OfferedTools::new(tools, Vec::new());
-    let mut prompt = prompt::build(facts, &offered, PermissionMode::of(&input.config));
+    let mode = PermissionMode::of(&input.config);
+    let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
+    let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(skills);
+    prompt.runtime_instructions.is_worker = input.brief.is_some();
+    let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
+    prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
     prompt
@@ -228,16 +240,21 @@ async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
 
 /// The tools that the model may call.
 fn offered_tools<'a>(
-    shared: &'a NativeContext,
+    context: &TurnContext<'a>,
     model: &Model,
     skills: &[Skill],
+    brief: Option<&[u8]>,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
-    let tools = shared.tools.iter().map(|tool| &**tool);
+    let brief = brief.map(Brief::read);
+    let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
+        .filter(|tool| brief.as_ref().is_none_or(|brief| brief.allows(tool.name())))
+        // The plan of the session is not a worker's to show.
+        .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()
 }
 

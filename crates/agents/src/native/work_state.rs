@@ -4,9 +4,11 @@
 //! Promises: bounded; read from the calls alone, so that it does not depend on what a model remembers.
 //! Must not know: how the summary is made.
 
+use agent_api::TurnInput;
 use serde_json::Value;
 
 use super::model_view::HistoryEntry;
+use super::todo_list;
 use crate::provider::ModelMessage;
 
 /// Files that are named.
@@ -31,12 +33,13 @@ pub(super) struct WorkState {
     pub files: Vec<String>,
     /// What is not done.
     pub open: Vec<String>,
+    /// Whether there is a list, with something open on it or not.
+    has_list: bool,
 }
 
 impl WorkState {
     pub(super) fn of_entries(entries: &[HistoryEntry]) -> Self {
         let mut state = Self::default();
-        let mut has_list = false;
         let calls = entries.iter().rev().filter_map(|entry| match entry {
             HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) => Some(calls),
             _ => None,
@@ -48,8 +51,8 @@ impl WorkState {
             if FILE_TOOLS.contains(&call.name.as_str()) {
                 state.add_file(&input);
             }
-            if call.name == TODO_TOOL && !has_list {
-                has_list = true;
+            if call.name == TODO_TOOL && !state.has_list {
+                state.has_list = true;
                 state.open = open_items(&input);
             }
         }
@@ -66,17 +69,21 @@ impl WorkState {
         }
     }
 
-    /// As the model reads it after the summary; empty if there is nothing to say.
-    pub(super) fn for_model(&self) -> String {
-        let mut text = String::new();
-        if !self.open.is_empty() {
-            let lines = self.open.iter().map(|line| format!("\n- {line}"));
-            text.push_str(&format!("\n\nLeft to do:{}", lines.collect::<String>()));
-        }
+    /// A summary with what it must not lose after it. The list stands last, where later turns find it; one of before that no
+    /// call has changed since goes on.
+    pub(super) fn add_to(&self, mut summary: String, input: &TurnInput) -> String {
         if !self.files.is_empty() {
-            text.push_str(&format!("\n\nFiles in use: {}", self.files.join(", ")));
+            summary.push_str(&format!("\n\nFiles in use: {}", self.files.join(", ")));
         }
-        text
+        if !self.has_list {
+            return todo_list::keep_in_summary(summary, input);
+        }
+        if !self.open.is_empty() {
+            let lines = self.open.iter().map(|line| format!("\n- [ ] {line}"));
+            let lines: String = lines.collect();
+            summary.push_str(&format!("\n\n{}{lines}", todo_list::HEADING));
+        }
+        summary
     }
 
     /// As people read it, in a few words each.
@@ -153,11 +160,6 @@ mod tests {
         let state = WorkState::of_entries(&entries);
         assert_eq!(state.files, ["a.rs", "b.rs"]);
         assert_eq!(state.open, ["two", "three"]);
-        assert_eq!(
-            state.for_model(),
-            "\n\nLeft to do:\n- two\n- three\n\nFiles in use: a.rs, b.rs"
-        );
-        assert_eq!(WorkState::default().for_model(), "");
     }
 
     #[test]

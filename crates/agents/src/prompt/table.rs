@@ -98,7 +98,7 @@ pub(super) const SECTIONS: [SectionSpec; 11] = [
     SectionSpec {
         id: "runtime_instructions",
         label: "This turn",
-        description: "The session's mode and the skills the user asked for.",
+        description: "The session's mode, the agent's open list of what is to be done, and the skills the user asked for.",
         bytes_max: 8 * 1_024,
         text: |prompt| prompt.runtime_instructions.text(),
     },

@@ -58,6 +58,8 @@ fn huge() -> Prompt {
         },
         runtime_instructions: RuntimeInstructions {
             mode: Some(long.clone()),
+            is_worker: true,
+            todo: Some(long.clone()),
             skills: vec![long; 1_000],
         },
         ..Prompt::default()
@@ -105,8 +107,8 @@ fn skills_are_listed_and_those_asked_for_are_called_for() {
             }],
         },
         runtime_instructions: RuntimeInstructions {
-            mode: None,
             skills: vec!["tables".to_owned()],
+            ..RuntimeInstructions::default()
         },
         ..Prompt::default()
     };

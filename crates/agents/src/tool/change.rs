@@ -9,7 +9,7 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 use super::file_edit;
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Edits, Plan, ToolError, ToolOutcome};
+use super::{Edits, Plan, PlanSubject, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change: ToolInput {
@@ -95,7 +95,7 @@ fn propose_change(
         summary: format!("{verb} {}", proposed.display_path),
         edits: vec![item],
         bodies,
-        consent_key: format!("edit {}", proposed.uri),
+        subject: PlanSubject::File(change.path().to_owned()),
     })
 }
 
@@ -120,8 +120,8 @@ fn apply_change(
         summary,
         content: vec![content],
         bodies,
-        whole: None,
         success: true,
+        ..ToolOutcome::default()
     })
 }
 

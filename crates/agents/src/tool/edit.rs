@@ -13,6 +13,9 @@ use super::format::{count, group_digits, list_some};
 use super::input::ToolInput;
 use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
+/// Replacements of one call.
+const REPLACEMENTS_MAX: usize = 200;
+
 /// Line numbers in an error.
 const LINES_LISTED_MAX: usize = 10;
 
@@ -21,40 +24,38 @@ pub(super) struct EditTool;
 #[derive(Debug, Deserialize)]
 struct EditInput {
     path: String,
+    #[serde(default)]
     edits: Vec<ReplacementInput>,
+    /// A single replacement, as models write it that know other tools.
+    #[serde(flatten)]
+    single: Option<ReplacementInput>,
 }
 
+/// Its fields also go by the names that other agents gave them.
 #[derive(Debug, Deserialize)]
 struct ReplacementInput {
+    #[serde(alias = "old", alias = "old_string")]
     old_text: String,
+    #[serde(alias = "new", alias = "new_string")]
     new_text: String,
-    #[serde(default)]
+    #[serde(default, alias = "replace_all")]
     all: bool,
 }
 
-impl ToolInput for EditInput {
-    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
-        vec![("path", &self.path)]
+impl EditInput {
+    /// What is to be replaced, in order.
+    fn replacements(&self) -> &[ReplacementInput] {
+        match (&self.edits[..], &self.single) {
+            ([], Some(single)) => std::slice::from_ref(single),
+            (edits, _) => edits,
+        }
     }
 }
 
-#[async_trait]
-impl Tool for EditTool {
-    fn name(&self) -> &'static str {
-        "edit"
-    }
+impl ToolInput for EditInput {
+    const EXAMPLE: &'static str = r#"{"path": "src/main.rs", "edits": [{"old_text": "let x = 1;", "new_text": "let x = 2;"}]}"#;
 
-    fn display_name(&self) -> &'static str {
-        "Edit"
-    }
-
-    fn description(&self) -> &'static str {
-        "Changes parts of a file by exact replacement. The edits are applied in order, each to what the ones before \
-         it made; all of them or none. `old_text` must be in the file exactly once, white space included and without \
-         the line numbers that `read` shows: give as many lines around as make it unique, or set `all`."
-    }
-
-    fn parameters(&self) -> Value {
+    fn schema() -> Value {
         json!({
             "type": "object",
             "properties": {
@@ -80,6 +81,31 @@ impl Tool for EditTool {
             "required": ["path", "edits"],
             "additionalProperties": false,
         })
+    }
+
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("path", &self.path)]
+    }
+}
+
+#[async_trait]
+impl Tool for EditTool {
+    fn name(&self) -> &'static str {
+        "edit"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Edit"
+    }
+
+    fn description(&self) -> &'static str {
+        "Changes parts of a file by exact replacement. The edits are applied in order, each to what the ones before \
+         it made; all of them or none. `old_text` must be in the file exactly once, white space included and without \
+         the line numbers that `read` shows: give as many lines around as make it unique, or set `all`."
+    }
+
+    fn parameters(&self) -> Value {
+        EditInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -123,15 +149,22 @@ impl Change for EditInput {
             let path = display_path.to_owned();
             return Err(FileError::Binary { path }.into());
         }
-        if self.edits.is_empty() {
-            return Err(ToolError(
-                "`edits` is empty; say what to replace".to_owned(),
-            ));
+        let replacements = self.replacements();
+        if replacements.is_empty() {
+            let example = Self::EXAMPLE;
+            return Err(ToolError(format!(
+                "`edits` is empty; say what to replace. For example: {example}"
+            )));
+        }
+        if replacements.len() > REPLACEMENTS_MAX {
+            return Err(ToolError(format!(
+                "`edits` has more than {REPLACEMENTS_MAX} replacements; make several calls"
+            )));
         }
         let line_endings = LineEndings::of(before);
         let mut content = before.to_vec();
         let mut replaced = 0;
-        for (at, edit) in self.edits.iter().enumerate() {
+        for (at, edit) in replacements.iter().enumerate() {
             let replacement = Replacement {
                 old: &edit.old_text,
                 new: &edit.new_text,
@@ -139,7 +172,7 @@ impl Change for EditInput {
             };
             let applied = replacement.apply(&mut content, line_endings);
             replaced += applied.map_err(|error| {
-                let which = match self.edits.len() {
+                let which = match replacements.len() {
                     1 => String::new(),
                     edits => format!("edit {} of {edits}: ", at + 1),
                 };

@@ -4,16 +4,18 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use workspace::{Cancellation, SearchMatches, SearchOptions, SearchPattern, Workspace};
+use workspace::{
+    Cancellation, SearchMatches, SearchOptions, SearchOutput, SearchPattern, Workspace,
+};
 
 use super::format::{count, shorten};
 use super::input::{Texts, ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Matching lines of one call.
 const LINES_MAX: usize = 200;
 
-/// Files of one call when only files are requested.
+/// Files of one call when no lines are requested.
 const FILES_MAX: usize = 500;
 
 /// Text after which nothing is added: the last match and its context still fit.
@@ -30,39 +32,45 @@ pub(super) struct GrepTool;
 struct GrepInput {
     pattern: String,
     path: Option<String>,
-    #[serde(default)]
+    #[serde(default, alias = "glob")]
     globs: Texts,
     ignore_case: Option<bool>,
     literal: Option<bool>,
     context: Option<usize>,
+    #[serde(alias = "output_mode")]
+    output: Option<OutputInput>,
+    /// What `output` was called before it had more than two values.
     files_only: Option<bool>,
     include_ignored: Option<bool>,
 }
 
-impl ToolInput for GrepInput {
-    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
-        let globs = self.globs.0.iter().map(|glob| ("globs", glob.as_str()));
-        let path = self.path.iter().map(|path| ("path", path.as_str()));
-        path.chain(globs).collect()
+/// Its values also go by the names that other agents gave them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OutputInput {
+    #[serde(alias = "content")]
+    Lines,
+    #[serde(alias = "files_with_matches")]
+    Files,
+    #[serde(alias = "count")]
+    Counts,
+}
+
+impl GrepInput {
+    fn output(&self) -> SearchOutput {
+        match (self.output, self.files_only) {
+            (Some(OutputInput::Files), _) | (None, Some(true)) => SearchOutput::Files,
+            (Some(OutputInput::Counts), _) => SearchOutput::Counts,
+            (Some(OutputInput::Lines), _) | (None, Some(false) | None) => SearchOutput::Lines,
+        }
     }
 }
 
-#[async_trait]
-impl Tool for GrepTool {
-    fn name(&self) -> &'static str {
-        "grep"
-    }
+impl ToolInput for GrepInput {
+    const EXAMPLE: &'static str =
+        r#"{"pattern": "fn main", "path": "src", "globs": ["*.rs"], "context": 2}"#;
 
-    fn display_name(&self) -> &'static str {
-        "Search"
-    }
-
-    fn description(&self) -> &'static str {
-        "Searches files for lines that match a regular expression (Rust syntax, one line at a time), at most 200 lines. \
-         Binary files and files that `.gitignore` or `.ignore` exclude are skipped."
-    }
-
-    fn parameters(&self) -> Value {
+    fn schema() -> Value {
         json!({
             "type": "object",
             "properties": {
@@ -86,12 +94,44 @@ impl Tool for GrepTool {
                     "maximum": CONTEXT_LINES_MAX,
                     "description": "Lines to show before and after each match.",
                 },
-                "files_only": {"type": "boolean", "description": "Show only which files have a match."},
+                "output": {
+                    "type": "string",
+                    "enum": ["lines", "files", "counts"],
+                    "description": "What to show: the lines that match (the default), only which files have a match, \
+                                    or how many lines of each match.",
+                },
                 "include_ignored": {"type": "boolean", "description": "Also search what is excluded."},
             },
             "required": ["pattern"],
             "additionalProperties": false,
         })
+    }
+
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        let globs = self.globs.0.iter().map(|glob| ("globs", glob.as_str()));
+        let path = self.path.iter().map(|path| ("path", path.as_str()));
+        path.chain(globs).collect()
+    }
+}
+
+#[async_trait]
+impl Tool for GrepTool {
+    fn name(&self) -> &'static str {
+        "grep"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Search"
+    }
+
+    fn description(&self) -> &'static str {
+        "Searches files for lines that match a regular expression (Rust syntax, one line at a time), at most 200 lines, \
+         or at most 500 files if only files or counts are asked for. \
+         Binary files and files that `.gitignore` or `.ignore` exclude are skipped."
+    }
+
+    fn parameters(&self) -> Value {
+        GrepInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -109,7 +149,7 @@ impl Tool for GrepTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Search {} for {pattern}", workspace.display_path(&path)),
-            consent_key: self.name().to_owned(),
+            subject: input.path.map_or(PlanSubject::Input, PlanSubject::File),
             ..Plan::default()
         })
     }
@@ -130,12 +170,12 @@ fn grep(
     cancellation: &Cancellation,
 ) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-    let files_only = input.files_only == Some(true);
+    let output = input.output();
     let options = SearchOptions {
         ignore: input::ignore_mode(input.include_ignored),
         globs: input.globs.0.clone(),
         context_lines: input.context.unwrap_or(0).min(CONTEXT_LINES_MAX),
-        files_only,
+        output,
         lines_max: LINES_MAX,
         files_max: FILES_MAX,
         text_bytes_max: MATCHES_BYTES_MAX,
@@ -147,7 +187,7 @@ fn grep(
     Ok(ToolOutcome {
         summary: match matches.files {
             0 => format!("Found no match for {pattern}"),
-            _ if files_only => format!("Found {pattern} in {files}"),
+            _ if output == SearchOutput::Files => format!("Found {pattern} in {files}"),
             _ => format!("Found {lines} in {files} for {pattern}"),
         },
         text: into_text(matches),

@@ -25,6 +25,29 @@ struct ListInput {
 }
 
 impl ToolInput for ListInput {
+    const EXAMPLE: &'static str = r#"{"path": "src", "depth": 2}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "The directory; relative to the first working directory, which is the default, or \
+                                    absolute inside any of them.",
+                },
+                "depth": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": DEPTH_MAX,
+                    "description": "How many levels to list: 1, the default, is the directory alone.",
+                },
+                "include_ignored": {"type": "boolean", "description": "Also list what is excluded."},
+            },
+            "additionalProperties": false,
+        })
+    }
+
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         self.path
             .iter()
@@ -49,24 +72,7 @@ impl Tool for ListTool {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "The directory; relative to the first working directory, which is the default, or \
-                                    absolute inside any of them.",
-                },
-                "depth": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": DEPTH_MAX,
-                    "description": "How many levels to list: 1, the default, is the directory alone.",
-                },
-                "include_ignored": {"type": "boolean", "description": "Also list what is excluded."},
-            },
-            "additionalProperties": false,
-        })
+        ListInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -82,7 +88,6 @@ impl Tool for ListTool {
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         Ok(Plan {
             summary: format!("List {}", workspace.display_path(&path)),
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

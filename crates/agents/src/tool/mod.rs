@@ -4,28 +4,44 @@
 //! are only touched through `workspace`, which confines them to the working directories.
 //! Must not know: models, turns, channels.
 
+mod ask_user;
 mod bash;
 mod blocking;
 mod change;
+mod chat_tools;
 mod edit;
 mod error;
 mod file_edit;
 mod format;
+mod glob;
 mod grep;
 mod input;
 mod list;
 mod read;
+mod settings;
 mod skill;
+mod task;
+mod todo;
+mod view_image;
+mod web_fetch;
 mod write;
 
-use agent_api::RecordedEdit;
+use std::sync::Arc;
+
+use agent_api::{InputRequest, RecordedEdit, Worker};
 use async_trait::async_trait;
 use serde_json::Value;
 use workspace::Workspace;
 
+pub(crate) use ask_user::describe_answers;
+pub use bash::ProcessRecord;
 pub(crate) use bash::{end_processes, new_mark, with_mark};
+pub use chat_tools::ChatTools;
 pub use error::ToolError;
+pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
+pub(crate) use task::Brief;
+pub(crate) use todo::{NAME as TODO, TodoList};
 
 /// The largest text of one call. A result of this size stays in state as it is (G-32), so that the model sees
 /// the same again in later turns.
@@ -34,9 +50,24 @@ const TEXT_BYTES_MAX: usize = 48 * 1_024;
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
+    /// Looks at files, or at nothing; also what only talks to the user.
     Reads,
+    /// Changes files.
     Edits,
+    /// Starts programs.
     Runs,
+    /// Asks another machine: changes nothing here, but tells it something.
+    Fetches,
+}
+
+impl Nature {
+    /// Whether something on this machine may be different afterwards.
+    pub fn changes(self) -> bool {
+        match self {
+            Self::Reads | Self::Fetches => false,
+            Self::Edits | Self::Runs => true,
+        }
+    }
 }
 
 /// A tool.
@@ -70,6 +101,11 @@ pub trait Tool: Send + Sync {
         Ok(Edits::default())
     }
 
+    /// What the host does in place of [`Tool::run`], for a tool that needs the user or another chat.
+    fn host_request(&self, _input: &Value) -> Option<Result<HostRequest, ToolError>> {
+        None
+    }
+
     /// Runs it. `output` takes what should be seen while it runs: the whole output so far, already bounded.
     async fn run(
         &self,
@@ -77,6 +113,15 @@ pub trait Tool: Send + Sync {
         workspace: &Workspace,
         output: &tokio::sync::mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError>;
+}
+
+/// What the host does for a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostRequest {
+    /// Asks the user.
+    Question(InputRequest),
+    /// Lets another chat work.
+    Worker(Box<Worker>),
 }
 
 /// What a call would do, for people to decide on.
@@ -88,8 +133,21 @@ pub struct Plan {
     pub edits: Vec<Value>,
     /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are sent.
     pub bodies: Vec<Vec<u8>>,
-    /// What "approve in this session" remembers: calls with the same key need no consent again.
-    pub consent_key: String,
+    /// What it is about, for the user's rules.
+    pub subject: PlanSubject,
+}
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum PlanSubject {
+    /// Nothing but its input.
+    #[default]
+    Input,
+    Command(String),
+    /// A file that it shows or changes, as the model named it.
+    File(String),
+    /// The URL of a page.
+    Page(String),
 }
 
 /// The files that a call changes.
@@ -113,20 +171,37 @@ pub struct ToolOutcome {
     pub bodies: Vec<Vec<u8>>,
     /// The whole output where `text` holds only part of it: is stored as a body.
     pub whole: Option<Vec<u8>>,
+    /// The same for programs.
+    pub structured: Option<wire::Object>,
     pub success: bool,
 }
 
-/// All tools, in the order a model sees them. Commands get these variables of the host's environment beside the usual ones.
-pub fn all(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
+/// The tools of a chat, in the order a model sees them.
+pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::ReadTool),
+        Box::new(view_image::ViewImageTool),
         Box::new(list::ListTool),
+        Box::new(glob::GlobTool),
         Box::new(grep::GrepTool),
         Box::new(write::WriteTool),
         Box::new(edit::EditTool),
         Box::new(bash::BashTool {
-            variables: command_variables.to_vec(),
+            settings: Arc::clone(settings),
+            chat: Arc::clone(chat),
         }),
+        Box::new(bash::BashOutputTool {
+            chat: Arc::clone(chat),
+        }),
+        Box::new(bash::BashKillTool {
+            chat: Arc::clone(chat),
+        }),
+        Box::new(web_fetch::WebFetchTool {
+            settings: Arc::clone(settings),
+        }),
+        Box::new(todo::TodoTool),
+        Box::new(ask_user::AskUserTool),
+        Box::new(task::TaskTool),
         Box::new(skill::SkillTool),
     ]
 }

@@ -20,6 +20,17 @@ struct SkillInput {
 }
 
 impl ToolInput for SkillInput {
+    const EXAMPLE: &'static str = r#"{"name": "release-notes"}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "The name of the skill."}},
+            "required": ["name"],
+            "additionalProperties": false,
+        })
+    }
+
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         // Only a name that is known names a file.
         Vec::new()
@@ -41,12 +52,7 @@ impl Tool for SkillTool {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {"name": {"type": "string", "description": "The name of the skill."}},
-            "required": ["name"],
-            "additionalProperties": false,
-        })
+        SkillInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -65,7 +71,6 @@ impl Tool for SkillTool {
         };
         Ok(Plan {
             summary,
-            consent_key: self.name().to_owned(),
             ..Plan::default()
         })
     }

@@ -19,6 +19,23 @@ struct WriteInput {
 }
 
 impl ToolInput for WriteInput {
+    const EXAMPLE: &'static str = r#"{"path": "src/new.rs", "content": "fn main() {}\n"}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "Relative to the first working directory, or absolute inside any of them.",
+                },
+                "content": {"type": "string", "description": "The whole content of the file."},
+            },
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        })
+    }
+
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         vec![("path", &self.path)]
     }
@@ -40,18 +57,7 @@ impl Tool for WriteTool {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
-                "content": {"type": "string", "description": "The whole content of the file."},
-            },
-            "required": ["path", "content"],
-            "additionalProperties": false,
-        })
+        WriteInput::schema()
     }
 
     fn nature(&self) -> Nature {

@@ -1,5 +1,6 @@
 //! `bash`: real processes, and none left over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agents::tool;
@@ -104,7 +105,11 @@ async fn only_allowed_variables_are_passed_on() {
         "hidden cat path\n[exit code 0]"
     );
     let (output, _updates) = mpsc::channel(1);
-    let mut tools = tool::all(&["CARGO_PKG_NAME".to_owned()]).into_iter();
+    let settings = tool::ToolSettings {
+        command_variables: vec!["CARGO_PKG_NAME".to_owned()],
+        ..tool::ToolSettings::default()
+    };
+    let mut tools = tool::all(&Arc::new(settings), &Arc::default()).into_iter();
     let bash = tools.find(|tool| tool.name() == "bash").unwrap();
     let shown = bash.run(&show, &session.workspace, &output).await.unwrap();
     assert_eq!(shown.text, "agents cat path\n[exit code 0]");

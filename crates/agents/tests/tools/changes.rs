@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use agents::tool::PlanSubject;
 use serde_json::{Value, json};
 use wire::published::state::{FileEdit, ToolResultContent};
 
@@ -75,21 +76,17 @@ async fn an_edit_is_previewed_and_preserves_the_file_mode() {
 }
 
 #[tokio::test]
-async fn consent_is_for_a_file_and_a_command() {
+async fn a_plan_says_which_file_or_command_it_is_about() {
     let session = Session::with(&[("a", "1\n"), ("b", "1\n")]);
     session.reads("a").await;
-    let key = async |tool, input| session.plan(tool, input).await.unwrap().consent_key;
-    let of_a = key("edit", edit("a", "1", "2")).await;
-    assert_eq!(key("write", write("a", "x")).await, of_a);
-    assert_ne!(key("edit", edit("b", "1", "2")).await, of_a);
-    let ls = key("bash", json!({"command": "ls"})).await;
-    assert_eq!(
-        key("bash", json!({"command": "ls", "timeout_seconds": 5})).await,
-        ls
-    );
-    assert_ne!(key("bash", json!({"command": "ls; rm x"})).await, ls);
-    let long = "x".repeat(5_000);
-    assert!(key("bash", json!({"command": long})).await.len() < 100);
+    let subject = async |tool, input| session.plan(tool, input).await.unwrap().subject;
+    let a = PlanSubject::File("a".to_owned());
+    assert_eq!(subject("edit", edit("a", "1", "2")).await, a);
+    assert_eq!(subject("write", write("a", "x")).await, a);
+    assert_ne!(subject("edit", edit("b", "1", "2")).await, a);
+    let command = "ls; rm x";
+    let run = PlanSubject::Command(command.to_owned());
+    assert_eq!(subject("bash", json!({"command": command})).await, run);
 }
 
 #[tokio::test]
@@ -266,6 +263,39 @@ async fn an_edit_that_does_not_fit_changes_nothing() {
     assert_eq!(same, "Created c (0 lines).");
     let same = session.text_of("write", write("c", "")).await;
     assert!(same.contains("already has this content"));
+}
+
+#[tokio::test]
+async fn several_replacements_are_one_change() {
+    let session = Session::with(&[("a", "one\ntwo\ntwo\n  four\n")]);
+    let input = json!({"path": "a", "edits": [
+        {"old": "one", "new": "1"},
+        {"old_string": "two", "new_string": "2", "replace_all": true},
+        // Each sees what the ones before it made.
+        {"old_text": "1\n2", "new_text": "1 2"},
+    ]});
+    let plan = session.plan("edit", input.clone()).await.unwrap();
+    let preview = std::str::from_utf8(&plan.bodies[1]).unwrap();
+    assert_eq!(preview, "1 2\n2\n  four\n", "the preview is the result");
+    let outcome = session.run("edit", input).await.unwrap();
+    assert_eq!(outcome.text, "Edited a (+2 -3). 4 replacements.");
+    assert_eq!(session.text("a"), preview);
+
+    let single = json!({"path": "a", "old_string": "2\n", "new_string": "3\n", "all": true});
+    session.run("edit", single).await.unwrap();
+    assert_eq!(session.text("a"), "1 3\n3\n  four\n");
+
+    let several = json!({"path": "a", "edits": [
+        {"old_text": "1", "new_text": "9"},
+        {"old_text": "\tfour", "new_text": "4"},
+    ]});
+    let why = session.text_of("edit", several).await;
+    assert_eq!(
+        why,
+        "edit 2 of 2: `old_text` is not in the file. With other white space it is at line 3: copy it exactly as it is \
+         there. Nothing was changed in a."
+    );
+    assert_eq!(session.text("a"), "1 3\n3\n  four\n");
 }
 
 #[tokio::test]

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+mod background;
 mod bash;
 mod changes;
 mod containment;
 mod host_death;
 mod processes;
+mod reads;
 mod searches;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agents::tool::{self, Edits, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
@@ -97,7 +100,7 @@ fn open(directory: &Path) -> Workspace {
 }
 
 fn named(name: &str) -> Box<dyn Tool> {
-    let mut tools = tool::all(&[]).into_iter();
+    let mut tools = tool::all(&Arc::default(), &Arc::default()).into_iter();
     tools.find(|tool| tool.name() == name).unwrap()
 }
 
@@ -107,7 +110,7 @@ fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
 
 #[test]
 fn every_tool_has_an_input_schema() {
-    for tool in tool::all(&[]) {
+    for tool in tool::all(&Arc::default(), &Arc::default()) {
         let parameters = tool.parameters();
         assert_eq!(parameters["type"], "object", "{}", tool.name());
         assert_eq!(parameters["additionalProperties"], false);
@@ -128,9 +131,16 @@ async fn an_invalid_input_is_answered_with_the_valid_shape() {
         ("write", json!({"path": "a"}), "missing field `content`"),
         (
             "edit",
-            json!({"path": "a", "edits": [{"old_string": "a"}]}),
-            "missing field `old_text`",
+            json!({"path": "a", "edits": [{"new_text": "a"}]}),
+            "missing field `edits[0].old_text`, a text. For example: {\"path\"",
         ),
+        (
+            "read",
+            json!({"path": "a", "offset": "2"}),
+            "`offset` must be a whole number from 0 on, and is a text. For example: {\"path\"",
+        ),
+        ("glob", json!({"pattern": "{"}), "the glob"),
+        ("glob", json!({"pattern": "!a"}), "such as `**/*.rs`"),
         ("bash", json!({"command": " "}), "`command` is empty"),
         (
             "bash",
@@ -207,7 +217,7 @@ async fn arguments_a_tool_does_not_know_are_ignored() {
         ("list", json!({"recursive": null})),
         (
             "bash",
-            json!({"command": "printf 'a\\tb'\n\ttrue", "description": "prints", "timeout": "9"}),
+            json!({"command": "printf 'a\\tb'\n\ttrue", "description": "prints", "timeout": "9", "background": false}),
         ),
     ] {
         session.plan(tool, input.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `read`, `list` and `grep` on real directories.
+//! `read`, `list`, `glob` and `grep` on real directories.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -244,4 +244,116 @@ async fn a_read_past_the_end_is_an_error() {
         .await
         .unwrap();
     assert_eq!(plan.summary, "Read a, lines 2 to 6");
+}
+
+#[tokio::test]
+async fn files_are_found_by_name_the_newest_first() {
+    let session = project();
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for (age, path) in ["src/target/deep.rs", "src/lib.rs"].into_iter().enumerate() {
+        let file = std::fs::File::open(session.path(path)).unwrap();
+        file.set_modified(old + std::time::Duration::from_secs(age as u64))
+            .unwrap();
+    }
+    let rust = json!({"pattern": "*.rs"});
+    check(
+        &session,
+        "glob",
+        rust,
+        expect![[r#"
+        src/lib.rs
+        src/target/deep.rs
+    "#]],
+    )
+    .await;
+    for (input, expected) in [
+        (json!({"pattern": "src/*.rs"}), "src/lib.rs\n"),
+        (
+            json!({"pattern": "*.rs", "path": "src/target"}),
+            "src/target/deep.rs\n",
+        ),
+        (json!({"pattern": "**/*.{yml,md}"}), ""),
+        (json!({"pattern": "*.py"}), "[no file matches]\n"),
+        (json!({"pattern": "private"}), "[no file matches]\n"),
+        (
+            json!({"pattern": "private", "include_ignored": true}),
+            "private\n",
+        ),
+        // Git's own directory is left out in any case.
+        (
+            json!({"pattern": "config", "include_ignored": true}),
+            "[no file matches]\n",
+        ),
+    ] {
+        let text = session.text_of("glob", input.clone()).await;
+        match expected {
+            "" => assert!(
+                text.contains(".github/ci.yml\n") && text.contains("README.md\n"),
+                "{text}"
+            ),
+            expected => assert_eq!(text, expected, "{input}"),
+        }
+    }
+    let why = session
+        .text_of("glob", json!({"pattern": "*", "path": "../x"}))
+        .await;
+    assert!(why.contains("outside the working directory"), "{why}");
+    std::os::unix::fs::symlink("/etc", session.path("link")).unwrap();
+    let text = session
+        .text_of("glob", json!({"pattern": "hostname"}))
+        .await;
+    assert_eq!(text, "[no file matches]\n");
+}
+
+#[tokio::test]
+async fn many_files_are_counted_and_the_rest_is_said() {
+    let session = Session::new();
+    for number in 0..600 {
+        session.put(&format!("d/{number}.txt"), "");
+    }
+    let outcome = session
+        .run("glob", json!({"pattern": "*.txt"}))
+        .await
+        .unwrap();
+    assert_eq!(outcome.text.lines().count(), 501);
+    assert!(
+        outcome
+            .text
+            .ends_with("[100 more match; narrow the pattern]\n")
+    );
+    assert_eq!(outcome.summary, "Found 600 files for *.txt");
+}
+
+#[tokio::test]
+async fn a_search_shows_lines_files_or_counts() {
+    let session = Session::with(&[("a", "word\nword\n"), ("b.rs", "word\n"), ("c", "none\n")]);
+    for (input, expected) in [
+        (
+            json!({"pattern": "word", "output": "counts"}),
+            "a: 2\nb.rs: 1\n",
+        ),
+        (
+            json!({"pattern": "word", "output_mode": "files_with_matches"}),
+            "a\nb.rs\n",
+        ),
+        (json!({"pattern": "word", "files_only": true}), "a\nb.rs\n"),
+        (
+            json!({"pattern": "word", "glob": "*.rs", "output_mode": "content"}),
+            "b.rs\n1:word\n",
+        ),
+        (
+            json!({"pattern": "word", "output": "all"}),
+            "the input does not fit: `output` must be one of \"lines\", \"files\", \"counts\". For example: {\"pattern\": \
+             \"fn main\", \"path\": \"src\", \"globs\": [\"*.rs\"], \"context\": 2}",
+        ),
+    ] {
+        assert_eq!(
+            session.text_of("grep", input.clone()).await,
+            expected,
+            "{input}"
+        );
+    }
+    let counts = json!({"pattern": "word", "output": "counts"});
+    let outcome = session.run("grep", counts).await.unwrap();
+    assert_eq!(outcome.summary, "Found 3 lines in 2 files for word");
 }

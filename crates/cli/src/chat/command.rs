@@ -22,6 +22,7 @@ const SIMILARITY_MIN: f64 = 0.75;
 pub(crate) enum ChatCommand {
     Help,
     Status,
+    Usage,
     Sessions,
     /// A number of the list, or a URI.
     Open(String),
@@ -35,6 +36,7 @@ pub(crate) enum ChatCommand {
     Model(String),
     /// This permission mode, or asks.
     Approvals(String),
+    Permissions,
     Earlier,
     /// With a name for the branch, or none.
     Fork(String),
@@ -115,19 +117,33 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         |_| ChatCommand::Status,
     )),
     command(
+        "/usage",
+        &["/cost", "/context"],
+        "",
+        "show the tokens and cost of the last turn and of this chat",
+        |_| ChatCommand::Usage,
+    ),
+    command(
         "/model",
         &[],
-        "[NAME]",
-        "choose the model of later messages",
+        "[NAME [KEY=VALUE ..]]",
+        "choose the model of later messages and its settings",
         ChatCommand::Model,
     ),
     command(
         "/approvals",
-        &["/permissions"],
+        &[],
         "[MODE]",
         "choose what the agent may do without asking",
         ChatCommand::Approvals,
     ),
+    on_terminals(command(
+        "/permissions",
+        &["/rules"],
+        "",
+        "show the mode and the rules that hold here",
+        |_| ChatCommand::Permissions,
+    )),
     command("/sessions", &[], "", "find a session and go to it", |_| {
         ChatCommand::Sessions
     }),

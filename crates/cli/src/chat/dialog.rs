@@ -59,16 +59,23 @@ pub(crate) fn apply(
             *state = PromptState::default();
             return PromptOutcome::Stays;
         }
-        (PromptAction::Answer(text), PendingInput::Questions(form)) => form.answer(&text),
+        (PromptAction::Select(index), PendingInput::Questions(form)) => {
+            form.answer_selected(&[index], None)
+        }
+        (PromptAction::AnswerYesNo(is_yes), PendingInput::Questions(form)) => {
+            form.answer_yes_no(is_yes)
+        }
         (PromptAction::GoOn, PendingInput::Questions(form)) => form.answer_by_default(),
         (PromptAction::SendMarked, PendingInput::Questions(form)) => {
-            let marked = questions::marked_answer(form, state);
-            form.answer(&marked)
+            let marked: Vec<usize> = questions::marks(form, state).into_iter().collect();
+            let words = Some(state.own_words.as_str()).filter(|words| !words.is_empty());
+            form.answer_selected(&marked, words)
         }
         (
             PromptAction::Mark(_)
             | PromptAction::GoBack
-            | PromptAction::Answer(_)
+            | PromptAction::Select(_)
+            | PromptAction::AnswerYesNo(_)
             | PromptAction::GoOn
             | PromptAction::SendMarked,
             PendingInput::Confirmation(_),
@@ -102,7 +109,7 @@ pub(crate) fn enter_field(
         (PromptField::Answer, PendingInput::Questions(form)) => match text.trim() {
             "" => PromptOutcome::Wrong("Nothing is typed; Escape goes back".to_owned()),
             text => {
-                let answered = form.answer(text).into();
+                let answered = form.answer_text(text).into();
                 go_on(state, answered)
             }
         },
@@ -111,6 +118,19 @@ pub(crate) fn enter_field(
             debug_assert!(false, "the field belongs to another prompt");
             PromptOutcome::Stays
         }
+    }
+}
+
+/// Whether the question is the one that was asked before. A call whose input was edited is not: it is to be read first.
+pub(crate) fn is_same_question(before: Option<usize>, input: &PendingInput) -> bool {
+    before.is_some() && before == question_position(input)
+}
+
+/// Which of several questions is asked; none where a call is decided on.
+pub(crate) fn question_position(input: &PendingInput) -> Option<usize> {
+    match input {
+        PendingInput::Questions(form) => Some(form.position()),
+        PendingInput::Confirmation(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@
 //! Must not know: keys, terminals.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use rustix::fs::{FlockOperation, flock};
 
 /// A file larger than this is cut to the newest half of it.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// A file with one entry too many is still read whole.
+const READ_BYTES_MAX: u64 = 2 * FILE_BYTES_MAX;
 /// An entry longer than this is not worth going back to.
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
 
@@ -31,14 +33,13 @@ impl HistoryFile {
 
     /// Everything in it, the newest last; nothing if there is no file yet.
     pub(crate) fn read(&self) -> io::Result<Vec<String>> {
-        let text = match std::fs::read(&self.path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        let bytes = match File::open(&self.path) {
+            Ok(file) => read_newest(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        let entries = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let entries = lines.filter_map(|line| serde_json::from_slice(line).ok());
         Ok(entries.collect())
     }
 
@@ -59,22 +60,29 @@ impl HistoryFile {
 
     /// Replaces the file by the newest half of it. The lock is held.
     fn cut(&self) -> io::Result<()> {
-        let mut text = String::new();
-        File::open(&self.path)?.read_to_string(&mut text)?;
-        let half = text.len() / 2;
-        let from = text
-            .char_indices()
-            .find(|(at, c)| *at >= half && *c == '\n')
-            .map_or(text.len(), |(at, _)| at + 1);
+        let bytes = read_newest(File::open(&self.path)?)?;
+        let half = bytes.len() / 2;
+        // No byte of a longer character is a newline, so nothing is cut in two, whatever the bytes are.
+        let end_of_line = bytes.iter().skip(half).position(|byte| *byte == b'\n');
+        let newest = end_of_line.and_then(|at| bytes.get(half + at + 1..));
         let newer = self.path.with_extension("new");
         // One that a crash left behind.
         match std::fs::remove_file(&newer) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        open_private(&newer)?.write_all(&text.as_bytes()[from..])?;
+        open_private(&newer)?.write_all(newest.unwrap_or_default())?;
         std::fs::rename(&newer, &self.path)
     }
+}
+
+/// The end of a file, as much of it as one may have. Somebody else may have made it larger.
+fn read_newest(mut file: File) -> io::Result<Vec<u8>> {
+    let from = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
+    file.seek(io::SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn open_private(path: &Path) -> io::Result<File> {
@@ -108,6 +116,37 @@ mod tests {
         assert_eq!(file.read().unwrap(), ["one", "two\nlines \u{1b}", "three"]);
         let mode = std::fs::metadata(&file.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_cost_no_entry_but_their_own() {
+        let data = tempfile::tempdir().unwrap();
+        let file = HistoryFile::in_directory(data.path());
+        // A character of several bytes stands wherever the file may be cut.
+        let long = "ü€𝄞".repeat(2_000);
+        std::fs::write(&file.path, b"\xff\xfe\"\n").unwrap();
+        for number in 0..80 {
+            file.append(&format!("{number} {long}")).unwrap();
+        }
+        let entries = file.read().unwrap();
+        assert!(std::fs::metadata(&file.path).unwrap().len() <= FILE_BYTES_MAX);
+        let last = entries.last().unwrap();
+        assert_eq!(*last, format!("79 {long}"));
+        assert!((20..80).contains(&entries.len()), "{}", entries.len());
+        assert!(entries.iter().all(|entry| entry.ends_with(&long)));
+        // A file that somebody filled is read from its end.
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&file.path)
+            .and_then(|mut file| {
+                file.write_all(&b"x\n".repeat(2 * FILE_BYTES_MAX as usize))?;
+                file.write_all(b"\"newest\"\n")
+            })
+            .unwrap();
+        assert_eq!(file.read().unwrap(), ["newest"]);
+        file.append("and on").unwrap();
+        assert_eq!(file.read().unwrap(), ["newest", "and on"]);
+        assert!(std::fs::metadata(&file.path).unwrap().len() <= FILE_BYTES_MAX + 16);
     }
 
     #[test]

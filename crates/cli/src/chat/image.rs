@@ -1,9 +1,12 @@
 //! Pictures that are pasted or dropped as a path.
 //!
-//! Promises: a text is taken for a picture only if it is the path of a file that is one, and nothing else.
+//! Promises: a text is taken for a picture only if it is the path of a file that is one, whatever it is called, and nothing else.
+//! No more of a file is read than may be sent.
 //! Must not know: keys, terminals.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +17,8 @@ use crate::format::format_bytes;
 
 /// A picture larger than this is not sent: hosts take no larger message, and no model takes such a picture.
 const IMAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What tells a picture from other files.
+const HEAD_BYTES: u64 = 16;
 /// A longer text is no path.
 const PATH_BYTES_MAX: usize = 4_096;
 
@@ -26,21 +31,26 @@ pub(crate) struct Picture {
 /// The picture whose path was pasted; `None` if it is any other text.
 pub(crate) fn pasted_picture(text: &str) -> Option<anyhow::Result<Picture>> {
     let path = pasted_path(text)?;
-    let content_type = content_type(&path)?;
-    let size = std::fs::metadata(&path)
-        .ok()
-        .filter(|file| file.is_file())?;
-    Some(read(&path, content_type, size.len()))
+    // Only a regular file is opened: a pipe would be waited for.
+    let is_file = std::fs::metadata(&path).is_ok_and(|file| file.is_file());
+    let mut file = File::open(&path).ok().filter(|_| is_file)?;
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    let content_type = image_type(&head)?;
+    Some(read(&path, content_type, head, file))
 }
 
-fn read(path: &Path, content_type: &str, size: u64) -> anyhow::Result<Picture> {
+/// Reads what is behind the head. The file may grow meanwhile: its size is what was read of it.
+fn read(path: &Path, content_type: &str, head: Vec<u8>, rest: File) -> anyhow::Result<Picture> {
+    let mut bytes = head;
+    rest.take(IMAGE_BYTES_MAX + 1 - HEAD_BYTES)
+        .read_to_end(&mut bytes)
+        .context("the picture cannot be read")?;
     ensure!(
-        size <= IMAGE_BYTES_MAX,
-        "the picture has {}; at most {} can be sent",
-        format_bytes(size),
+        bytes.len() as u64 <= IMAGE_BYTES_MAX,
+        "the picture is larger than {}, which is as much as can be sent",
         format_bytes(IMAGE_BYTES_MAX)
     );
-    let bytes = std::fs::read(path).context("the picture cannot be read")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(Picture {
         attachment: Attachment::embedded(&name, content_type, &bytes),
@@ -48,15 +58,29 @@ fn read(path: &Path, content_type: &str, size: u64) -> anyhow::Result<Picture> {
     })
 }
 
-fn content_type(path: &Path) -> Option<&'static str> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    Some(match extension.as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        _ => return None,
-    })
+/// The kind of picture that a file begins like, if it is one that models take.
+pub(crate) fn image_type(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// The path in a text as terminals write one that is dropped on them: plain, quoted, with backslashes, or as a URI.
@@ -124,16 +148,60 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_is_there_is_a_picture() {
+    fn a_file_is_a_picture_by_what_is_in_it() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("shot 1.png");
-        std::fs::write(&path, b"\x89PNG").unwrap();
-        let picture = pasted_picture(&format!("'{}'", path.display())).unwrap();
-        assert_eq!(picture.unwrap().name, "shot 1.png");
+        let paste = |name: &str, bytes: &[u8]| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            pasted_picture(&format!("'{}'", path.display()))
+        };
+        let png = b"\x89PNG\r\n\x1a\n and so on";
+        let picture = paste("shot 1.png", png).unwrap().unwrap();
+        assert_eq!(picture.name, "shot 1.png");
+        let unnamed = paste("clipboard", b"\xff\xd8\xff\xe0 JFIF")
+            .unwrap()
+            .unwrap();
+        assert_eq!(unnamed.name, "clipboard");
+        for (name, bytes) in [
+            ("notes.txt", &b"x"[..]),
+            ("id_rsa.png", b"-----BEGIN PRIVATE KEY-----"),
+            ("empty.png", b""),
+            ("cut.png", b"\x89PNG"),
+        ] {
+            assert!(paste(name, bytes).is_none(), "{name}");
+        }
         let missing = directory.path().join("other.png");
         assert!(pasted_picture(missing.to_str().unwrap()).is_none());
-        let text = directory.path().join("notes.txt");
-        std::fs::write(&text, "x").unwrap();
-        assert!(pasted_picture(text.to_str().unwrap()).is_none());
+        assert!(pasted_picture(directory.path().to_str().unwrap()).is_none());
+        assert!(pasted_picture("/dev/zero").is_none());
+    }
+
+    #[test]
+    fn the_kinds_that_models_take_are_known() {
+        for (head, kind) in [
+            (&b"GIF89a"[..], Some("image/gif")),
+            (b"RIFF\0\0\0\0WEBPVP8 ", Some("image/webp")),
+            (b"RIFF\0\0\0\0WAVEfmt ", None),
+            (b"BM", None),
+        ] {
+            assert_eq!(image_type(head), kind);
+        }
+    }
+
+    #[test]
+    fn no_more_of_a_file_is_read_than_may_be_sent() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("huge.png");
+        std::fs::write(&path, b"\x89PNG\r\n\x1a\n").unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(IMAGE_BYTES_MAX).unwrap();
+        let text = path.to_str().unwrap().to_owned();
+        assert!(pasted_picture(&text).unwrap().is_ok());
+        // As large as no memory is: it takes no room on the disk.
+        file.set_len(1 << 42).unwrap();
+        let Err(error) = pasted_picture(&text).unwrap() else {
+            panic!("it was read");
+        };
+        assert!(error.to_string().contains("larger than"), "{error}");
     }
 }

@@ -8,6 +8,8 @@ mod command;
 mod complete;
 mod confirm;
 pub(crate) mod contents;
+#[cfg(test)]
+mod damaged_parts_tests;
 pub(crate) mod dialog;
 mod directory;
 mod editor;
@@ -19,6 +21,7 @@ mod keys;
 mod line;
 mod live_area;
 mod menu;
+mod model_argument;
 mod pager;
 mod paint;
 pub(crate) mod part;
@@ -44,7 +47,6 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
 use self::attention::Signal;
@@ -55,6 +57,7 @@ use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
+use crate::input_lines::{InputLines, LineSource};
 use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
@@ -80,7 +83,8 @@ the rest.
 
 With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
 decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
-`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. On a terminal a line counts only for \
+the question that stood there when it was typed. Answers of the agent go to standard \
 output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
@@ -128,8 +132,28 @@ impl ChatOptions {
         })
     }
 
+    /// Where the agent of a new session works, and whose latest session is continued. None on another machine, whose
+    /// directories are not ours.
+    fn directory(&self) -> anyhow::Result<Option<PathBuf>> {
+        if self.host.named_host().is_some() {
+            return Ok(None);
+        }
+        match std::env::current_dir() {
+            Ok(directory) => Ok(Some(directory)),
+            // A session that is named has a directory of its own.
+            Err(_) if self.session.is_some() => Ok(None),
+            Err(error) => Err(error).context(
+                "the current directory cannot be used: go to one that is there and that you may enter",
+            ),
+        }
+    }
+
     /// `hint` is shown when it is known.
-    fn terminal_options(&self, hint: Option<Hint>) -> anyhow::Result<TerminalOptions> {
+    fn terminal_options(
+        &self,
+        hint: Option<Hint>,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<TerminalOptions> {
         let variable = |name: &str| std::env::var_os(name);
         let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
         let signal = Signal::choose(
@@ -140,6 +164,7 @@ impl ChatOptions {
         Ok(TerminalOptions {
             history: HistoryFile::in_directory(&data),
             hint,
+            directory,
             begins_with_sessions: self.resume,
             signal: if self.no_notify { Signal::Off } else { signal },
             // Another machine's files are not ours.
@@ -155,36 +180,30 @@ impl ChatOptions {
 }
 
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
+    let directory = options.directory()?;
     if options.draws() {
-        return match open(&options).await {
+        return match open(&options, directory.clone()).await {
             Ok((chat, hint)) => {
-                let shown = options.terminal_options(hint)?;
+                let shown = options.terminal_options(hint, directory)?;
                 TerminalChat::open(chat, shown)?.run().await
             }
             Err(error) => Ok(report(&error)),
         };
     }
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut first = None;
-    if !std::io::stdin().is_terminal() {
-        // Nothing is started or created where there is no input.
-        first = lines
-            .next_line()
-            .await
-            .context("standard input cannot be read as text")?;
-        if first.is_none() {
-            eprintln!("greenroom: No input. `greenroom --help` lists the commands");
-            return Ok(Exit::Complete);
-        }
+    let mut lines = InputLines::standard();
+    // Nothing is started or created where there is no input.
+    if lines.source() == LineSource::Pipe && !lines.has_any().await {
+        eprintln!("greenroom: No input. `greenroom --help` lists the commands");
+        return Ok(Exit::Complete);
     }
-    match open(&options).await {
+    match open(&options, directory.clone()).await {
         Ok((chat, hint)) => {
             if let Some(hint) = hint {
                 for line in hint.await {
                     eprintln!("{line}");
                 }
             }
-            PlainChat::new(chat, lines).run(first).await
+            PlainChat::new(chat, lines, directory).run().await
         }
         Err(error) => Ok(report(&error)),
     }
@@ -221,7 +240,10 @@ pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
     format!("{error:#}{advice}")
 }
 
-async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
+async fn open(
+    options: &ChatOptions,
+    directory: Option<PathBuf>,
+) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
     if let Some(note) = note_other_version(&options.host) {
         eprintln!("{}", escape(&note));
@@ -240,12 +262,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     let hint = (is_first_look && model_ids(&live).is_empty())
         .then(local_servers::hint)
         .flatten();
-    let mut open_options = open_options();
-    if options.host.named_host().is_some() {
-        // Another machine's directories are not ours.
-        open_options.directory = None;
-    }
-    let directory = open_options.directory.clone();
+    let open_options = open_options(directory.clone());
     let selector = options.selector(&live, directory).await?;
     let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
@@ -269,10 +286,10 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     Ok((chat, None))
 }
 
-/// How every chat is opened: its agent works where this program does.
-fn open_options() -> OpenOptions {
+/// How every chat is opened: its agent works where this program was started.
+fn open_options(directory: Option<PathBuf>) -> OpenOptions {
     OpenOptions {
-        directory: std::env::current_dir().ok(),
+        directory,
         history_turns: HISTORY_MAX,
     }
 }

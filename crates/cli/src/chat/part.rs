@@ -46,10 +46,16 @@ pub(crate) fn part_lines_with(
     detail: Detail,
     references: &References,
 ) -> Vec<Line> {
-    match part["kind"].as_str() {
-        Some("toolCall") => match &part["toolCall"] {
-            Value::Object(call) => tool_lines_with(call, width, detail, references),
-            _ => Vec::new(),
+    match part.get("kind").and_then(Value::as_str) {
+        Some("toolCall") => match part.get("toolCall") {
+            Some(Value::Object(call)) => tool_lines_with(call, width, detail, references),
+            // Nothing is known of it but that there was one.
+            _ => mark(
+                "· ",
+                Style::Dim,
+                "[a tool call that cannot be shown]",
+                width,
+            ),
         },
         Some("inputRequest") => request_lines(part, width),
         Some("systemNotification") => {
@@ -57,8 +63,9 @@ pub(crate) fn part_lines_with(
             mark("· ", Style::Dim, &text, width)
         }
         Some("error") => {
-            let error = &part["error"];
-            let message = escape(error["message"].as_str().unwrap_or("for an unknown reason"));
+            let error = part.get("error");
+            let message = error.and_then(|error| error["message"].as_str());
+            let message = escape(message.unwrap_or("for an unknown reason"));
             let mut lines = mark("✗ ", Style::Bad, &format!("failed: {message}"), width);
             if part.get("resumable") == Some(&Value::Bool(true)) {
                 lines.extend(body("/resume continues the turn", Style::Dim, width));
@@ -78,7 +85,7 @@ pub(crate) fn part_lines_with(
 
 /// A question and what was answered, in short.
 fn request_lines(part: &Object, width: usize) -> Vec<Line> {
-    let request = &part["request"];
+    let request = part.get("request").unwrap_or(&Value::Null);
     let questions = request["questions"].as_array();
     let first = questions.and_then(|questions| questions.first());
     let message = request["message"]

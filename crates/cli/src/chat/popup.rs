@@ -11,6 +11,7 @@ use super::command::{COMMANDS, OwnCommand};
 use super::complete::about;
 use super::line::Line;
 use super::menu::{Menu, MenuItem};
+use super::model_argument::ArgumentProposal;
 
 /// Lines of the popup.
 const ROWS: usize = 8;
@@ -26,6 +27,8 @@ pub(crate) struct PopupQuery {
 #[derive(Debug, Clone)]
 pub(crate) enum WordProposal {
     Own(&'static OwnCommand),
+    /// What may stand behind a command of ours.
+    Argument(ArgumentProposal),
     Host(Completion),
 }
 
@@ -33,6 +36,8 @@ pub(crate) enum WordProposal {
 pub(crate) struct Popup {
     /// What is at the cursor now, if it may become something.
     current: Option<PopupQuery>,
+    /// What is at the cursor stands behind a command of ours: the host knows nothing of it.
+    is_argument: bool,
     /// What the host was asked about and has not answered.
     asked: Option<PopupQuery>,
     menu: Option<Menu<WordProposal>>,
@@ -89,11 +94,53 @@ impl Popup {
             self.closed_at = None;
         }
         let before = self.current.replace(query.clone());
+        self.is_argument = false;
         self.is_steered = false;
         self.is_taken_when_there = false;
         let items = self.narrowed(before.as_ref(), &query);
         self.show(items);
         self.next_question()
+    }
+
+    /// Something was typed behind a command of ours; what it may become is known here.
+    pub(crate) fn typed_argument(
+        &mut self,
+        text: &str,
+        cursor: usize,
+        proposals: Vec<ArgumentProposal>,
+    ) {
+        let query = PopupQuery {
+            text: text.to_owned(),
+            cursor,
+        };
+        let start = query.word_start();
+        if self.closed_at.is_some_and(|closed| closed != start) {
+            self.closed_at = None;
+        }
+        self.current = Some(query);
+        self.is_argument = true;
+        self.is_steered = false;
+        self.is_taken_when_there = false;
+        let proposals = proposals
+            .into_iter()
+            .filter(|one| !one.text.contains(is_hidden));
+        let items = proposals.map(|one| {
+            let (label, about) = (one.text.clone(), one.about.clone());
+            MenuItem::new(WordProposal::Argument(one), label, about)
+        });
+        self.show(items.collect());
+    }
+
+    /// Tab behind a command of ours, where nothing is shown.
+    pub(crate) fn want_first_argument(
+        &mut self,
+        text: &str,
+        cursor: usize,
+        proposals: Vec<ArgumentProposal>,
+    ) {
+        self.closed_at = None;
+        self.typed_argument(text, cursor, proposals);
+        self.is_taken_when_there = true;
     }
 
     /// The host's answer to what was asked; what it is to be asked next, if anything.
@@ -156,7 +203,7 @@ impl Popup {
     }
 
     fn next_question(&mut self) -> Option<PopupQuery> {
-        if self.asked.is_some() || self.closed_at.is_some() {
+        if self.asked.is_some() || self.closed_at.is_some() || self.is_argument {
             return None;
         }
         self.asked = self.current.clone();
@@ -245,8 +292,19 @@ impl Popup {
         let is_exact = query.is_command()
             && COMMANDS.iter().any(|command| command.name == query.word())
             && !self.is_steered;
+        if matches!(selected, WordProposal::Argument(_)) {
+            // Enter without a word enters the line as it is; a word that is an argument is entered, too.
+            let is_argument = self.has_label(query.word());
+            let is_meant = self.is_steered || !(query.word().is_empty() || is_argument);
+            return (is_meant && !is_typed).then_some(selected);
+        }
         let is_meant = query.is_certain() || self.is_steered;
         (is_meant && !is_typed && !is_exact).then_some(selected)
+    }
+
+    fn has_label(&self, word: &str) -> bool {
+        let mut items = self.menu.iter().flat_map(Menu::items);
+        items.any(|item| item.label == word)
     }
 
     /// The text with a proposal in it, and where the cursor is then.
@@ -262,6 +320,7 @@ impl Popup {
                 };
                 (0..end, format!("{}{space}", command.name))
             }
+            WordProposal::Argument(argument) => (argument.replaces.clone(), argument.text.clone()),
             WordProposal::Host(completion) => {
                 (completion.replaces.clone(), completion.insert_text.clone())
             }
@@ -282,6 +341,7 @@ impl WordProposal {
     fn label(&self) -> String {
         match self {
             Self::Own(command) => command.name.to_owned(),
+            Self::Argument(argument) => argument.text.clone(),
             Self::Host(completion) => completion.insert_text.trim_end().to_owned(),
         }
     }
@@ -319,131 +379,4 @@ fn is_printable(completion: &Completion) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn completion(insert_text: &str, replaces: std::ops::Range<usize>) -> Completion {
-        Completion {
-            insert_text: insert_text.to_owned(),
-            replaces,
-            attachment: None,
-            argument_hint: "FILE".to_owned(),
-            description: "Does\u{7} it".to_owned(),
-        }
-    }
-
-    fn labels(popup: &Popup) -> Vec<String> {
-        let menu = popup.menu.as_ref();
-        menu.map_or(Vec::new(), |menu| {
-            menu.items().map(|item| item.label.clone()).collect()
-        })
-    }
-
-    fn query(text: &str) -> PopupQuery {
-        PopupQuery {
-            text: text.to_owned(),
-            cursor: text.len(),
-        }
-    }
-
-    #[test]
-    fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
-        let mut popup = Popup::default();
-        assert_eq!(popup.typed("/re", 3), Some(query("/re")));
-        assert_eq!(
-            labels(&popup),
-            ["/rename", "/resume"],
-            "those with it inside come last"
-        );
-        let host = vec![completion("/review ", 0..3), completion("/rename ", 0..3)];
-        assert_eq!(popup.answered(&query("/re"), host), None);
-        assert_eq!(
-            labels(&popup),
-            ["/rename", "/resume", "/review"],
-            "ours win"
-        );
-        assert_eq!(popup.typed("/rev", 4), Some(query("/rev")));
-        assert_eq!(
-            labels(&popup),
-            ["/review"],
-            "narrowed before the host answers"
-        );
-        let taken = popup.taken_by_enter().unwrap();
-        assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
-    }
-
-    #[test]
-    fn one_question_at_a_time_and_stale_answers_are_dropped() {
-        let mut popup = Popup::default();
-        assert!(popup.typed("see @a", 6).is_some());
-        assert_eq!(popup.typed("see @al", 7), None, "one is on its way");
-        assert_eq!(popup.typed("see @alp", 8), None);
-        let next = popup.answered(&query("see @a"), vec![completion("@file:a ", 4..6)]);
-        assert_eq!(next, Some(query("see @alp")));
-        assert!(!popup.is_open(), "that was for another text");
-        popup.answered(&query("see @alp"), vec![completion("@file:alpha ", 4..8)]);
-        assert_eq!(labels(&popup), ["@file:alpha"]);
-        assert!(popup.lines(60)[0].text().contains("FILE  Does\\x07 it"));
-        assert_eq!(popup.typed("see @alp ", 9), None);
-        assert!(!popup.is_open());
-        assert!(popup.typed("/x", 2).is_some());
-        assert_eq!(popup.failed(), None);
-        assert!(popup.typed("/xy", 3).is_some(), "asked again");
-    }
-
-    #[test]
-    fn closed_stays_closed_for_the_word() {
-        let mut popup = Popup::default();
-        popup.typed("/", 1);
-        popup.dismiss();
-        popup.typed("/h", 2);
-        assert!(!popup.is_open());
-        popup.typed("", 0);
-        popup.typed("/", 1);
-        assert!(popup.is_open());
-    }
-
-    #[test]
-    fn enter_takes_only_what_is_meant() {
-        let enter = |text: &str, proposed: &str| {
-            let mut popup = Popup::default();
-            let start = query(text).word_start();
-            popup.typed(text, text.len());
-            popup.answered(&query(text), vec![completion(proposed, start..text.len())]);
-            popup.taken_by_enter().map(|taken| taken.label())
-        };
-        assert_eq!(enter("/hel", "/x "), Some("/help".to_owned()));
-        assert_eq!(enter("/help", "/x "), None, "typed whole");
-        assert_eq!(enter("see @a", "@file:a "), Some("@file:a".to_owned()));
-        assert_eq!(enter("see (@a", "@file:a "), Some("@file:a".to_owned()));
-        assert_eq!(enter("see @file:a", "@file:a "), None, "typed whole");
-        assert_eq!(enter("issue #12", "#file:12.txt "), None, "may be anything");
-        assert_eq!(enter("ann@example", "@file:example "), None);
-        let mut popup = Popup::default();
-        popup.typed("issue #12", 9);
-        popup.answered(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
-        popup.step();
-        assert!(popup.taken_by_enter().is_some(), "chosen with the arrows");
-    }
-
-    #[test]
-    fn tab_takes_the_only_one_when_it_is_there() {
-        let mut popup = Popup::default();
-        assert!(popup.want_first("@al", 3).is_some());
-        assert!(popup.take_wanted().is_none());
-        popup.answered(&query("@al"), vec![completion("@file:alpha ", 0..3)]);
-        assert!(popup.take_wanted().is_some());
-        let mut popup = Popup::default();
-        popup.want_first("@al", 3);
-        popup.answered(&query("@al"), Vec::new());
-        assert!(popup.found_nothing());
-        assert!(!popup.found_nothing(), "said once");
-        let bad = vec![completion("\u{1b}[2J", 0..3)];
-        popup.typed("@al", 3);
-        popup.answered(&query("@al"), bad);
-        assert!(
-            !popup.is_open(),
-            "what would control the terminal is not proposed"
-        );
-    }
-}
+mod tests;

@@ -1,7 +1,8 @@
 //! A prompt: what can be chosen at it, and the two keys that choose (G-64).
 //!
-//! Promises: nothing is chosen at first. A digit or an arrow chooses, Enter confirms; no letter and no paste ever does. Whatever
-//! else is typed is text of the input line, the digit before it included, and once there is text digits are text, too.
+//! Promises: nothing is chosen at first. A digit or an arrow chooses, Enter confirms; no letter and no paste ever does. Only a
+//! choice that was drawn can be confirmed: keys that come all at once confirm nothing. Whatever else is typed is text of the
+//! input line, the digit before it included, and once there is text digits are text, too.
 //! Must not know: terminals, connections, what is asked.
 
 use std::collections::BTreeSet;
@@ -43,8 +44,10 @@ pub(crate) enum PromptAction {
     OpenField(PromptField),
     /// The input of the call is edited first.
     Edit(String),
-    /// Answers the question by this text.
-    Answer(String),
+    /// Answers the question by the option with this index.
+    Select(usize),
+    /// Answers the question by yes or no.
+    AnswerYesNo(bool),
     /// Takes the default answer, or skips the question.
     GoOn,
     /// Marks or unmarks one of several options.
@@ -71,8 +74,8 @@ pub(crate) enum PromptField {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PromptState {
     choice: Option<PromptChoice>,
-    /// A digit that came too early to choose anything, and may become text.
-    held: Option<char>,
+    /// Digits that came too early to choose anything, and may become text.
+    held: String,
     /// Options that are marked; those of the default answer while none was touched.
     pub(crate) marks: Option<BTreeSet<usize>>,
     pub(crate) own_words: String,
@@ -85,10 +88,12 @@ struct PromptChoice {
     index: usize,
     /// The digit that was pressed for it and has not become text.
     digit: Option<char>,
+    /// Whoever presses Enter can have seen it.
+    is_drawn: bool,
 }
 
 /// What a key did at a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PromptKey {
     /// Another item is chosen, or none any more.
     Chose,
@@ -96,14 +101,16 @@ pub(crate) enum PromptKey {
     Confirmed(usize),
     /// Enter, but nothing is chosen.
     NothingChosen,
-    /// It is for the input line, behind the digit that was chosen, if there was one.
-    Text(Option<char>),
+    /// Enter, but it came together with the key that chose.
+    NotDrawn,
+    /// It is for the input line, behind the digits that were pressed before it.
+    Text(String),
 }
 
 impl PromptState {
     /// Takes a key that was pressed while the input line is empty. With text in it all keys are for that.
     pub(crate) fn press<A>(&mut self, key: &Key, items: &[PromptItem<A>]) -> PromptKey {
-        let held = self.held.take();
+        let held = std::mem::take(&mut self.held);
         let chosen = self.choice.filter(|choice| choice.index < items.len());
         match (key, chosen) {
             (Key::Up | Key::Down, _) => {
@@ -114,6 +121,7 @@ impl PromptState {
                 self.choice = None;
                 PromptKey::Chose
             }
+            (Key::Enter, Some(choice)) if !choice.is_drawn => PromptKey::NotDrawn,
             (Key::Enter, Some(choice)) => {
                 // A digit that was confirmed is no text any more.
                 self.choice = Some(PromptChoice {
@@ -128,6 +136,7 @@ impl PromptState {
                 self.choice = index.map(|index| PromptChoice {
                     index,
                     digit: Some(*c),
+                    is_drawn: false,
                 });
                 match self.choice {
                     Some(_) => PromptKey::Chose,
@@ -136,21 +145,32 @@ impl PromptState {
             }
             (Key::Char(_) | Key::Paste(_) | Key::NewLine, chosen) => {
                 self.choice = None;
-                PromptKey::Text(chosen.and_then(|choice| choice.digit).or(held))
+                let digit = chosen.and_then(|choice| choice.digit);
+                PromptKey::Text(digit.map_or(held, String::from))
             }
-            _ => PromptKey::Text(None),
+            _ => PromptKey::Text(String::new()),
         }
     }
 
     /// Takes a key that came before the prompt could be read, if it would choose or confirm something.
     pub(crate) fn hold_back<A>(&mut self, key: &Key, items: &[PromptItem<A>]) -> bool {
         match key {
-            Key::Up | Key::Down | Key::Enter => true,
+            Key::Up | Key::Down | Key::Enter => {
+                self.held.clear();
+                true
+            }
             Key::Char(c) if items.iter().any(|item| item.digit == Some(*c)) => {
-                self.held = Some(*c);
+                self.held.push(*c);
                 true
             }
             _ => false,
+        }
+    }
+
+    /// What is chosen stands on the screen now.
+    pub(crate) fn mark_drawn(&mut self) {
+        if let Some(choice) = &mut self.choice {
+            choice.is_drawn = true;
         }
     }
 
@@ -299,7 +319,11 @@ fn step(key: &Key, chosen: Option<PromptChoice>, count: usize) -> Option<PromptC
         (_, Some(index)) if index < last => index + 1,
         _ => 0,
     };
-    Some(PromptChoice { index, digit: None })
+    Some(PromptChoice {
+        index,
+        digit: None,
+        is_drawn: false,
+    })
 }
 
 #[cfg(test)]
@@ -324,8 +348,9 @@ mod tests {
                 continue;
             }
             last = state.press(key, &items);
-            if let PromptKey::Text(digit) = last {
-                line.extend(digit);
+            state.mark_drawn();
+            if let PromptKey::Text(digits) = &last {
+                line.push_str(digits);
                 match key {
                     Key::Char(c) => line.push(*c),
                     Key::Paste(text) => line.push_str(text),
@@ -384,26 +409,51 @@ mod tests {
     #[test]
     fn a_paste_never_chooses() {
         let (last, line, state) = press(&[Key::Paste("1".to_owned())]);
-        assert_eq!((last, line.as_str()), (PromptKey::Text(None), "1"));
+        assert_eq!(last, PromptKey::Text(String::new()));
+        assert_eq!(line, "1");
         assert!(!state.has_choice());
         let (_, line, state) = press(&[Key::Char('2'), Key::Paste("1\n".to_owned())]);
         assert!(line == "21\n" && !state.has_choice());
     }
 
     #[test]
-    fn a_key_that_came_too_early_chooses_nothing_and_is_not_lost() {
+    fn keys_that_came_too_early_choose_nothing_and_are_not_lost() {
         let items = items();
         let mut state = PromptState::default();
-        assert!(state.hold_back(&Key::Char('1'), &items));
+        for key in [Key::Char('1'), Key::Enter, Key::Down, Key::Enter] {
+            assert!(state.hold_back(&key, &items), "{key:?}");
+            assert!(!state.has_choice());
+        }
         assert_eq!(state.press(&Key::Enter, &items), PromptKey::NothingChosen);
         assert!(state.hold_back(&Key::Char('1'), &items));
+        assert!(state.hold_back(&Key::Char('2'), &items));
         assert_eq!(
             state.press(&Key::Char(' '), &items),
-            PromptKey::Text(Some('1'))
+            PromptKey::Text("12".to_owned())
         );
         assert!(!state.hold_back(&Key::Char('x'), &items));
         assert!(state.hold_back(&Key::Char('1'), &items));
         assert_eq!(state.press(&Key::Char('2'), &items), PromptKey::Chose);
+    }
+
+    #[test]
+    fn a_choice_that_was_not_drawn_is_not_confirmed() {
+        let items = items();
+        for key in [Key::Char('1'), Key::Down] {
+            let mut state = PromptState::default();
+            assert_eq!(state.press(&key, &items), PromptKey::Chose);
+            assert_eq!(state.press(&Key::Enter, &items), PromptKey::NotDrawn);
+            assert!(state.has_choice(), "it is confirmed by another Enter");
+            state.mark_drawn();
+            // Another choice is a new one.
+            assert_eq!(state.press(&Key::Down, &items), PromptKey::Chose);
+            assert_eq!(state.press(&Key::Enter, &items), PromptKey::NotDrawn);
+            state.mark_drawn();
+            assert!(matches!(
+                state.press(&Key::Enter, &items),
+                PromptKey::Confirmed(_)
+            ));
+        }
     }
 
     #[test]

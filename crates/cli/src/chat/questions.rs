@@ -74,7 +74,6 @@ fn answer_items(
     form: &QuestionForm,
     state: &PromptState,
 ) -> Vec<PromptItem> {
-    let answer = |text: &str| PromptAction::Answer(text.to_owned());
     let mut items = match question.kind() {
         QuestionKind::Text | QuestionKind::Number | QuestionKind::Integer => {
             let field = PromptAction::OpenField(PromptField::Answer);
@@ -83,13 +82,12 @@ fn answer_items(
             return vec![item];
         }
         QuestionKind::Boolean => {
-            let yes = PromptItem::new('1', "Yes", answer("y"));
-            return vec![yes, PromptItem::new('2', "No", answer("n"))];
+            let item = |digit, word, is_yes| {
+                PromptItem::new(digit, word, PromptAction::AnswerYesNo(is_yes))
+            };
+            return vec![item('1', "Yes", true), item('2', "No", false)];
         }
-        QuestionKind::SingleSelect => {
-            let number = |index: usize| answer(&(index + 1).to_string());
-            option_items(question, None, number)
-        }
+        QuestionKind::SingleSelect => option_items(question, None, PromptAction::Select),
         QuestionKind::MultiSelect => {
             option_items(question, Some(&marks(form, state)), PromptAction::Mark)
         }
@@ -170,14 +168,6 @@ pub(crate) fn marks(form: &QuestionForm, state: &PromptState) -> BTreeSet<usize>
         Some(marks) => marks.clone(),
         None => form.default_options().collect(),
     }
-}
-
-/// The answer that marks and own words make together.
-pub(crate) fn marked_answer(form: &QuestionForm, state: &PromptState) -> String {
-    let numbers = marks(form, state).into_iter();
-    let numbers = numbers.map(|index| (index + 1).to_string());
-    let own_words = Some(state.own_words.clone()).filter(|words| !words.is_empty());
-    numbers.chain(own_words).collect::<Vec<_>>().join(",")
 }
 
 /// The question that is asked now.
@@ -282,7 +272,7 @@ mod tests {
                 |  0 Dismiss
             "#]],
         );
-        assert_eq!(form.answer("1"), Ok(Progress::Next));
+        assert_eq!(form.answer_selected(&[0], None), Ok(Progress::Next));
         check(
             &form,
             &state,
@@ -294,7 +284,7 @@ mod tests {
                 |  0 Dismiss
             "#]],
         );
-        assert_eq!(form.answer("so"), Ok(Progress::Next));
+        assert_eq!(form.answer_text("so"), Ok(Progress::Next));
         check(
             &form,
             &state,
@@ -330,7 +320,7 @@ mod tests {
             "options": [{"id": "s", "label": "A skull", "recommended": true}, {"id": "l", "label": "A lamp"}]}]),
         );
         let mut state = PromptState::default();
-        assert_eq!(marked_answer(&form, &state), "1");
+        assert_eq!(marks(&form, &state), BTreeSet::from([0]));
         state.marks = Some(BTreeSet::from([1]));
         state.own_words = "A rope".to_owned();
         check(
@@ -346,7 +336,6 @@ mod tests {
                 |  0 Dismiss
             "#]],
         );
-        assert_eq!(marked_answer(&form, &state), "2,A rope");
         state = PromptState::default();
         state.marks = Some(BTreeSet::new());
         assert!(

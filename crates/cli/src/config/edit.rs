@@ -1,4 +1,4 @@
-//! `greenroom config edit`: the user's editor on a copy of the settings file, which replaces it when it is right.
+//! `greenroom config edit` and `rules edit`: the user's editor on a copy of a file, which replaces it when it is right.
 //!
 //! Promises: until then the file is as it was, whatever happens to the editor; a link stays a link. What was typed is never lost:
 //! a copy that does not become the file is left, and named.
@@ -21,7 +21,36 @@ use crate::terminal::escape;
 
 const EDITOR_DEFAULT: &str = "vi";
 
+/// The settings file.
 pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
+    edit_file(&EditedFile {
+        path,
+        template: host::settings_template(),
+        find_problem: &|copy| Ok(find_problem(data, copy)?),
+        saved: format!(
+            "Saved {}. A running host uses it after `{}`.",
+            path.display(),
+            command_for("restart", data)
+        ),
+        kept: "Saved as it is. A host does not start with it.",
+    })
+}
+
+/// A file to be edited, and what is known of it.
+pub(crate) struct EditedFile<'a> {
+    pub(crate) path: &'a Path,
+    /// What is edited if there is no file.
+    pub(crate) template: String,
+    /// Why a file cannot be used, in words.
+    pub(crate) find_problem: &'a dyn Fn(&Path) -> anyhow::Result<Option<String>>,
+    /// What is said when it is saved.
+    pub(crate) saved: String,
+    /// What is said when it is saved although it is wrong.
+    pub(crate) kept: &'a str,
+}
+
+pub(crate) fn edit_file(file: &EditedFile<'_>) -> anyhow::Result<Exit> {
+    let path = file.path;
     // The file itself, not a link to it: people keep their settings elsewhere.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let before = match fs::read_to_string(&target) {
@@ -31,7 +60,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
             return Err(error).with_context(|| format!("{} cannot be read", path.display()));
         }
     };
-    let copy = Copy::create(&target, before.as_deref())?;
+    let copy = Copy::create(&target, before.as_deref().unwrap_or(&file.template))?;
     loop {
         if let Err(error) = open_editor(&copy.path) {
             if copy.is_unchanged()? {
@@ -46,13 +75,9 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
             print("Nothing was changed.\n")?;
             return Ok(Exit::Complete);
         }
-        let Some(problem) = find_problem(data, &copy.path)? else {
+        let Some(problem) = (file.find_problem)(&copy.path)? else {
             copy.replace(&target, before.as_deref())?;
-            print(&format!(
-                "Saved {}. A running host uses it after `{}`.\n",
-                path.display(),
-                command_for("restart", data)
-            ))?;
+            print(&format!("{}\n", file.saved))?;
             return Ok(Exit::Complete);
         };
         // It is the copy that was checked; the user knows the file by its own name.
@@ -65,7 +90,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
             Choice::EditAgain => {}
             Choice::Keep => {
                 copy.replace(&target, before.as_deref())?;
-                eprintln!("Saved as it is. A host does not start with it.");
+                eprintln!("{}", file.kept);
                 return Ok(Exit::Usage);
             }
             Choice::Discard => {
@@ -113,7 +138,7 @@ struct Copy {
 }
 
 impl Copy {
-    fn create(target: &Path, text: Option<&str>) -> anyhow::Result<Self> {
+    fn create(target: &Path, text: &str) -> anyhow::Result<Self> {
         let mut name = target.as_os_str().to_owned();
         name.push(".edit.toml");
         let path = PathBuf::from(name);
@@ -135,7 +160,6 @@ impl Copy {
                 .with_context(|| format!("{} cannot be created", directory.display()))?;
         }
         let mode = fs::metadata(target).map_or(0o600, |file| file.permissions().mode() & 0o777);
-        let text = text.map_or_else(host::settings_template, str::to_owned);
         let opened = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -146,7 +170,7 @@ impl Copy {
             .with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(Self {
             path,
-            original: Some(text),
+            original: Some(text.to_owned()),
         })
     }
 
@@ -195,7 +219,7 @@ fn open_editor(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("the editor `{editor}` could not be started; set $EDITOR"))?;
     if !status.success() {
         bail!(
-            "the editor `{editor}` ended with an error ({status}); the settings are as they were. $EDITOR names another"
+            "the editor `{editor}` ended with an error ({status}); the file is as it was. $EDITOR names another"
         );
     }
     Ok(())

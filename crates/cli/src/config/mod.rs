@@ -2,7 +2,7 @@
 //!
 //! Promises: no file is overwritten, and a wrong one replaces a right one only if the user says so.
 
-mod edit;
+pub(crate) mod edit;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};

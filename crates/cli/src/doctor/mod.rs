@@ -102,6 +102,7 @@ pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
         let (checked, config) = settings::check(&data).await;
         findings.extend(checked);
         listen = config.map(|config| config.listen);
+        findings.push(settings::check_rules(&data));
         findings.extend(settings::check_service(&data));
     }
     findings.extend(network::check(&options.host, &data, listen).await);

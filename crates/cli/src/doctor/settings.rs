@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use host::model_server::{self, ModelServerError};
+use host::rules::RuleStore;
 use host::{Config, Model};
 
 use super::Finding;
@@ -48,6 +49,21 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
         }
     }
     (findings, config)
+}
+
+/// The permission rules.
+pub(super) fn check_rules(data: &Path) -> Finding {
+    const WHAT: &str = "rules";
+    match RuleStore::new(data).load() {
+        Ok(rules) => Finding::ok(
+            WHAT,
+            format!("{} rules for permissions", rules.rules().len()),
+        ),
+        Err(error) => Finding::fail(
+            WHAT,
+            format!("{error}; everything is asked until `greenroom rules edit` mends it"),
+        ),
+    }
 }
 
 const MODEL: &str = "model";

@@ -5,17 +5,14 @@
 //! Must not know: how the turn goes on.
 
 use std::io::{Stderr, Stdout};
-use std::time::Instant;
 
-use anyhow::Context;
 use client::chat::{AskedInput, OpenChat, PendingInput};
-use rustix::termios::{QueueSelector, tcflush};
-use tokio::sync::mpsc;
 
 use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
 use crate::chat::prompt::{PromptField, PromptState, item_named};
 use crate::chat::tool::{Detail, References};
+use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
 
 /// No line is broken here: the terminal does that.
@@ -24,7 +21,6 @@ const WIDTH: usize = usize::MAX / 4;
 type PromptOutput = TurnOutput<Stdout, Stderr>;
 
 /// The person at the terminal, and what they are asked.
-#[derive(Default)]
 pub(super) struct TerminalPrompt {
     asked: Option<AskedInput>,
     state: PromptState,
@@ -33,39 +29,30 @@ pub(super) struct TerminalPrompt {
     /// A text that a choice asked for.
     field: Option<PromptField>,
     number: PromptNumber,
-    /// When the question stood there whole; what was typed before it is no answer to it.
-    asked_at: Option<Instant>,
-    /// Lines that were typed, with the moment of each; read from the first question on.
-    input: Option<mpsc::Receiver<(Instant, std::io::Result<String>)>>,
-}
-
-/// Lines that wait to be taken; whoever types more waits.
-const LINES_MAX: usize = 16;
-
-/// Reads what is typed on a thread of its own: a line has the moment at which it was typed, not that at which it was wanted.
-fn read_lines() -> mpsc::Receiver<(Instant, std::io::Result<String>)> {
-    let (sender, receiver) = mpsc::channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            if sender.blocking_send((Instant::now(), line)).is_err() {
-                break; // the turn is over
-            }
-        }
-    });
-    receiver
+    /// Read from the first question on.
+    input: InputLines,
 }
 
 impl TerminalPrompt {
+    pub(super) fn new() -> Self {
+        Self {
+            asked: None,
+            state: PromptState::default(),
+            references: References::default(),
+            field: None,
+            number: PromptNumber::default(),
+            input: InputLines::standard(),
+        }
+    }
+
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
     pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
-        let input = self.input.get_or_insert_with(read_lines);
-        while let Some((typed_at, line)) = input.recv().await {
-            if self.asked_at.is_some_and(|asked_at| typed_at > asked_at) {
-                let line = line.context("standard input cannot be read as text")?;
-                return Ok(Some(line));
+        while let Some(line) = self.input.next().await? {
+            if self.input.use_of(&line) == LineUse::Current {
+                return Ok(Some(line.text));
             }
         }
         Ok(None)
@@ -92,18 +79,21 @@ impl TerminalPrompt {
         self.state = PromptState::default();
         self.field = None;
         let Some(asked) = &self.asked else {
-            return Ok(()); // decided elsewhere
+            return self.input.end_question(); // decided elsewhere
         };
         let call = asked.part().get("toolCall");
         if let Some(call) = call.and_then(|call| call.as_object()) {
             read_all(&mut self.references, call, chat.live(), chat.session()).await;
         }
         output.end_line()?;
-        // What was typed already was not typed as an answer to this.
-        tcflush(std::io::stdin(), QueueSelector::IFlush)
-            .context("what was typed before the question cannot be dropped")?;
+        self.ask_next(output)
+    }
+
+    /// Asks a question, with what it is about: from then on a line may answer it, and none that was typed before.
+    fn ask_next(&mut self, output: &mut PromptOutput) -> anyhow::Result<()> {
+        self.input.begin_question()?;
         self.ask_anew(output)?;
-        self.asked_at = Some(Instant::now());
+        self.input.question_shown();
         Ok(())
     }
 
@@ -143,6 +133,7 @@ impl TerminalPrompt {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // decided elsewhere while the line was typed
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = match self.field.take() {
             Some(field) => dialog::enter_field(&mut asked.input, &mut self.state, field, line),
             None => {
@@ -168,7 +159,10 @@ impl TerminalPrompt {
                 chat.answer(asked, &response)?;
                 self.asked = None;
             }
-            PromptOutcome::Stays => self.ask_anew(output)?,
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
+                self.ask_anew(output)?;
+            }
+            PromptOutcome::Stays => self.ask_next(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
             PromptOutcome::Wrong(why) => {

@@ -92,7 +92,7 @@ impl SentTurn {
             cancelled: None,
             denied: 0,
             is_timed_out: false,
-            prompt: (consent == Consent::Ask).then(TerminalPrompt::default),
+            prompt: (consent == Consent::Ask).then(TerminalPrompt::new),
         };
         sent.print_start()?;
         Ok(sent)

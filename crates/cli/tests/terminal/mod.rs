@@ -128,9 +128,10 @@ impl Terminal {
     pub fn choose(&mut self, digit: char) {
         self.press(&digit.to_string());
         let chosen = format!("❯ {digit} ");
-        let too_new = "another question";
+        let too_new = "Read this first";
         let screen = self.wait_until(|screen| screen.contains(&chosen) || screen.contains(too_new));
         if !screen.contains(&chosen) {
+            self.wait_until(|screen| !screen.contains(too_new));
             self.press(&digit.to_string());
             self.sees(&chosen);
         }

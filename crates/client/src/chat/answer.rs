@@ -1,6 +1,7 @@
-//! One question of an agent, and what people type read as an answer to it.
+//! One question of an agent, and what people chose or typed as an answer to it.
 //!
-//! Promises: only an answer that fits its question is taken.
+//! Promises: only an answer that fits its question is taken. What somebody typed is their words, never the number or the name of
+//! an option; options are chosen by their index.
 //! Must not know: connections, how a question is shown.
 
 use serde_json::{Value, json};
@@ -47,10 +48,18 @@ pub enum AnswerError {
     NotANumber(String),
     #[error("`{0}` is not a whole number")]
     NotAWholeNumber(String),
-    #[error("answer y or n")]
+    #[error("this question is not answered by yes or no")]
     NotYesOrNo,
-    #[error("`{0}` is none of the choices")]
-    NotAChoice(String),
+    #[error("this question is answered by yes or no")]
+    OnlyYesOrNo,
+    #[error("there is no choice {0}")]
+    NotAChoice(usize),
+    #[error("only one of them can be chosen")]
+    OnlyOneChoice,
+    #[error("this question has no choices")]
+    NoChoices,
+    #[error("only the choices answer this question")]
+    NoOwnWords,
     #[error("at least {min}{}", unit.suffix())]
     TooSmall { min: f64, unit: BoundUnit },
     #[error("at most {max}{}", unit.suffix())]
@@ -173,7 +182,7 @@ impl<'a> Question<'a> {
     }
 
     /// Reads what was typed as an answer.
-    pub(super) fn parse(self, text: &str) -> Result<QuestionAnswer, AnswerError> {
+    pub(super) fn read_text(self, text: &str) -> Result<QuestionAnswer, AnswerError> {
         let value = match self.kind() {
             QuestionKind::Number => self.parse_number(text)?,
             QuestionKind::Integer => {
@@ -181,24 +190,62 @@ impl<'a> Question<'a> {
                     .map_err(|_| AnswerError::NotAWholeNumber(text.to_owned()))?;
                 self.parse_number(text)?
             }
-            QuestionKind::Boolean => match text.to_lowercase().as_str() {
-                "y" | "yes" | "true" => json!({"kind": "boolean", "value": true}),
-                "n" | "no" | "false" => json!({"kind": "boolean", "value": false}),
-                _ => return Err(AnswerError::NotYesOrNo),
-            },
-            QuestionKind::SingleSelect => match self.find_option(text) {
-                Some(id) => json!({"kind": "selected", "value": id}),
-                None if self.allows_freeform() => {
-                    json!({"kind": "selected", "value": "", "freeformValues": [text]})
-                }
-                None => return Err(AnswerError::NotAChoice(text.to_owned())),
-            },
-            QuestionKind::MultiSelect => self.parse_many(text)?,
+            QuestionKind::Boolean => return Err(AnswerError::OnlyYesOrNo),
+            QuestionKind::SingleSelect | QuestionKind::MultiSelect => {
+                return self.select(&[], Some(text));
+            }
             QuestionKind::Text => {
                 self.check_bounds(text.chars().count() as f64)?;
                 json!({"kind": "text", "value": text})
             }
         };
+        Ok(QuestionAnswer::submitted(value))
+    }
+
+    pub(super) fn read_yes_no(self, is_yes: bool) -> Result<QuestionAnswer, AnswerError> {
+        match self.kind() {
+            QuestionKind::Boolean => Ok(QuestionAnswer::submitted(
+                json!({"kind": "boolean", "value": is_yes}),
+            )),
+            _ => Err(AnswerError::NotYesOrNo),
+        }
+    }
+
+    /// The options with these indexes, and words of one's own beside or instead of them.
+    pub(super) fn select(
+        self,
+        indexes: &[usize],
+        words: Option<&str>,
+    ) -> Result<QuestionAnswer, AnswerError> {
+        if words.is_some() && !self.allows_freeform() {
+            return Err(AnswerError::NoOwnWords);
+        }
+        let mut ids: Vec<&str> = Vec::new();
+        for index in indexes {
+            let option = self.raw_options().get(*index);
+            let id = option.and_then(|option| option["id"].as_str());
+            let id = id.ok_or(AnswerError::NotAChoice(index + 1))?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        let mut value = match self.kind() {
+            QuestionKind::SingleSelect => match (&ids[..], words) {
+                // The protocol wants a value beside words of one's own, too.
+                ([], Some(_)) => json!({"kind": "selected", "value": ""}),
+                ([id], None) => json!({"kind": "selected", "value": id}),
+                ([], None) => return Err(AnswerError::Required),
+                _ => return Err(AnswerError::OnlyOneChoice),
+            },
+            QuestionKind::MultiSelect => {
+                self.check_bounds((ids.len() + usize::from(words.is_some())) as f64)?;
+                json!({"kind": "selected-many", "value": ids})
+            }
+            _ => return Err(AnswerError::NoChoices),
+        };
+        if let Some(words) = words {
+            value["freeformValues"] = json!([words]);
+        }
         Ok(QuestionAnswer::submitted(value))
     }
 
@@ -213,41 +260,6 @@ impl<'a> Question<'a> {
             Err(_) => json!(number),
         };
         Ok(json!({"kind": "number", "value": value}))
-    }
-
-    fn parse_many(self, text: &str) -> Result<Value, AnswerError> {
-        let mut ids: Vec<String> = Vec::new();
-        let mut freeform: Vec<&str> = Vec::new();
-        let words = text.split(',').map(str::trim);
-        for word in words.filter(|word| !word.is_empty()) {
-            match self.find_option(word) {
-                Some(id) if ids.contains(&id) => {}
-                Some(id) => ids.push(id),
-                None if self.allows_freeform() => freeform.push(word),
-                None => return Err(AnswerError::NotAChoice(word.to_owned())),
-            }
-        }
-        self.check_bounds((ids.len() + freeform.len()) as f64)?;
-        let mut value = json!({"kind": "selected-many", "value": ids});
-        if !freeform.is_empty() {
-            value["freeformValues"] = json!(freeform);
-        }
-        Ok(value)
-    }
-
-    /// The id of the option that a number, a label or an id names.
-    fn find_option(self, text: &str) -> Option<String> {
-        let options = self.raw_options();
-        let by_number = text
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| options.get(number.checked_sub(1)?));
-        let is_named = |option: &&Value| {
-            let label = option["label"].as_str().unwrap_or("");
-            label.to_lowercase() == text.to_lowercase() || option["id"] == text
-        };
-        let option = by_number.or_else(|| options.iter().find(is_named))?;
-        option["id"].as_str().map(str::to_owned)
     }
 
     fn check_bounds(self, measure: f64) -> Result<(), AnswerError> {

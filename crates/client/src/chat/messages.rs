@@ -176,6 +176,15 @@ impl OpenChat {
         Some((id, text))
     }
 
+    /// The turn that runs, else the last one.
+    pub fn last_turn_id(&self) -> Option<String> {
+        let chat = self.ahead()?;
+        match &chat.active_turn {
+            Some(turn) => Some(turn.id.clone()),
+            None => chat.turns.last().map(|turn| turn.id.clone()),
+        }
+    }
+
     /// Whether anything was said in the chat.
     pub fn has_turns(&self) -> bool {
         let chat = self.ahead();

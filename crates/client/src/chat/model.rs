@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use wire::state::ChatState;
 
-use super::OpenChat;
+use super::{ModelSetting, OpenChat};
 
 /// Names that are listed of many.
 const NAMES_MAX: usize = 8;
@@ -21,17 +21,8 @@ pub struct ModelOffer {
     pub context_tokens: Option<u64>,
     /// Why it cannot be used now, if that is so.
     pub unavailable: Option<&'static str>,
-    /// What can be chosen about it, each with the values it may have.
+    /// What can be chosen about it.
     pub settings: Vec<ModelSetting>,
-}
-
-/// A setting of a model that is one of a few values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelSetting {
-    pub key: String,
-    pub title: String,
-    pub values: Vec<Value>,
-    pub default: Option<Value>,
 }
 
 /// The model that the next message is for.
@@ -121,6 +112,19 @@ impl OpenChat {
         }
     }
 
+    /// Tokens that the model of the next message can look at, if that is known.
+    pub fn context_tokens(&self) -> Option<u64> {
+        match self.current_model() {
+            CurrentModel::Offered(model) => model.context_tokens,
+            CurrentModel::Gone { .. } | CurrentModel::None => None,
+        }
+    }
+
+    /// What was chosen about the model that the next message is for.
+    pub fn model_settings(&self) -> Map<String, Value> {
+        self.wanted_model().unwrap_or_default().settings
+    }
+
     /// Goes on with the model that the chat used last. Returns what is to be said if that, or the agent, is gone.
     pub(super) fn resume_model(&mut self) -> Option<String> {
         self.model = None;
@@ -201,23 +205,6 @@ impl ModelOffer {
     }
 }
 
-impl ModelSetting {
-    /// Settings that are not one of a few values are for the host's configuration.
-    fn read(key: &str, schema: &Value) -> Option<Self> {
-        let values = match (schema["enum"].as_array(), schema["type"].as_str()) {
-            (Some(values), _) => values.clone(),
-            (None, Some("boolean")) => vec![Value::Bool(false), Value::Bool(true)],
-            (None, _) => return None,
-        };
-        (!values.is_empty()).then(|| Self {
-            key: key.to_owned(),
-            title: schema["title"].as_str().unwrap_or(key).to_owned(),
-            default: schema.get("default").cloned(),
-            values,
-        })
-    }
-}
-
 /// The model that a chat used last, read once for each turn: turns are kept as text. Messages that ask no model, such as a
 /// command of the host, name none.
 #[derive(Debug, Default)]
@@ -278,9 +265,9 @@ mod tests {
         let settings: Vec<(&str, usize)> = model
             .settings
             .iter()
-            .map(|setting| (setting.title.as_str(), setting.values.len()))
+            .map(|setting| (setting.title.as_str(), setting.values().len()))
             .collect();
-        assert_eq!(settings, [("Effort", 2), ("Fast", 2)]);
+        assert_eq!(settings, [("Effort", 2), ("Fast", 2), ("Temperature", 0)]);
         assert_eq!(model.settings[0].default, Some(json!("low")));
         assert_eq!(ModelOffer::read(&json!({"id": "x"})).unwrap().name, "x");
         assert_eq!(ModelOffer::read(&json!({"name": "x"})), None);

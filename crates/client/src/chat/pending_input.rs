@@ -109,7 +109,7 @@ mod tests {
         let Some(PendingInput::Questions(form)) = &mut pending else {
             panic!("{pending:?}")
         };
-        assert_eq!(form.answer("x"), Ok(Progress::Next));
+        assert_eq!(form.answer_text("x"), Ok(Progress::Next));
         let now = PendingInput::first_of(&chat).unwrap();
         assert!(pending.unwrap().is_same(&now), "what was answered stays");
         act(

@@ -80,11 +80,32 @@ impl QuestionForm {
         self.request["url"].as_str()
     }
 
-    /// Answers the question by what was typed.
-    pub fn answer(&mut self, text: &str) -> Result<Progress, AnswerError> {
+    /// Answers the question by what was typed. Where there are options these are words of one's own, also if an option is called
+    /// like that: [`Self::answer_selected`] chooses one.
+    pub fn answer_text(&mut self, text: &str) -> Result<Progress, AnswerError> {
+        self.answer_with(|question| question.read_text(text))
+    }
+
+    /// Answers the question by options, by their index, and by words of one's own.
+    pub fn answer_selected(
+        &mut self,
+        indexes: &[usize],
+        words: Option<&str>,
+    ) -> Result<Progress, AnswerError> {
+        self.answer_with(|question| question.select(indexes, words))
+    }
+
+    pub fn answer_yes_no(&mut self, is_yes: bool) -> Result<Progress, AnswerError> {
+        self.answer_with(|question| question.read_yes_no(is_yes))
+    }
+
+    fn answer_with(
+        &mut self,
+        read: impl FnOnce(Question<'_>) -> Result<QuestionAnswer, AnswerError>,
+    ) -> Result<Progress, AnswerError> {
         match self.question() {
             Some(question) => {
-                let answer = question.parse(text)?;
+                let answer = read(question)?;
                 Ok(self.advance(answer))
             }
             None => Ok(Progress::Complete(self.accept())),
@@ -195,67 +216,113 @@ mod tests {
     use super::*;
 
     /// What an answer to a single question is sent as.
-    fn sent(mut question: Value, text: &str) -> Result<Value, String> {
+    fn sent(
+        mut question: Value,
+        answer: impl FnOnce(&mut QuestionForm) -> Result<Progress, AnswerError>,
+    ) -> Result<Value, String> {
         question["id"] = json!("q");
         let mut form = QuestionForm::new(&json!({"id": "r", "questions": [question]}));
-        let progress = match text {
-            "" => form.answer_by_default(),
-            text => form.answer(text),
-        };
-        match progress {
+        match answer(&mut form) {
             Ok(Progress::Complete(response)) => Ok(response.action()["answers"]["q"].clone()),
             Ok(Progress::Next) => panic!("there is one question"),
             Err(error) => Err(error.to_string()),
         }
     }
 
+    fn typed(question: &Value, text: &str) -> Result<Value, String> {
+        sent(question.clone(), |form| form.answer_text(text))
+    }
+
+    fn selected(question: &Value, indexes: &[usize], words: Option<&str>) -> Result<Value, String> {
+        sent(question.clone(), |form| {
+            form.answer_selected(indexes, words)
+        })
+    }
+
+    fn default(question: &Value) -> Result<Value, String> {
+        sent(question.clone(), QuestionForm::answer_by_default)
+    }
+
     fn value(kind: &str, value: Value) -> Result<Value, String> {
         Ok(QuestionAnswer::submitted(json!({"kind": kind, "value": value})).0)
     }
 
+    fn wrong(why: &str) -> Result<Value, String> {
+        Err(why.to_owned())
+    }
+
     #[test]
     fn every_kind_of_question_takes_its_answers() {
-        let wrong = |why: &str| Err(why.to_owned());
         let text = json!({"kind": "text", "min": 2, "required": true});
-        assert_eq!(sent(text.clone(), "Ann"), value("text", json!("Ann")));
-        assert_eq!(sent(text.clone(), "A"), wrong("at least 2 characters"));
-        assert_eq!(sent(text, ""), wrong("an answer is required"));
+        assert_eq!(typed(&text, "Ann"), value("text", json!("Ann")));
+        assert_eq!(typed(&text, "A"), wrong("at least 2 characters"));
+        assert_eq!(default(&text), wrong("an answer is required"));
 
         let number = json!({"kind": "number", "max": 2.5});
-        assert_eq!(sent(number.clone(), "1.5"), value("number", json!(1.5)));
-        assert_eq!(sent(number.clone(), "3"), wrong("at most 2.5"));
-        assert_eq!(sent(number, "inf"), wrong("`inf` is not a number"));
+        assert_eq!(typed(&number, "1.5"), value("number", json!(1.5)));
+        assert_eq!(typed(&number, "3"), wrong("at most 2.5"));
+        assert_eq!(typed(&number, "inf"), wrong("`inf` is not a number"));
         let integer = json!({"kind": "integer"});
-        assert_eq!(sent(integer.clone(), "7"), value("number", json!(7)));
-        assert_eq!(sent(integer, "7.5"), wrong("`7.5` is not a whole number"));
+        assert_eq!(typed(&integer, "7"), value("number", json!(7)));
+        assert_eq!(typed(&integer, "7.5"), wrong("`7.5` is not a whole number"));
 
         let boolean = json!({"kind": "boolean", "defaultValue": false});
-        assert_eq!(sent(boolean.clone(), "Yes"), value("boolean", json!(true)));
-        assert_eq!(sent(boolean.clone(), ""), value("boolean", json!(false)));
-        assert_eq!(sent(boolean, "perhaps"), wrong("answer y or n"));
+        let yes = sent(boolean.clone(), |form| form.answer_yes_no(true));
+        assert_eq!(yes, value("boolean", json!(true)));
+        assert_eq!(default(&boolean), value("boolean", json!(false)));
+        assert_eq!(
+            typed(&boolean, "yes"),
+            wrong("this question is answered by yes or no")
+        );
 
+        let optional = json!({"kind": "something-new"});
+        assert_eq!(default(&optional), Ok(json!({"state": "skipped"})));
+        assert_eq!(typed(&optional, "x"), value("text", json!("x")));
+        assert_eq!(
+            selected(&optional, &[0], None),
+            wrong("there is no choice 1")
+        );
+    }
+
+    #[test]
+    fn options_are_chosen_by_index_and_words_stay_words() {
         let options =
             json!([{"id": "r", "label": "Red"}, {"id": "b", "label": "Blue", "recommended": true}]);
         let single = json!({"kind": "single-select", "options": options});
-        assert_eq!(sent(single.clone(), "1"), value("selected", json!("r")));
-        assert_eq!(sent(single.clone(), "red"), value("selected", json!("r")));
-        assert_eq!(sent(single.clone(), ""), value("selected", json!("b")));
-        assert_eq!(sent(single, "9"), wrong("`9` is none of the choices"));
+        assert_eq!(selected(&single, &[0], None), value("selected", json!("r")));
+        assert_eq!(default(&single), value("selected", json!("b")));
+        assert_eq!(selected(&single, &[8], None), wrong("there is no choice 9"));
+        assert_eq!(
+            selected(&single, &[0, 1], None),
+            wrong("only one of them can be chosen")
+        );
+        assert_eq!(
+            typed(&single, "Red"),
+            wrong("only the choices answer this question")
+        );
+
         let multi = json!({"kind": "multi-select", "options": options, "min": 1, "allowFreeformInput": true});
         assert_eq!(
-            sent(multi.clone(), "1, 2,1"),
+            selected(&multi, &[0, 1, 0], None),
             value("selected-many", json!(["r", "b"]))
         );
-        let mixed = json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["Green"]});
+        let mixed =
+            json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["1, Green"]});
         assert_eq!(
-            sent(multi.clone(), "Green, blue"),
+            selected(&multi, &[1], Some("1, Green")),
             Ok(QuestionAnswer::submitted(mixed).0)
         );
-        assert_eq!(sent(multi, ","), wrong("at least 1 of them"));
+        assert_eq!(selected(&multi, &[], None), wrong("at least 1 of them"));
 
-        let optional = json!({"kind": "something-new"});
-        assert_eq!(sent(optional.clone(), ""), Ok(json!({"state": "skipped"})));
-        assert_eq!(sent(optional, "x"), value("text", json!("x")));
+        // What an option is called, its id and its number are words like any other where words are typed.
+        let open = json!({"kind": "single-select", "options": options, "allowFreeformInput": true});
+        for words in ["2", "b", "Blue", "blue", "Green"] {
+            let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
+            assert_eq!(
+                typed(&open, words),
+                Ok(QuestionAnswer::submitted(expected).0)
+            );
+        }
     }
 
     #[test]
@@ -264,14 +331,14 @@ mod tests {
             {"id": "a", "kind": "text", "message": "Name?"},
             {"id": "b", "kind": "boolean", "message": "Sure?"},
         ]}));
-        assert_eq!(form.answer("Ann"), Ok(Progress::Next));
+        assert_eq!(form.answer_text("Ann"), Ok(Progress::Next));
         form.go_back();
         assert_eq!(
             form.answer_by_default(),
             Ok(Progress::Next),
             "what was answered stays"
         );
-        let Ok(Progress::Complete(response)) = form.answer("n") else {
+        let Ok(Progress::Complete(response)) = form.answer_yes_no(false) else {
             panic!("it was the last")
         };
         let expected = json!({"type": "chat/inputCompleted", "requestId": "r", "response": "accept", "answers": {

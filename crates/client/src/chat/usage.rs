@@ -1,7 +1,7 @@
-//! What a chat has used: how full the model's window is, and what was paid (G-45).
+//! What a chat has used: how full the model's window is, tokens, and what was paid (G-45).
 //!
 //! Promises: each turn is read once. What is not reported is not guessed: a chat whose older turns are not here says that its
-//! cost is a part of the whole.
+//! sums are a part of the whole.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,29 @@ pub struct ChatUsage {
     pub context_used: Option<u64>,
     /// Tokens that the model of that call can look at, if it was said with it.
     pub context_size: Option<u64>,
+    /// Of all turns that are here.
+    pub tokens: TokenCounts,
     pub cost: Option<Cost>,
+    /// Of the last turn that reported anything.
+    pub last_turn: Option<TurnTotals>,
+    /// Older turns are not here, and what they used is not in the sums.
+    pub is_partial: bool,
+}
+
+/// What one turn used.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TurnTotals {
+    pub tokens: TokenCounts,
+    pub cost: Option<Cost>,
+}
+
+/// Tokens, as far as they were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokenCounts {
+    /// All that was sent, with what was read from a cache.
+    pub input: Option<u64>,
+    pub cached: Option<u64>,
+    pub output: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +73,9 @@ impl UsageReader {
         for usage in completed.chain(active) {
             used.add(usage);
         }
+        used.is_partial = chat.turns_next_cursor.is_some();
         if let Some(cost) = &mut used.cost {
-            cost.is_partial = chat.turns_next_cursor.is_some();
+            cost.is_partial = used.is_partial;
         }
         used
     }
@@ -69,21 +92,17 @@ impl ChatUsage {
             self.context_used = Some(context);
             self.context_size = meta["contextSize"].as_u64();
         }
-        let Some(amount) = meta["cost"]["amount"].as_f64() else {
-            return; // a model without prices
-        };
-        let currency = meta["cost"]["currency"].as_str().unwrap_or("USD");
-        match &mut self.cost {
-            Some(cost) if cost.currency == currency => cost.amount += amount,
+        let turn = TurnTotals::read(usage);
+        self.tokens = self.tokens.plus(turn.tokens);
+        match (&mut self.cost, &turn.cost) {
+            (_, None) => {} // a model without prices
+            (Some(sum), Some(cost)) if sum.currency == cost.currency => sum.amount += cost.amount,
             // Amounts of another currency cannot be added up: the first one counts.
-            Some(_) => {}
-            None => {
-                self.cost = Some(Cost {
-                    amount,
-                    currency: currency.to_owned(),
-                    is_partial: false,
-                });
-            }
+            (Some(_), Some(_)) => {}
+            (None, Some(cost)) => self.cost = Some(cost.clone()),
+        }
+        if turn != TurnTotals::default() {
+            self.last_turn = Some(turn);
         }
     }
 
@@ -99,6 +118,43 @@ impl ChatUsage {
                 .div_ceil(size)
                 .min(999),
         )
+    }
+}
+
+impl TurnTotals {
+    fn read(usage: &Value) -> Self {
+        let meta = &usage["_meta"];
+        // Agents that do not count the turn report its last call.
+        let sums = meta.get("turn").unwrap_or(usage);
+        Self {
+            tokens: TokenCounts {
+                input: sums["inputTokens"].as_u64(),
+                cached: sums["cacheReadTokens"].as_u64(),
+                output: sums["outputTokens"].as_u64(),
+            },
+            cost: meta["cost"]["amount"].as_f64().map(|amount| Cost {
+                amount,
+                currency: meta["cost"]["currency"]
+                    .as_str()
+                    .unwrap_or("USD")
+                    .to_owned(),
+                is_partial: false,
+            }),
+        }
+    }
+}
+
+impl TokenCounts {
+    fn plus(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self {
+            input: sum(self.input, other.input),
+            cached: sum(self.cached, other.cached),
+            output: sum(self.output, other.output),
+        }
     }
 }
 
@@ -124,7 +180,8 @@ mod tests {
         chat.turns = Arc::new(TurnList::new(vec![
             turn(
                 "a",
-                json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25)}}),
+                json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25),
+                    "turn": {"inputTokens": 500, "outputTokens": 60}}}),
             ),
             turn(
                 "b",
@@ -139,9 +196,23 @@ mod tests {
         assert_eq!(used.context_percent(None), None);
         let paid = used.cost.clone().unwrap();
         assert_eq!((paid.amount, paid.is_partial), (0.75, false));
+        let counts = |input, output| TokenCounts {
+            input: Some(input),
+            cached: None,
+            output,
+        };
+        assert_eq!(
+            used.tokens,
+            counts(540, Some(61)),
+            "sums where there are any"
+        );
+        let last = used.last_turn.clone().unwrap();
+        assert_eq!(last.tokens, counts(40, Some(1)));
+        assert!(!used.is_partial);
         chat.turns_next_cursor = Some("older".to_owned());
         assert!(reader.read(&chat).cost.unwrap().is_partial);
         chat.turns = Arc::default();
+        chat.turns_next_cursor = None;
         assert_eq!(reader.read(&chat), ChatUsage::default());
     }
 }

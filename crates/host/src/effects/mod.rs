@@ -177,6 +177,7 @@ impl Effects {
             // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {
                 conversation: session.to_string(),
+                chat: String::new(),
                 working_directories,
                 attachments: None,
             };
@@ -238,6 +239,13 @@ impl Effects {
             running.task.abort();
         }
         self.pace.end_run(run);
+    }
+
+    /// A chat, or a session, is gone for good.
+    pub(crate) fn end_chat(&self, chat: &ChannelUri) {
+        for agent in &self.agents {
+            agent.end_chat(chat.as_str());
+        }
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {

@@ -174,6 +174,7 @@ async fn play(
     };
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
+        chat: turn.chat.to_string(),
         working_directories: turn.working_directories,
         attachments: services.staging,
     };

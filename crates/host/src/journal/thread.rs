@@ -1,14 +1,18 @@
-//! The journal on threads of its own, so that no task ever waits for a disk.
+//! A handle on the journal: written by one caller at a time, read by threads of its own.
 //!
-//! Promises: appends are written in the order they were handed over; every append and read is answered, also when its
-//! thread is gone; a thread that panics is reported; queues are bounded. Dropping the last handle ends the threads,
-//! [`JournalThread::close`] waits for them.
+//! The kernel's thread writes in place: it has nothing else to do before its batch is on disk, and handing the batch to
+//! another thread and waiting for it would wake two threads for every commit. Tasks never wait for a disk: what they write
+//! goes to a thread that may block.
+//!
+//! Promises: a batch is written whole and durably, or comes back; every append and read is answered, also when a thread is
+//! gone; a panic is reported, and nothing is written after it; queues are bounded. Dropping the last handle ends the
+//! readers, [`JournalThread::close`] waits for them and for what was handed over.
 //! Must not know: what a batch holds.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -20,8 +24,6 @@ use super::queue::{Closed, Queue, lock};
 use super::{Journal, JournalError, JournalReader};
 use crate::supervisor::panic_message;
 
-/// Appends waiting for the writer. The kernel's loop hands over one batch at a time; a few callers may be ahead.
-const APPENDS_QUEUED_MAX: usize = 16;
 /// Reads waiting for a reader: loads of channels and pages, each from a peer that waits for it.
 const READS_QUEUED_MAX: usize = 256;
 /// One long read must not hold up the short ones.
@@ -29,19 +31,9 @@ const READERS: usize = 2;
 /// Notes waiting for a batch to travel with; the oldest goes when there are more.
 const NOTES_MAX: usize = 64;
 
-type Notes = Arc<Mutex<VecDeque<Record>>>;
+type Notes = Mutex<VecDeque<Record>>;
 
 type ReplySender<T> = oneshot::Sender<Result<T, JournalError>>;
-
-/// Removes content that nothing refers to.
-type Remove = Box<dyn FnOnce(&[Digest]) + Send>;
-
-enum Write {
-    Append(Batch, oneshot::Sender<Result<(), RefusedBatch>>),
-    Probe(ReplySender<()>),
-    Collect(Vec<Digest>, Remove, ReplySender<()>),
-    Release(ReplySender<bool>),
-}
 
 struct Read(Query, ReplySender<Answer>);
 
@@ -59,78 +51,72 @@ pub struct CommitStats {
     pub commit_us: u64,
 }
 
-#[derive(Default)]
-struct Counters {
-    commits: AtomicU64,
-    commit_us: AtomicU64,
-}
-
-/// A handle on the journal's threads.
+/// A handle on the journal. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct JournalThread {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    writes: Arc<Queue<Write>>,
+    writer: Mutex<Writer>,
+    /// Signalled when a write that was handed over is done.
+    written: Condvar,
     /// Records that nobody waits for; the next batch takes them along.
     notes: Notes,
     reads: Arc<Queue<Read>>,
-    counters: Arc<Counters>,
-    /// Why a thread ended that should not have.
+    commits: AtomicU64,
+    commit_us: AtomicU64,
+    /// Why it ended although nobody asked it to.
     failure: Arc<watch::Sender<Option<String>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    readers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The writing side, for one caller at a time.
+struct Writer {
+    /// None once it is closed, or after a panic.
+    journal: Option<Box<dyn Journal>>,
+    is_closing: bool,
+    /// Writes of tasks that are not done yet.
+    handed_over: usize,
 }
 
 impl JournalThread {
-    /// Boots the journal, on the caller's thread, and starts the journal's own.
+    /// Boots the journal, on the caller's thread, and starts its readers.
     pub fn start(mut journal: Box<dyn Journal>) -> Result<(Self, Boot), JournalError> {
         let boot = journal.boot()?;
-        let writes = Arc::new(Queue::new(APPENDS_QUEUED_MAX));
-        let reads = Arc::new(Queue::new(READS_QUEUED_MAX));
-        let counters = Arc::new(Counters::default());
+        let readers: Result<Vec<_>, _> = (0..READERS).map(|_| journal.reader()).collect();
         let shared = Shared {
-            writes,
-            notes: Arc::default(),
-            reads,
-            counters,
+            writer: Mutex::new(Writer {
+                journal: Some(journal),
+                is_closing: false,
+                handed_over: 0,
+            }),
+            written: Condvar::new(),
+            notes: Mutex::default(),
+            reads: Arc::new(Queue::new(READS_QUEUED_MAX)),
+            commits: AtomicU64::default(),
+            commit_us: AtomicU64::default(),
             failure: Arc::new(watch::Sender::new(None)),
-            threads: Mutex::default(),
+            readers: Mutex::default(),
         };
-        for index in 0..READERS {
-            let reader = journal.reader()?;
-            let name = format!("journal-read-{index}");
-            shared.spawn(name, &shared.reads, move |queue| read_loop(reader, queue))?;
+        for (index, reader) in readers?.into_iter().enumerate() {
+            shared.start_reader(format!("journal-read-{index}"), reader)?;
         }
-        let counters = Arc::clone(&shared.counters);
-        let notes = Arc::clone(&shared.notes);
-        shared.spawn("journal-write".to_owned(), &shared.writes, move |queue| {
-            write_loop(journal, queue, &notes, &counters);
-        })?;
-        Ok((
-            Self {
-                shared: Arc::new(shared),
-            },
-            boot,
-        ))
+        let shared = Arc::new(shared);
+        Ok((Self { shared }, boot))
     }
 
-    /// Writes a batch whole and durably, or not at all. Once handed over it is written even if nobody waits any more.
+    /// Writes a batch on this very thread, which waits for the disk. A batch that was not written comes back, so that it can
+    /// be written in part.
+    pub fn append_in_place(&self, batch: Batch) -> Result<(), RefusedBatch> {
+        self.shared.append(batch)
+    }
+
+    /// Writes a batch without keeping a task's thread from its other tasks. Once handed over it is written even if nobody
+    /// waits any more.
     pub async fn append(&self, batch: Batch) -> Result<(), JournalError> {
-        let appended = self.append_or_return(batch).await;
+        let appended = self.hand_over(move |shared| shared.append(batch)).await?;
         appended.map_err(|refused| refused.error)
-    }
-
-    /// The same; a batch that was not written comes back, so that it can be written in part.
-    pub async fn append_or_return(&self, batch: Batch) -> Result<(), RefusedBatch> {
-        let lost = || RefusedBatch {
-            error: unwritable(),
-            batch: Batch::default(),
-        };
-        let (answer, answered) = oneshot::channel();
-        let taken = self.shared.writes.put(Write::Append(batch, answer)).await;
-        taken.map_err(|Closed| lost())?;
-        answered.await.unwrap_or_else(|_| Err(lost()))
     }
 
     /// Has a record written with the next batch, without waiting and without a promise: for what only an operator reads.
@@ -144,39 +130,53 @@ impl JournalThread {
 
     /// Whether the disk takes writes.
     pub async fn probe(&self) -> Result<(), JournalError> {
-        let (answer, answered) = oneshot::channel();
-        self.shared
-            .writes
-            .put(Write::Probe(answer))
-            .await
-            .map_err(|Closed| unwritable())?;
-        answered.await.unwrap_or_else(|_| Err(unwritable()))
+        self.hand_over(|shared| shared.write(|journal| journal.probe())?)
+            .await?
     }
 
-    /// Removes those of some content that nothing refers to, before anything else is written: no reference can come
-    /// between the check and the removal. All batches wait meanwhile, so pass few at a time.
+    /// Removes those of some content that nothing refers to, while nothing is written: no reference can come between the
+    /// check and the removal. All batches wait meanwhile, so pass few at a time.
     pub async fn collect(
         &self,
         digests: Vec<Digest>,
         remove: impl FnOnce(&[Digest]) + Send + 'static,
     ) -> Result<(), JournalError> {
-        let (answer, answered) = oneshot::channel();
-        let collect = Write::Collect(digests, Box::new(remove), answer);
-        let taken = self.shared.writes.put(collect).await;
-        taken.map_err(|Closed| unwritable())?;
-        answered.await.unwrap_or_else(|_| Err(unwritable()))
+        let work = move |journal: &mut dyn Journal| {
+            let unreferenced = journal.find_unreferenced(&digests)?;
+            remove(&unreferenced);
+            Ok(())
+        };
+        self.hand_over(|shared| shared.write(work)?).await?
     }
 
     /// Gives back disk space that nothing uses any more, step by step: batches are written between the steps.
     pub async fn release_space(&self) -> Result<(), JournalError> {
-        loop {
-            let (answer, answered) = oneshot::channel();
-            let taken = self.shared.writes.put(Write::Release(answer)).await;
-            taken.map_err(|Closed| unwritable())?;
-            if !answered.await.unwrap_or_else(|_| Err(unwritable()))? {
-                return Ok(());
+        let release = |shared: &Shared| shared.write(|journal| journal.release_space())?;
+        while self.hand_over(release).await?? {}
+        Ok(())
+    }
+
+    /// Has a thread that may block write something.
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> T + Send + 'static,
+    ) -> Result<T, JournalError> {
+        {
+            let mut writer = lock(&self.shared.writer);
+            if writer.is_closing {
+                return Err(unwritable());
             }
+            writer.handed_over += 1;
         }
+        let shared = Arc::clone(&self.shared);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&shared);
+            lock(&shared.writer).handed_over -= 1;
+            shared.written.notify_all();
+            done
+        });
+        // It does not panic; a runtime that shuts down may cancel what had not begun.
+        done.await.map_err(|_| unwritable())
     }
 
     /// Answers with at least everything that was committed when it was asked.
@@ -192,28 +192,29 @@ impl JournalThread {
 
     pub fn stats(&self) -> CommitStats {
         CommitStats {
-            commits: self.shared.counters.commits.load(Ordering::Relaxed),
-            commit_us: self.shared.counters.commit_us.load(Ordering::Relaxed),
+            commits: self.shared.commits.load(Ordering::Relaxed),
+            commit_us: self.shared.commit_us.load(Ordering::Relaxed),
         }
     }
 
     /// Takes nothing new, finishes what was handed over, closes the journal. Blocks; other handles get errors from
     /// now on.
     pub fn close(self) {
-        self.shared.end();
-        let threads = std::mem::take(&mut *lock(&self.shared.threads));
-        for thread in threads {
+        self.shared.close_writer();
+        self.shared.reads.close();
+        let readers = std::mem::take(&mut *lock(&self.shared.readers));
+        for reader in readers {
             // A panic was caught and reported: see `wait_for_failure`.
-            let _caught = thread.join();
+            let _caught = reader.join();
         }
     }
 
-    /// Why one of the threads ended unasked, if one did.
+    /// Why it ended unasked, if it did.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.borrow().clone()
     }
 
-    /// Waits until one of the threads ends unasked, and says why.
+    /// Waits until it ends unasked, and says why.
     pub async fn wait_for_failure(&self) -> String {
         let mut failure = self.shared.failure.subscribe();
         loop {
@@ -227,18 +228,49 @@ impl JournalThread {
 }
 
 impl Shared {
-    /// Runs `work` on a thread of its own. If it panics, nobody is left waiting: what is still queued is dropped, and a
+    /// Works with the journal while nobody else writes; an error if it is closed, or if the work panics.
+    fn write<T>(&self, work: impl FnOnce(&mut dyn Journal) -> T) -> Result<T, JournalError> {
+        let mut writer = lock(&self.writer);
+        let journal = writer.journal.as_mut().ok_or_else(unwritable)?;
+        catch_unwind(AssertUnwindSafe(|| work(&mut **journal))).map_err(|panic| {
+            // What it holds may be half changed: nothing is written any more.
+            writer.journal = None;
+            let reason = panic_message(&*panic);
+            self.fail(format!("writing panicked: {reason}"));
+            unwritable()
+        })
+    }
+
+    fn append(&self, batch: Batch) -> Result<(), RefusedBatch> {
+        let began = Instant::now();
+        let append = |journal: &mut dyn Journal| append_with_notes(journal, batch, &self.notes);
+        let written = self.write(append).unwrap_or_else(|error| {
+            let batch = Batch::default(); // it went down with the journal
+            Err(RefusedBatch { error, batch })
+        });
+        if written.is_ok() {
+            let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            self.commit_us.fetch_add(us, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn fail(&self, reason: String) {
+        self.failure.send_replace(Some(reason));
+    }
+
+    /// Runs a reader on a thread of its own. If it panics, nobody is left waiting: what is still queued is dropped, and a
     /// dropped question is answered with an error.
-    fn spawn<T: Send + 'static>(
+    fn start_reader(
         &self,
         name: String,
-        queue: &Arc<Queue<T>>,
-        work: impl FnOnce(&Queue<T>) + Send + 'static,
+        reader: Box<dyn JournalReader>,
     ) -> Result<(), JournalError> {
-        let (queue, failure) = (Arc::clone(queue), Arc::clone(&self.failure));
+        let (queue, failure) = (Arc::clone(&self.reads), Arc::clone(&self.failure));
         let builder = Builder::new().name(name.clone());
         let thread = builder.spawn(move || {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&queue))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| read_loop(reader, &queue))) {
                 let reason = panic_message(&*panic);
                 failure.send_replace(Some(format!("the thread {name} panicked: {reason}")));
                 queue.discard();
@@ -247,59 +279,39 @@ impl Shared {
         let thread = thread.map_err(|error| {
             JournalError::Unwritable(format!("no thread for the journal: {error}"))
         })?;
-        lock(&self.threads).push(thread);
+        lock(&self.readers).push(thread);
         Ok(())
     }
 
-    fn end(&self) {
-        self.writes.close();
-        self.reads.close();
+    /// Lets what was handed over be written, and the notes; then nothing.
+    fn close_writer(&self) {
+        let mut writer = lock(&self.writer);
+        writer.is_closing = true;
+        let waited = self
+            .written
+            .wait_while(writer, |writer| writer.handed_over > 0);
+        let mut writer = waited.unwrap_or_else(PoisonError::into_inner);
+        let Some(mut journal) = writer.journal.take() else {
+            return; // it was closed before, or failed
+        };
+        drop(writer);
+        let records: Vec<Record> = lock(&self.notes).drain(..).collect();
+        let batch = Batch {
+            records,
+            ..Batch::default()
+        };
+        if !batch.records.is_empty()
+            && let Err(error) = journal.append(&batch)
+        {
+            tracing::debug!(%error, "the last inspection records could not be written and are lost");
+        }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn write_loop(
-    mut journal: Box<dyn Journal>,
-    queue: &Queue<Write>,
-    notes: &Notes,
-    counters: &Counters,
-) {
-    while let Some(write) = queue.take() {
-        // A reply that nobody waits for any more is not an error: the batch is written all the same.
-        let _nobody_waits = match write {
-            Write::Append(batch, answer) => {
-                let began = Instant::now();
-                let written = append_with_notes(&mut *journal, batch, notes);
-                if written.is_ok() {
-                    let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-                    counters.commits.fetch_add(1, Ordering::Relaxed);
-                    counters.commit_us.fetch_add(us, Ordering::Relaxed);
-                }
-                answer.send(written).is_err()
-            }
-            Write::Probe(answer) => answer.send(journal.probe()).is_err(),
-            Write::Release(answer) => answer.send(journal.release_space()).is_err(),
-            Write::Collect(digests, remove, answer) => {
-                let unreferenced = journal.find_unreferenced(&digests);
-                let removed = unreferenced.map(|digests| remove(&digests));
-                answer.send(removed).is_err()
-            }
-        };
-    }
-    let records: Vec<Record> = lock(notes).drain(..).collect();
-    let batch = Batch {
-        records,
-        ..Batch::default()
-    };
-    if !batch.records.is_empty()
-        && let Err(error) = journal.append(&batch)
-    {
-        tracing::debug!(%error, "the last inspection records could not be written and are lost");
+        self.close_writer();
+        self.reads.close();
     }
 }
 

@@ -1,4 +1,4 @@
-//! The threads of the journal: order, answers, closing, and what happens when one dies.
+//! The handle on a journal: answers, closing, and what happens when writing or reading panics.
 
 use bytes::Bytes;
 use kernel::{ChannelId, Record, Seq};
@@ -102,12 +102,13 @@ async fn nothing_is_written_between_the_question_and_the_removal() {
         content_type: None,
     });
     let (sender, removed) = std::sync::mpsc::channel();
+    let shared = Arc::clone(&journal.shared);
     let collecting = journal.collect(vec![kept, gone], move |digests| {
+        assert!(shared.writer.try_lock().is_err(), "nobody can write now");
         sender.send(digests.to_vec()).unwrap();
     });
-    // Handed over first, written first: the removal sees the reference.
-    let (written, collected) = tokio::join!(biased; journal.append(referring), collecting);
-    assert_eq!((written, collected), (Ok(()), Ok(())));
+    assert_eq!(journal.append(referring).await, Ok(()));
+    assert_eq!(collecting.await, Ok(()));
     assert_eq!(removed.recv(), Ok(vec![gone]));
 }
 
@@ -136,14 +137,14 @@ impl Journal for Panicking {
 }
 
 #[tokio::test]
-async fn a_thread_that_panics_leaves_nobody_waiting_and_is_reported() {
+async fn a_write_that_panics_leaves_nobody_waiting_and_is_reported() {
     let (journal, _) = JournalThread::start(Box::new(Panicking)).unwrap();
     assert_eq!(journal.failure(), None);
     let (first, second) = tokio::join!(journal.append(batch(1)), journal.append(batch(2)));
     assert!(first.is_err() && second.is_err());
     assert!(journal.append(batch(3)).await.is_err());
     let reason = journal.wait_for_failure().await;
-    assert_eq!(reason, "the thread journal-write panicked: scripted");
+    assert_eq!(reason, "writing panicked: scripted");
     assert_eq!(journal.failure(), Some(reason));
     journal.close();
 }
@@ -193,13 +194,13 @@ async fn a_batch_with_a_record_that_cannot_be_written_comes_back_whole() {
     let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
     let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
     faults.then(Fault::BadRecord(0));
-    let refused = journal.append_or_return(batch(1)).await.unwrap_err();
+    let refused = journal.append_in_place(batch(1)).unwrap_err();
     assert!(matches!(
         refused.error,
         JournalError::BadRecord { index: 0, .. }
     ));
     assert_eq!(refused.batch.records.len(), 1);
-    journal.append_or_return(refused.batch).await.unwrap();
+    journal.append_in_place(refused.batch).unwrap();
     assert_eq!(count(&journal).await, 1);
 }
 

@@ -73,6 +73,15 @@ impl Run {
         self.calls.insert(number, call);
     }
 
+    /// Somebody else carries out a call from now on, and the agent waits for its end; the id of the call, if there is one of
+    /// this number.
+    pub(crate) fn hand_over_call(&mut self, number: u64, executor: &Executor) -> Option<String> {
+        let call = self.calls.get_mut(&number)?;
+        call.executor = executor.clone();
+        call.awaited = true;
+        Some(call.id.clone())
+    }
+
     /// The agent waits to hear of a call from now on.
     pub(crate) fn await_call(&mut self, number: u64) {
         if let Some(call) = self.calls.get_mut(&number) {
@@ -145,6 +154,11 @@ mod tests {
         assert_eq!(run.take_awaited("c1"), None, "it is told once");
         assert_eq!(run.call_of_worker(&worker), Some("c2"));
         assert_eq!(run.workers(), std::slice::from_ref(&worker));
+        let handed_over = run.hand_over_call(7, &Executor::Worker(worker.clone()));
+        assert_eq!(handed_over.as_deref(), Some("c1"));
+        assert!(run.take_awaited("c1").is_some());
+        assert_eq!(run.hand_over_call(9, &Executor::Client), None);
+        run.remove_call("c1");
         run.remove_call("c2");
         assert_eq!(run.call_of_worker(&worker), None);
         assert_eq!(run.call_id(8), None);

@@ -78,6 +78,7 @@ impl Step<'_> {
         self.kernel.channels.dispose(uri);
         self.kernel.recovery.remove_interrupted(uri);
         self.kernel.peers.end_subscriptions(uri);
+        self.effect(Effect::EndChat { chat: uri.clone() });
     }
 
     /// A stored channel comes into memory. Returns the URIs that were not there yet.

@@ -2,7 +2,7 @@
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::SearchOptions;
+use super::{SearchOptions, SearchOutput};
 
 /// Characters reported of one line.
 const LINE_CHARS_MAX: usize = 300;
@@ -10,8 +10,8 @@ const LINE_CHARS_MAX: usize = 300;
 /// The matches so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchMatches {
-    /// Each file's path on a line of its own; below it, unless only files are requested, its lines as `number:text`, those of
-    /// the context as `number-text`.
+    /// Each file's path on a line of its own; below it, if lines are requested, its lines as `number:text`, those of the
+    /// context as `number-text`; behind it, if counts are requested, how many of its lines match.
     pub text: String,
     pub lines: usize,
     pub files: usize,
@@ -28,25 +28,26 @@ impl SearchMatches {
         }
         // One path must not be able to look like two.
         let path = path.replace(char::is_control, "\u{fffd}");
-        if options.files_only {
-            self.text.push_str(&format!("{path}\n"));
-        } else {
-            let gap = if self.files == 0 { "" } else { "\n" };
-            self.text
-                .push_str(&format!("{gap}{path}\n{}", in_file.text));
-        }
+        self.text.push_str(&match options.output {
+            SearchOutput::Files => format!("{path}\n"),
+            SearchOutput::Counts => format!("{path}: {}\n", in_file.lines),
+            SearchOutput::Lines => {
+                let gap = if self.files == 0 { "" } else { "\n" };
+                format!("{gap}{path}\n{}", in_file.text)
+            }
+        });
         self.files += 1;
         self.lines += in_file.lines;
         self.is_cut |= in_file.is_cut
             || self.text.len() > options.text_bytes_max
-            || options.files_only && self.files == options.files_max;
+            || options.output != SearchOutput::Lines && self.files == options.files_max;
     }
 }
 
 /// The matches in one file.
 #[derive(Debug)]
 pub(super) struct FileMatches {
-    files_only: bool,
+    output: SearchOutput,
     text: String,
     lines: usize,
     lines_max: usize,
@@ -59,7 +60,7 @@ impl FileMatches {
     /// With the space that the files before it left.
     pub(super) fn new(before: &SearchMatches, options: &SearchOptions) -> Self {
         Self {
-            files_only: options.files_only,
+            output: options.output,
             text: String::new(),
             lines: 0,
             lines_max: options.lines_max.saturating_sub(before.lines),
@@ -89,9 +90,16 @@ impl Sink for &mut FileMatches {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, line_match: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        if self.files_only {
-            self.lines = 1;
-            return Ok(false);
+        match self.output {
+            SearchOutput::Files => {
+                self.lines = 1;
+                return Ok(false);
+            }
+            SearchOutput::Counts => {
+                self.lines += 1;
+                return Ok(true);
+            }
+            SearchOutput::Lines => {}
         }
         if self.lines == self.lines_max || self.text.len() > self.bytes_max {
             self.is_cut = true;

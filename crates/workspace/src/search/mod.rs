@@ -53,13 +53,24 @@ pub struct SearchOptions {
     pub globs: Vec<String>,
     /// Lines reported before and after each match.
     pub context_lines: usize,
-    /// Report only which files have a match.
-    pub files_only: bool,
+    pub output: SearchOutput,
+    /// With [`SearchOutput::Lines`].
     pub lines_max: usize,
-    /// With `files_only`.
+    /// With the others.
     pub files_max: usize,
     /// Of the report; the last match may go beyond it by its context.
     pub text_bytes_max: usize,
+}
+
+/// What is reported of each file that has a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchOutput {
+    /// Its lines that match.
+    Lines,
+    /// That it has one.
+    Files,
+    /// How many of its lines match.
+    Counts,
 }
 
 impl Workspace {
@@ -204,9 +215,9 @@ impl Read for CancellableFile<'_> {
 }
 
 fn searcher(options: &SearchOptions) -> Searcher {
-    let context = match options.files_only {
-        true => 0,
-        false => options.context_lines,
+    let context = match options.output {
+        SearchOutput::Lines => options.context_lines,
+        SearchOutput::Files | SearchOutput::Counts => 0,
     };
     SearcherBuilder::new()
         .line_number(true)
@@ -234,7 +245,7 @@ mod tests {
             ignore: IgnoreMode::Apply,
             globs: Vec::new(),
             context_lines: 0,
-            files_only: false,
+            output: SearchOutput::Lines,
             lines_max: 10,
             files_max: 10,
             text_bytes_max: 1_024,

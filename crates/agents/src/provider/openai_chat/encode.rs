@@ -44,15 +44,31 @@ pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
 fn messages(request: &ModelRequest) -> Value {
     let system = Some(prompt::join(&request.system)).filter(|system| !system.is_empty());
     let system = system.map(|system| json!({"role": "system", "content": system}));
-    system
-        .into_iter()
-        .chain(
-            request
-                .messages
-                .iter()
-                .filter_map(|it| message(it, request.strings_only)),
-        )
-        .collect()
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    let mut bodies = Vec::new();
+    for it in &request.messages {
+        match it {
+            ModelMessage::ToolResult { id, blocks, .. } if !blocks.is_empty() => {
+                let which = format!("(What came with the result of call {id}:)");
+                bodies.push(json!({"type": "text", "text": which}));
+                bodies.extend_from_slice(blocks);
+            }
+            ModelMessage::ToolResult { .. } => {}
+            ModelMessage::User(_) | ModelMessage::Assistant { .. } => {
+                messages.extend(take_bodies(&mut bodies));
+            }
+        }
+        messages.extend(message(it, request.strings_only));
+    }
+    messages.extend(take_bodies(&mut bodies));
+    Value::Array(messages)
+}
+
+/// A result is a text here: pictures that came with results follow in a message of the user's, once all results of a
+/// round are there, for nothing may stand between them.
+fn take_bodies(bodies: &mut Vec<Value>) -> Option<Value> {
+    let content = std::mem::take(bodies);
+    (!content.is_empty()).then(|| json!({"role": "user", "content": content}))
 }
 
 fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
@@ -64,7 +80,6 @@ fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
             items: Some(items), ..
         } => items.first().cloned(),
         ModelMessage::Assistant { text, calls, .. } => assistant_message(text, calls, strings_only),
-        // A result is a text here.
         ModelMessage::ToolResult { id, text, .. } => {
             Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
         }
@@ -196,6 +211,34 @@ mod tests {
                 "temperature": 0.2,
                 "reasoning_effort": "low",
             }),
+        );
+    }
+
+    #[test]
+    fn pictures_of_results_follow_when_all_results_are_there() {
+        let picture =
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}});
+        let result = |id: &str, blocks: Vec<Value>| ModelMessage::ToolResult {
+            id: id.to_owned(),
+            text: "seen".to_owned(),
+            blocks,
+        };
+        let request = asking(vec![
+            result("c1", vec![picture.clone()]),
+            result("c2", Vec::new()),
+            ModelMessage::User("and?".into()),
+        ]);
+        let body: Value = serde_json::from_slice(&encode(&request, "max_tokens")).unwrap();
+        let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "seen"});
+        let which = json!({"type": "text", "text": "(What came with the result of call c1:)"});
+        assert_eq!(
+            body["messages"],
+            json!([
+                tool("c1"),
+                tool("c2"),
+                {"role": "user", "content": [which, picture]},
+                {"role": "user", "content": "and?"},
+            ])
         );
     }
 

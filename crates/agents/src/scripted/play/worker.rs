@@ -33,6 +33,7 @@ impl ScenePlayer<'_> {
             title,
             interactivity: spawn.interactivity.map(str::to_owned),
             agent_name: agent.map(|name| self.scope.substitute(name)),
+            model: None,
             brief,
         };
         let call = self.part_number(0);

@@ -1,7 +1,15 @@
 //! The output of a command, bounded: its beginning and end for the model, the last of it for clients while it runs, the
 //! whole for the record.
 
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
 use super::super::format::group_digits;
+use super::process::OutputSink;
+
+/// How often new output is sent while it runs.
+const LIVE_EVERY: Duration = Duration::from_millis(100);
 
 /// Shown to the model of the beginning, and as much of the end. A command that fails tells it twice: as what it printed
 /// and as what went wrong.
@@ -91,14 +99,64 @@ impl Capture {
     }
 }
 
+/// Captures output, and sends the last of it while it comes.
+pub(super) struct LiveCapture {
+    capture: Capture,
+    output: mpsc::Sender<String>,
+    /// Something came that was not sent.
+    is_new: bool,
+    /// Nothing is sent again before this.
+    due: Instant,
+}
+
+impl LiveCapture {
+    pub(super) fn new(output: mpsc::Sender<String>) -> Self {
+        Self {
+            capture: Capture::default(),
+            output,
+            is_new: false,
+            due: Instant::now(),
+        }
+    }
+
+    pub(super) fn into_capture(self) -> Capture {
+        self.capture
+    }
+}
+
+impl OutputSink for LiveCapture {
+    fn push(&mut self, bytes: &[u8]) {
+        self.capture.push(bytes);
+        self.is_new = true;
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.is_new.then_some(self.due)
+    }
+
+    fn flush(&mut self) {
+        let now = Instant::now();
+        if self.due().is_none_or(|due| due > now) {
+            // Nothing new, or too early: who reads comes back when it is due.
+            return;
+        }
+        self.due = now + LIVE_EVERY;
+        // A reader that is behind gets the next one: each holds the whole end of the output.
+        match self.output.try_send(self.capture.live()) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.is_new = false,
+            Err(mpsc::error::TrySendError::Full(_)) => {}
+        }
+    }
+}
+
 /// Without the bytes of a character whose beginning is cut off.
-fn after_boundary(bytes: &[u8]) -> &[u8] {
+pub(super) fn after_boundary(bytes: &[u8]) -> &[u8] {
     let is_inside = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     &bytes[bytes.iter().take(3).take_while(is_inside).count()..]
 }
 
 /// Without the bytes of a character whose end is cut off.
-fn before_boundary(bytes: &[u8]) -> &[u8] {
+pub(super) fn before_boundary(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         Ok(_) | Err(_) => bytes,

@@ -1,9 +1,9 @@
 //! A command from its start to the death of everything it started.
 //!
-//! Promises: when the future is dropped, the shell and all that it started are killed before the drop returns, and what
+//! Promises: when who waits for it is gone, the shell and all that it started are killed before the drop returns, and what
 //! was born meanwhile right after; when the host itself is killed, a watcher in the session kills it. A process that keeps the
 //! output open does not keep the call waiting once the shell is gone.
-//! Must not know: tools, models.
+//! Must not know: tools, models, what becomes of the output.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -20,11 +20,9 @@ use tokio::sync::mpsc;
 use workspace::CommandDirectory;
 
 use super::super::ToolError;
-use super::capture::Capture;
+use super::capture::{Capture, LiveCapture};
+use super::process_record::ProcessRecord;
 use super::session::{self, Mark};
-
-/// How often new output is sent while it runs.
-const LIVE_EVERY: Duration = Duration::from_millis(100);
 
 /// How long output is still read when the shell is gone and all that can be killed is killed.
 const DRAIN_MAX: Duration = Duration::from_millis(250);
@@ -64,7 +62,8 @@ pub(super) struct ShellCommand {
     pub(super) text: String,
     pub(super) directory: CommandDirectory,
     pub(super) variables: Vec<(OsString, OsString)>,
-    pub(super) timeout: Duration,
+    /// Absent: it runs until it ends or is killed.
+    pub(super) timeout: Option<Duration>,
 }
 
 /// How a command ended.
@@ -75,6 +74,18 @@ pub(super) enum CommandEnd {
     TimedOut(Duration),
 }
 
+/// Takes what a command prints, piece by piece.
+pub(super) trait OutputSink {
+    fn push(&mut self, bytes: &[u8]);
+
+    /// When [`OutputSink::flush`] should be called, if nothing else happens before.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn flush(&mut self) {}
+}
+
 /// Runs a command to its end. Dropping the future kills it.
 pub(super) async fn run(
     command: ShellCommand,
@@ -83,7 +94,11 @@ pub(super) async fn run(
     let handle = CommandHandle::new();
     let shared = handle.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
-    let work = tokio::task::spawn_blocking(move || run_to_end(&command, &shared, &output));
+    let work = tokio::task::spawn_blocking(move || {
+        let mut sink = LiveCapture::new(output);
+        let end = run_to_end(&command, &shared, &mut sink, &mut |_| {})?;
+        Ok::<_, io::Error>((end, sink.into_capture()))
+    });
     let handle = KillOnDrop(handle);
     let done = work.await;
     drop(handle);
@@ -98,7 +113,7 @@ pub(super) async fn run(
 
 /// What the task that waits and the thread that follows the process share.
 #[derive(Debug, Clone)]
-struct CommandHandle {
+pub(super) struct CommandHandle {
     state: Arc<Mutex<ProcessState>>,
     mark: Mark,
 }
@@ -114,7 +129,7 @@ enum ProcessState {
 }
 
 impl CommandHandle {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let state = Arc::default();
         let mark = Mark::new();
         Self { state, mark }
@@ -126,16 +141,24 @@ impl CommandHandle {
 }
 
 /// Kills the command when its caller is gone.
-struct KillOnDrop(CommandHandle);
+#[derive(Debug)]
+pub(super) struct KillOnDrop(pub(super) CommandHandle);
 
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
+impl KillOnDrop {
+    /// Kills the command now. What it had started meanwhile is killed by who runs it.
+    pub(super) fn kill(&self) {
         let mut state = self.0.lock();
         match *state {
             ProcessState::NotStarted => *state = ProcessState::Ended,
             ProcessState::Running(leader) => session::kill_now(leader, &self.0.mark),
             ProcessState::Ended => {}
         }
+    }
+}
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
@@ -243,29 +266,30 @@ impl ShellCommand {
     }
 }
 
-/// Starts a command, reads its output, and ends it.
-fn run_to_end(
+/// Starts a command, reads its output, and ends it. `started` hears which process it is.
+pub(super) fn run_to_end(
     command: &ShellCommand,
     handle: &CommandHandle,
-    output: &mpsc::Sender<String>,
-) -> io::Result<(CommandEnd, Capture)> {
+    sink: &mut dyn OutputSink,
+    started: &mut dyn FnMut(ProcessRecord),
+) -> io::Result<CommandEnd> {
     let (reader, writer) = io::pipe()?;
     let mut reader = OutputReader::new(reader)?;
     let mut shell = Shell::start(command, &writer, handle)?;
     drop(writer);
-    let deadline = Instant::now() + command.timeout;
-    let mut live = LiveOutput::new();
+    started(session::record_of(shell.leader));
+    let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
     let timed_out = loop {
-        let until = live.next(&reader).map_or(deadline, |at| at.min(deadline));
-        let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], Some(until))?;
+        let until = [sink.due(), deadline].into_iter().flatten().min();
+        let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], until)?;
         if printed {
-            reader.read()?;
+            reader.read(sink)?;
         }
         if ended {
             break false;
         }
-        live.send(&reader, output);
-        if Instant::now() >= deadline {
+        sink.flush();
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             break true;
         }
     };
@@ -273,15 +297,14 @@ fn run_to_end(
     let drained = Instant::now() + DRAIN_MAX;
     while reader.open().is_some() && Instant::now() < drained {
         if let [true] = poll([reader.open()], Some(drained))? {
-            reader.read()?;
+            reader.read(sink)?;
         }
     }
-    let end = match (timed_out, status.code(), status.signal()) {
-        (true, ..) => CommandEnd::TimedOut(command.timeout),
+    Ok(match (timed_out, status.code(), status.signal()) {
+        (true, ..) => CommandEnd::TimedOut(command.timeout.unwrap_or_default()),
         (false, Some(code), _) => CommandEnd::Exited(code),
         (false, None, signal) => CommandEnd::Signalled(signal.unwrap_or(0)),
-    };
-    Ok((end, reader.capture))
+    })
 }
 
 /// The output of a command.
@@ -289,8 +312,6 @@ struct OutputReader {
     /// Absent once all writers are closed.
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
-    capture: Capture,
-    reads: u64,
 }
 
 impl OutputReader {
@@ -299,8 +320,6 @@ impl OutputReader {
         Ok(Self {
             pipe: Some(pipe),
             buffer: vec![0; CHUNK_BYTES],
-            capture: Capture::default(),
-            reads: 0,
         })
     }
 
@@ -308,17 +327,14 @@ impl OutputReader {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    fn read(&mut self) -> io::Result<()> {
+    fn read(&mut self, sink: &mut dyn OutputSink) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
             // All writers are closed.
             return Ok(());
         };
         match pipe.read(&mut self.buffer) {
             Ok(0) => self.pipe = None,
-            Ok(bytes) => {
-                self.capture.push(&self.buffer[..bytes]);
-                self.reads += 1;
-            }
+            Ok(bytes) => sink.push(&self.buffer[..bytes]),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -327,39 +343,6 @@ impl OutputReader {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-}
-
-/// What was sent while it runs.
-struct LiveOutput {
-    reads: u64,
-    /// Nothing is sent again before this.
-    due: Instant,
-}
-
-impl LiveOutput {
-    fn new() -> Self {
-        let due = Instant::now();
-        Self { reads: 0, due }
-    }
-
-    /// When there is something to send, if there is.
-    fn next(&self, reader: &OutputReader) -> Option<Instant> {
-        (reader.reads > self.reads).then_some(self.due)
-    }
-
-    fn send(&mut self, reader: &OutputReader, output: &mpsc::Sender<String>) {
-        let now = Instant::now();
-        if self.next(reader).is_none_or(|due| due > now) {
-            // Nothing new, or too early: the loop comes back when it is due.
-            return;
-        }
-        self.due = now + LIVE_EVERY;
-        // A reader that is behind gets the next one: each holds the whole end of the output.
-        match output.try_send(reader.capture.live()) {
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.reads = reader.reads,
-            Err(mpsc::error::TrySendError::Full(_)) => {}
-        }
     }
 }
 

@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use uuid::Uuid;
 
 use super::process::WATCHER;
+use super::process_record::ProcessRecord;
 
 /// The variable that holds a command's mark: whatever its processes start has it too.
 pub(super) const MARK: &str = "GREENROOM_CALL";
@@ -100,6 +101,20 @@ impl Mark {
             value.and_then(|value| value.strip_prefix(b"=")) == Some(self.0.as_bytes())
         })
     }
+}
+
+/// Which process a leader is that was not reaped.
+pub(super) fn record_of(leader: Pid) -> ProcessRecord {
+    ProcessRecord {
+        pid: leader.as_raw_nonzero().get(),
+        started: Process::read(leader).map_or(0, |leader| leader.started),
+    }
+}
+
+/// Whether this very process is alive.
+pub(super) fn is_alive(record: ProcessRecord) -> bool {
+    let process = Pid::from_raw(record.pid).and_then(Process::read);
+    process.is_some_and(|process| process.is_alive() && process.started == record.started)
 }
 
 /// Kills the leader and its group at once, and its other processes as soon as they are found. The leader must not

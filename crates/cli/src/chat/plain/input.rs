@@ -1,29 +1,73 @@
 //! What a line of the input does: it commands, decides, is a text that was asked for, or is a message.
 
-use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower};
+use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
+use crate::chat::model_argument;
 use crate::chat::open_options;
 use crate::chat::prompt::{PromptField, item_named};
+use crate::chat::usage::usage_rows;
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::input_lines::{InputLine, LineSource, LineUse};
+
+/// What a line is entered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineTarget {
+    Question,
+    Chat,
+}
 
 impl PlainChat {
-    pub(super) async fn take_line(&mut self, line: &str) -> anyhow::Result<PlainFlow> {
+    pub(super) async fn take_line(&mut self, line: &InputLine) -> anyhow::Result<PlainFlow> {
+        let used = self.input.use_of(line);
+        let line = line.text.as_str();
+        match (used, self.input.source()) {
+            (LineUse::Current, _) => {}
+            // A script meant it as a message: nothing was asked when it was read. It waits for the agent.
+            (LineUse::BeforeQuestion, LineSource::Pipe) => {
+                return self.enter(line, LineTarget::Chat).await;
+            }
+            (LineUse::BeforeQuestion, LineSource::Terminal) => {
+                return self.drop_line(line, "it was typed before the question");
+            }
+            (LineUse::QuestionGone, _) => {
+                return self.drop_line(line, "it was for a question that is gone");
+            }
+        }
         if let Some(field) = self.field.take() {
             self.enter_field(field, line)?;
             return Ok(PlainFlow::Continue);
         }
+        let target = match self.asked {
+            Some(_) => LineTarget::Question,
+            None => LineTarget::Chat,
+        };
+        self.enter(line, target).await
+    }
+
+    /// A line that decides nothing and is no message.
+    fn drop_line(&mut self, line: &str, why: &str) -> anyhow::Result<PlainFlow> {
+        if !line.trim().is_empty() {
+            self.output
+                .note(&format!("`{line}` is dropped: {why}. Nothing is decided"))?;
+            self.exit = Exit::Failed;
+        }
+        self.repeat_question()?;
+        Ok(PlainFlow::Continue)
+    }
+
+    async fn enter(&mut self, line: &str, target: LineTarget) -> anyhow::Result<PlainFlow> {
         if line.trim().is_empty() {
             return Ok(PlainFlow::Continue);
         }
         let done = match Entered::parse(line) {
             Entered::Command(command) => self.run_command(command).await,
             Entered::Wrong(why) => Err(anyhow::Error::msg(why)),
-            Entered::Message | Entered::Other(_) if self.asked.is_some() => {
+            Entered::Message | Entered::Other(_) if target == LineTarget::Question => {
                 self.choose(line)?;
                 Ok(PlainFlow::Continue)
             }
@@ -56,6 +100,7 @@ impl PlainChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
+        let position = dialog::question_position(&asked.input);
         let items = dialog::items(&asked.input, &self.prompt);
         let outcome = match item_named(&items, line) {
             Some(item) => {
@@ -67,7 +112,7 @@ impl PlainChat {
                     .to_owned(),
             ),
         };
-        self.take_outcome(outcome)
+        self.take_outcome(outcome, position)
     }
 
     /// A line that a choice asked for.
@@ -75,25 +120,40 @@ impl PlainChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = dialog::enter_field(&mut asked.input, &mut self.prompt, field, line);
-        self.take_outcome(outcome)
+        self.take_outcome(outcome, position)
     }
 
-    fn take_outcome(&mut self, outcome: PromptOutcome) -> anyhow::Result<()> {
+    /// `position` is that of the question before.
+    fn take_outcome(
+        &mut self,
+        outcome: PromptOutcome,
+        position: Option<usize>,
+    ) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
         match outcome {
-            PromptOutcome::Decided(decision) => self.chat.confirm(asked, &decision)?,
-            PromptOutcome::Responded(response) => self.chat.answer(asked, &response)?,
-            PromptOutcome::Stays => self.show_changed_question()?,
+            PromptOutcome::Decided(decision) => {
+                self.chat.confirm(asked, &decision)?;
+                self.has_answered = true;
+            }
+            PromptOutcome::Responded(response) => {
+                self.chat.answer(asked, &response)?;
+                self.has_answered = true;
+            }
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {
+                self.repeat_all()?;
+            }
+            PromptOutcome::Stays => self.ask()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
             PromptOutcome::Wrong(why) => {
                 self.output.note(&why)?;
                 match &asked.input {
-                    PendingInput::Questions(_) => self.show_changed_question()?,
-                    PendingInput::Confirmation(_) => self.show_question()?,
+                    PendingInput::Questions(_) => self.repeat_all()?,
+                    PendingInput::Confirmation(_) => self.repeat_question()?,
                 }
             }
         }
@@ -153,7 +213,15 @@ impl PlainChat {
             }
             ChatCommand::Model(name) => self.use_model(&name)?,
             ChatCommand::Approvals(name) => self.use_mode(&name)?,
+            ChatCommand::Usage => {
+                let chat = self.chat.ahead();
+                let usage = chat.map(|chat| UsageReader::default().read(&chat));
+                for line in usage_rows(&usage.unwrap_or_default(), self.chat.context_tokens()) {
+                    self.output.note(&line.text())?;
+                }
+            }
             ChatCommand::Status
+            | ChatCommand::Permissions
             | ChatCommand::Export(_)
             | ChatCommand::Archive
             | ChatCommand::Delete
@@ -166,14 +234,12 @@ impl PlainChat {
 
     fn use_model(&mut self, name: &str) -> anyhow::Result<()> {
         let models = self.chat.models();
-        let model = models
-            .iter()
-            .find(|model| model.id == name || model.name == name);
-        let Some(model) = model.filter(|model| model.unavailable.is_none()) else {
+        if name.is_empty() {
             let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
             anyhow::bail!("/model needs one of: {}", ids.join(", "));
-        };
-        self.chat.set_model(Some(model.id.clone()));
+        }
+        let named = model_argument::parse(name, &models).map_err(anyhow::Error::msg)?;
+        self.chat.select_model(named.selection);
         Ok(())
     }
 
@@ -188,11 +254,12 @@ impl PlainChat {
 
     async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
         self.chat
-            .switch_to(&selector, &open_options(), None)
+            .switch_to(&selector, &open_options(self.directory.clone()), None)
             .await?;
         self.follower = TurnFollower::default();
         self.asked = None;
         self.field = None;
+        self.input.end_question()?;
         self.skip_history();
         self.output.note(&format!(
             "session {}, chat {}",

@@ -1,18 +1,19 @@
 //! The chat line by line: for pipes, scripts, and terminals that can do no more.
 //!
 //! Promises: answers and nothing else go to standard output, the rest to standard error. A line is a message; while the agent
-//! asks, only a line that is exactly a digit or a word of the prompt decides, and any other is refused. At the end of the input the turn that runs is waited for; the exit code says how the last one
-//! ended.
+//! asks, only a line that is exactly a digit or a word of the prompt decides, and any other is refused. A line decides nothing but
+//! the question that stood there when it was typed. At the end of the input the turn that runs is waited for; the exit code says
+//! how the last one ended.
 
 mod input;
 mod show;
 
-use std::io::{IsTerminal, Stderr, Stdout};
+use std::io::{Stderr, Stdout};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use client::SessionSummary;
 use client::chat::{AskedInput, ChatEvent, OpenChat, TurnFollower};
-use tokio::io::{BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::dialog::{PromptNumber, field_prompt};
@@ -20,12 +21,15 @@ use super::part::PROMPT;
 use super::prompt::{PromptField, PromptState};
 use super::tool::References;
 use crate::exit::Exit;
+use crate::input_lines::{InputLine, InputLines, LineSource};
 use crate::output::TurnOutput;
 
 /// A chat by lines.
 pub(crate) struct PlainChat {
     chat: OpenChat,
-    input: Lines<BufReader<Stdin>>,
+    /// Where agents of new sessions work, if that is on this machine.
+    directory: Option<PathBuf>,
+    input: InputLines,
     output: TurnOutput<Stdout, Stderr>,
     follower: TurnFollower,
     /// What the agent waits for, with what was answered so far.
@@ -37,6 +41,8 @@ pub(crate) struct PlainChat {
     prompt: PromptState,
     /// What the next line is, if a choice asked for a text.
     field: Option<PromptField>,
+    /// What is asked was answered here, and is on its way to the host.
+    has_answered: bool,
     /// What was typed here last, so that it is not shown to whoever typed it.
     typed: Vec<String>,
     /// The sessions that were listed last, for `/open NUMBER`.
@@ -64,7 +70,7 @@ enum Activity {
 }
 
 enum PlainEvent {
-    Line(Option<String>),
+    Line(Option<InputLine>),
     Chat(ChatEvent),
     Interrupt,
 }
@@ -76,9 +82,14 @@ enum PlainFlow {
 }
 
 impl PlainChat {
-    pub(crate) fn new(chat: OpenChat, input: Lines<BufReader<Stdin>>) -> Self {
+    pub(crate) fn new(chat: OpenChat, input: InputLines, directory: Option<PathBuf>) -> Self {
+        let prompts = match input.source() {
+            LineSource::Terminal => Prompts::Due,
+            LineSource::Pipe => Prompts::Never,
+        };
         Self {
             chat,
+            directory,
             input,
             output: TurnOutput::standard(),
             follower: TurnFollower::default(),
@@ -87,18 +98,16 @@ impl PlainChat {
             references: References::default(),
             prompt: PromptState::default(),
             field: None,
+            has_answered: false,
             typed: Vec::new(),
             sessions: Vec::new(),
             exit: Exit::Complete,
-            prompts: match std::io::stdin().is_terminal() {
-                true => Prompts::Due,
-                false => Prompts::Never,
-            },
+            prompts,
         }
     }
 
-    /// Runs until the input ends or someone quits. `first` is a line that was read already.
-    pub(crate) async fn run(mut self, first: Option<String>) -> anyhow::Result<Exit> {
+    /// Runs until the input ends or someone quits.
+    pub(crate) async fn run(mut self) -> anyhow::Result<Exit> {
         let mut interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         self.skip_history();
         self.output
@@ -106,7 +115,7 @@ impl PlainChat {
         if let Some(notice) = self.chat.notice() {
             self.output.note(notice)?;
         }
-        let mut next = first;
+        let mut next: Option<InputLine> = None;
         loop {
             self.show_news().await?;
             let activity = self.activity();
@@ -169,9 +178,7 @@ impl PlainChat {
         Ok(tokio::select! {
             biased;
             event = self.chat.next() => PlainEvent::Chat(event?),
-            line = self.input.next_line(), if activity != Activity::Working => {
-                PlainEvent::Line(line.context("standard input cannot be read as text")?)
-            }
+            line = self.input.next(), if activity != Activity::Working => PlainEvent::Line(line?),
             _ = interrupts.recv() => PlainEvent::Interrupt,
         })
     }

@@ -42,9 +42,17 @@ impl PlainChat {
         if !is_same {
             self.prompt = PromptState::default();
             self.field = None;
-            if let Some(asked) = self.asked.clone() {
-                self.show_subject(&asked).await?;
-                self.show_question()?;
+            if before.is_some() && !std::mem::take(&mut self.has_answered) {
+                self.output
+                    .note("That question is gone: nothing is to be decided about it any more")?;
+            }
+            match self.asked.clone() {
+                Some(asked) => {
+                    self.read_contents(&asked).await;
+                    self.output.end_line()?;
+                    self.ask()?;
+                }
+                None => self.input.end_question()?,
             }
         }
         Ok(())
@@ -89,31 +97,35 @@ impl PlainChat {
         Ok(())
     }
 
-    /// What the question is about, as it is decided on: the chat may have gone on since.
-    async fn show_subject(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
-        self.output.end_line()?;
+    /// Reads what the question refers to, so that it can be shown whole.
+    async fn read_contents(&mut self, asked: &AskedInput) {
         let call = asked.part().get("toolCall");
         if let Some(call) = call.and_then(|call| call.as_object()) {
             let (live, session) = (self.chat.live(), self.chat.session());
             read_all(&mut self.references, call, live, session).await;
         }
-        self.show_lines_of(asked)
     }
 
-    fn show_lines_of(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
-        let lines = dialog::subject_lines(asked, Detail::Unfolded, WIDTH, &self.references);
-        self.note_lines(&lines)
+    /// Shows what is to be decided, as it is decided on: the chat may have gone on since. From then on a line may decide it, and
+    /// none that was typed before.
+    pub(super) fn ask(&mut self) -> anyhow::Result<()> {
+        self.input.begin_question()?;
+        self.repeat_all()?;
+        self.input.question_shown();
+        Ok(())
     }
 
-    /// What is asked has changed by what was entered: all of it is shown again.
-    pub(super) fn show_changed_question(&mut self) -> anyhow::Result<()> {
-        if let Some(asked) = self.asked.clone() {
-            self.show_lines_of(&asked)?;
+    /// What is asked has changed by what was entered, or is not understood: all of it is shown again.
+    pub(super) fn repeat_all(&mut self) -> anyhow::Result<()> {
+        if let Some(asked) = &self.asked {
+            let lines = dialog::subject_lines(asked, Detail::Unfolded, WIDTH, &self.references);
+            self.note_lines(&lines)?;
         }
-        self.show_question()
+        self.repeat_question()
     }
 
-    pub(super) fn show_question(&mut self) -> anyhow::Result<()> {
+    /// Shows again what can be chosen.
+    pub(super) fn repeat_question(&mut self) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };

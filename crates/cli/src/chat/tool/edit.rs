@@ -30,7 +30,7 @@ pub(super) struct ShownEdit {
 }
 
 /// What is known of a side of an edit.
-enum Side<'a> {
+enum EditSide<'a> {
     Here(&'a [u8]),
     Coming,
     /// It cannot be shown, and why.
@@ -41,7 +41,7 @@ enum Side<'a> {
     NotSent,
 }
 
-impl<'a> Side<'a> {
+impl<'a> EditSide<'a> {
     fn of(edit: &'a Value, name: &str, references: &'a References) -> Self {
         let file = &edit[name];
         if file.is_null() {
@@ -117,22 +117,22 @@ pub(super) fn show_edit(
         (hanging(&text, Style::Warn, width), false)
     };
     let (change, is_whole) = match (
-        Side::of(edit, "before", references),
-        Side::of(edit, "after", references),
+        EditSide::of(edit, "before", references),
+        EditSide::of(edit, "after", references),
     ) {
-        (Side::Here(before), Side::Here(after)) => {
+        (EditSide::Here(before), EditSide::Here(after)) => {
             let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
             (indent_lines(diff.lines), diff.is_whole)
         }
-        (Side::Coming, _) | (_, Side::Coming) => (note("(reading the files)"), false),
+        (EditSide::Coming, _) | (_, EditSide::Coming) => (note("(reading the files)"), false),
         // A call that is over says what it did; its contents are read when somebody wants to see them.
-        (Side::Unknown | Side::NotSent, _) | (_, Side::Unknown | Side::NotSent)
+        (EditSide::Unknown | EditSide::NotSent, _) | (_, EditSide::Unknown | EditSide::NotSent)
             if !is_asked(call) =>
         {
             (Vec::new(), false)
         }
-        (before, Side::Here(_)) if edit["after"].is_null() => cannot(before.why_not()),
-        (before, Side::Here(after)) => {
+        (before, EditSide::Here(_)) if edit["after"].is_null() => cannot(before.why_not()),
+        (before, EditSide::Here(after)) => {
             let why = escape_line(before.why_not());
             let text = format!("what it replaces cannot be shown: {why}; afterwards there is:");
             let mut lines = hanging(&text, Style::Warn, width);
@@ -185,7 +185,15 @@ pub(super) fn is_input_in_edit(
         let before = uri.strip_suffix(path).filter(|_| !path.is_empty());
         before.is_some_and(|before| before.ends_with('/') || path.starts_with('/'))
     };
-    is_named("after")
+    // What is written as a whole must be what is there afterwards.
+    let content = fields.get("content").and_then(Value::as_str);
+    let is_written = match (content, EditSide::of(edit, "after", references)) {
+        (Some(content), EditSide::Here(after)) => content.as_bytes() == after,
+        (Some(_), _) => false,
+        (None, _) => true,
+    };
+    is_written
+        && is_named("after")
         && (edit["before"].is_null() || is_named("before"))
         && show_edit(call, edit, width, references).is_whole
 }

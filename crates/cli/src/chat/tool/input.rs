@@ -62,6 +62,9 @@ fn asked_input(call: &Object, width: usize, detail: Detail, references: &Referen
         }
         _ => return Vec::new(),
     };
+    if parse_fields(&input).is_some_and(|fields| is_said(call, &fields)) {
+        return Vec::new();
+    }
     if let Some(fields) = parse_fields(&input)
         && input_diff(call, &fields, width).is_some()
         && is_input_in_edit(call, &fields, width, references)
@@ -69,6 +72,17 @@ fn asked_input(call: &Object, width: usize, detail: Detail, references: &Referen
         return Vec::new(); // the same change, with its place in the file
     }
     given_input_lines(call, &input, width, detail)
+}
+
+/// Whether an input is one text that stands above it, under a title of its own: a plan is its own message.
+fn is_said(call: &Object, fields: &Object) -> bool {
+    let message = call.get("invocationMessage");
+    let message = message.and_then(|message| message["markdown"].as_str());
+    let mut values = fields.values();
+    let only = values.next().filter(|_| fields.len() == 1);
+    message.is_some()
+        && call.contains_key("confirmationTitle")
+        && only.and_then(Value::as_str) == message
 }
 
 fn unseen_input(reference: &Value, why: &str, width: usize) -> Vec<Line> {

@@ -4,6 +4,8 @@
 //! is decided on can be had whole. No value of an input can pass for another field of it.
 //! Must not know: terminals, how a call is confirmed.
 
+#[cfg(test)]
+mod decision_tests;
 mod edit;
 mod input;
 mod input_json;

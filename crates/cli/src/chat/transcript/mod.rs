@@ -4,6 +4,7 @@
 //! the state, how far it was printed, and the page; what it costs depends on the page, not on the length of the chat.
 //! Must not know: terminals.
 
+mod incoming_text;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +16,10 @@ use serde_json::Value;
 use wire::Object;
 use wire::state::{ChatState, Outcome};
 
+use self::incoming_text::IncomingText;
 use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
-use super::reasoning::ReasoningText;
-use super::render::{MarkdownText, Page};
+use super::render::Page;
 use super::tool::{
     Detail, References, content_uris, is_open_plan, is_written_plan, plan_lines, plan_summary,
     title_lines, tool_lines_with, whole_output,
@@ -33,10 +34,6 @@ pub(crate) const HISTORY_MAX: usize = 20;
 const WAITING_LINES_MAX: usize = 6;
 /// Steps of a plan that are drawn while it is worked on.
 const PLAN_STEPS_MAX: usize = 6;
-/// How much of the screen the open end of an answer takes: if the screen is made smaller, what was drawn of it must still fit,
-/// or it could not be erased.
-const OPEN_SHARE: usize = 3;
-const OPEN_ROWS_MIN: usize = 4;
 
 /// What a chat is shown with.
 #[derive(Debug, Clone, Copy)]
@@ -76,16 +73,6 @@ struct ReasoningView {
     is_open: bool,
     /// The reasoning that was folded last.
     folded: Option<String>,
-}
-
-/// The text part that is coming in.
-#[derive(Debug)]
-enum IncomingText {
-    Markdown {
-        text: Box<MarkdownText>,
-        has_begun: bool,
-    },
-    Reasoning(ReasoningText),
 }
 
 /// A call with nothing folded.
@@ -399,39 +386,6 @@ impl Transcript {
     }
 }
 
-impl IncomingText {
-    fn new(kind: TextKind, now: Instant) -> Self {
-        match kind {
-            TextKind::Markdown => Self::Markdown {
-                text: Box::default(),
-                has_begun: false,
-            },
-            TextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
-        }
-    }
-
-    fn has_begun(&self) -> bool {
-        match self {
-            Self::Markdown { has_begun, .. } => *has_begun,
-            Self::Reasoning(reasoning) => reasoning.has_begun(),
-        }
-    }
-
-    /// What is not settled of it.
-    fn moving(&self, view: &ChatView<'_>) -> (Block, Vec<Line>) {
-        match self {
-            Self::Markdown { text, .. } => {
-                let rows_max = (view.page.rows / OPEN_SHARE).max(OPEN_ROWS_MIN);
-                (Block::Text, text.open_lines(view.page, rows_max))
-            }
-            Self::Reasoning(reasoning) => {
-                let line = reasoning.open_line(view.page.width, view.now);
-                (Block::Part, line.into_iter().collect())
-            }
-        }
-    }
-}
-
 /// Whether an event cannot be shown yet.
 fn is_waiting(event: &TurnEvent, references: &References) -> bool {
     match event {
@@ -482,7 +436,7 @@ fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
 }
 
 fn text_of(part: &Object) -> Option<(TextKind, &str)> {
-    let kind = match part["kind"].as_str() {
+    let kind = match part.get("kind")?.as_str() {
         Some("markdown") => TextKind::Markdown,
         Some("reasoning") => TextKind::Reasoning,
         _ => return None,

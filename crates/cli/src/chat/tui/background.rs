@@ -7,6 +7,7 @@ use client::SessionSummary;
 use client::chat::{ChatError, CommandCheck, Completion};
 use tokio::sync::mpsc;
 
+use super::entering::EnteredLine;
 use super::{Flow, TerminalChat};
 use crate::chat::popup::PopupQuery;
 
@@ -22,7 +23,7 @@ pub(super) enum BackgroundAnswer {
     Sessions(Result<Vec<SessionSummary>, ClientError>),
     /// Whether the command that a line begins with is known.
     Command {
-        line: String,
+        line: EnteredLine,
         name: String,
         result: Result<CommandCheck, ChatError>,
     },

@@ -16,6 +16,7 @@ impl TerminalChat {
             ChatCommand::Quit => return Ok(Flow::Leave),
             ChatCommand::Help => self.show_help().await,
             ChatCommand::Status => self.show_status(),
+            ChatCommand::Usage => self.show_usage(),
             ChatCommand::Sessions => self.open_sessions(),
             ChatCommand::Rename(title) => {
                 self.chat.rename_session(self.chat.session(), &title)?;
@@ -30,6 +31,7 @@ impl TerminalChat {
             }
             ChatCommand::Model(name) => self.open_models(&name),
             ChatCommand::Approvals(name) => self.open_modes(&name)?,
+            ChatCommand::Permissions => self.show_permissions(),
             ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
@@ -84,7 +86,11 @@ impl TerminalChat {
             "" => format!("{}.md", export::file_name(&session)),
             file => file.to_owned(),
         };
+        // The host answers in order: what was done here just now is in its journal then. One that does not answer has a journal to
+        // be read all the same.
+        let answered = self.chat.list_sessions();
         self.answers.wait_for(async move {
+            let _ = answered.await;
             let written = tokio::task::spawn_blocking(move || {
                 export::write_file(&data, &session, file.as_ref()).map(|()| file)
             });

@@ -2,6 +2,7 @@
 
 use client::chat::Sent;
 
+use super::entering::{EnteredLine, LineOrigin};
 use super::{Flow, TerminalChat};
 
 impl TerminalChat {
@@ -16,16 +17,26 @@ impl TerminalChat {
             return Ok(Flow::Continue);
         }
         if self.rewriting.is_some() {
-            self.ask_to_rewrite(text);
-            return Ok(Flow::Continue);
+            return self.enter_rewritten(text).await;
         }
         self.remember(text);
-        self.enter_line(text).await
+        self.enter_line(EnteredLine::new(text)).await
     }
 
-    pub(super) fn send(&mut self, text: &str) -> anyhow::Result<()> {
+    /// Sends a line that is known to be a message.
+    pub(super) fn send(&mut self, line: &EnteredLine) -> anyhow::Result<()> {
+        let text = line.text.as_str();
         if self.needs_model(text) {
             return Ok(());
+        }
+        if let LineOrigin::Rewritten { replaced_turn } = &line.origin {
+            if let Some(turn_id) = replaced_turn
+                && !self.remove_replaced(turn_id)
+            {
+                self.give_back_text(text);
+                return Ok(());
+            }
+            self.finish_rewriting();
         }
         let attachments = self.accepted.take_attachments(text);
         let sent = self.chat.send_with(text, &attachments)?;
@@ -55,7 +66,7 @@ impl TerminalChat {
     pub(super) fn steer(&mut self, text: &str) -> anyhow::Result<()> {
         self.remember(text);
         if !self.chat.is_working() {
-            return self.send(text);
+            return self.send(&EnteredLine::new(text));
         }
         let attachments = self.accepted.take_attachments(text);
         self.chat.steer(text, &attachments)?;
@@ -63,7 +74,7 @@ impl TerminalChat {
     }
 
     /// What Up and Ctrl-R bring back, here and in later runs.
-    fn remember(&mut self, text: &str) {
+    pub(super) fn remember(&mut self, text: &str) {
         self.editor.remember(text);
         if let Err(error) = self.history.append(text) {
             self.note_error(&format!("what you sent is not in the history: {error}"));

@@ -25,6 +25,13 @@ pub(super) struct DrawnSubject {
     is_printed: bool,
 }
 
+impl DrawnSubject {
+    /// Whether all of it is there to be read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+}
+
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
         // As it is now, not as it was when somebody last said that it had changed.
@@ -73,7 +80,9 @@ impl TerminalChat {
             }
         }
         self.read_needed();
-        write(&self.painter.draw(&settled, area))
+        write(&self.painter.draw(&settled, area))?;
+        self.mark_drawn();
+        Ok(())
     }
 
     /// Makes the lines of what is decided on, if they may have changed.

@@ -9,28 +9,53 @@ use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
 use crate::chat::command::{Entered, unknown_command};
 
+/// A line that was entered.
+#[derive(Debug)]
+pub(super) struct EnteredLine {
+    pub(super) text: String,
+    pub(super) origin: LineOrigin,
+}
+
+#[derive(Debug)]
+pub(super) enum LineOrigin {
+    Typed,
+    /// The last message, written anew.
+    Rewritten {
+        /// Its turn, which this goes in place of; without it this is a message of its own.
+        replaced_turn: Option<String>,
+    },
+}
+
+impl EnteredLine {
+    pub(super) fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            origin: LineOrigin::Typed,
+        }
+    }
+}
+
 impl TerminalChat {
-    pub(super) async fn enter_line(&mut self, text: &str) -> anyhow::Result<Flow> {
+    pub(super) async fn enter_line(&mut self, line: EnteredLine) -> anyhow::Result<Flow> {
         if self.is_checking {
-            self.unsent.push_back(text.to_owned());
+            self.unsent.push_back(line);
             return Ok(Flow::Continue);
         }
-        match Entered::parse(text) {
+        match Entered::parse(&line.text) {
             Entered::Command(command) => return self.run_command(command).await,
             Entered::Wrong(why) => {
                 self.note_error(&why);
-                self.give_back_text(text);
+                self.give_back_text(&line.text);
             }
             Entered::Other(name) => {
                 let checked = self.chat.check_command(&name);
                 self.is_checking = true;
-                let line = text.to_owned();
                 self.answers.wait_for(async move {
                     let result = checked.await;
                     BackgroundAnswer::Command { line, name, result }
                 });
             }
-            Entered::Message => self.send(text)?,
+            Entered::Message => self.send(&line)?,
         }
         Ok(Flow::Continue)
     }
@@ -38,7 +63,7 @@ impl TerminalChat {
     /// It is known whether a command is one; goes on with what was entered behind it.
     pub(super) async fn take_command_check(
         &mut self,
-        line: String,
+        line: EnteredLine,
         name: &str,
         result: Result<CommandCheck, ChatError>,
     ) -> anyhow::Result<Flow> {
@@ -47,17 +72,17 @@ impl TerminalChat {
             Ok(CommandCheck::Known) => self.send(&line)?,
             Ok(CommandCheck::Unknown { others }) => {
                 self.note_error(&unknown_command(name, &others));
-                self.give_back_text(&line);
+                self.give_back_text(&line.text);
             }
             Err(error) => {
                 self.note_error(&format!("{name} was not sent: {error}"));
-                self.give_back_text(&line);
+                self.give_back_text(&line.text);
             }
         }
         while !self.is_checking
             && let Some(next) = self.unsent.pop_front()
         {
-            if self.enter_line(&next).await? == Flow::Leave {
+            if self.enter_line(next).await? == Flow::Leave {
                 return Ok(Flow::Leave);
             }
         }
@@ -76,7 +101,7 @@ impl TerminalChat {
     }
 
     /// What was not sent can be corrected, unless something else is being typed.
-    fn give_back_text(&mut self, text: &str) {
+    pub(super) fn give_back_text(&mut self, text: &str) {
         if self.field.is_none() && self.editor.is_empty() {
             self.editor.set(text);
         }

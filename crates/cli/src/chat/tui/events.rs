@@ -1,10 +1,11 @@
 //! What the host's events do to the chat on a terminal: notes, messages that come back, questions that come and go.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use client::chat::{AskedInput, ChatEvent, Undelivered};
 
 use super::TerminalChat;
+use super::prompt_keys::UnreadQuestion;
 use crate::chat::dialog::PromptNumber;
 use crate::chat::prompt::PromptState;
 use crate::terminal::{escape, escape_line};
@@ -80,17 +81,23 @@ impl TerminalChat {
             return; // the keys go on doing what they do
         }
         self.close_prompt();
+        self.unread = None;
         if self.asked.is_none() {
             self.bring_text_back();
             return;
         }
+        self.close_rewrite_prompt();
         // A key that is meant for one question, or for what was typed when it came, must not answer the next.
         let is_typing = self
             .last_typed
             .is_some_and(|at| at.elapsed() < TYPING_PAUSE);
-        if before.is_some() || self.has_just_answered || is_typing {
-            self.too_new_until = Some(Instant::now() + READING_TIME);
-        }
+        let is_sudden = before.is_some() || self.has_just_answered || is_typing;
+        let pause = if is_sudden {
+            READING_TIME
+        } else {
+            Duration::ZERO
+        };
+        self.unread = Some(UnreadQuestion::new(pause));
     }
 
     /// The question is gone, and with it what was chosen and the field that was open for it.

@@ -71,6 +71,15 @@ impl TerminalChat {
         self.rewriting = Some(Rewriting { turn_id, before });
     }
 
+    /// The message was sent: what was in the line before comes back.
+    pub(super) fn finish_rewriting(&mut self) {
+        if let Some(rewriting) = self.rewriting.take()
+            && self.editor.is_empty()
+        {
+            self.editor.set(&rewriting.before);
+        }
+    }
+
     /// Leaves the message as it was sent.
     pub(super) fn stop_rewriting(&mut self) {
         if let Some(rewriting) = self.rewriting.take() {

@@ -16,6 +16,7 @@ mod model_picker;
 mod navigate;
 mod overlay;
 mod pager;
+mod permissions;
 mod picker;
 mod popup;
 mod prompt_keys;
@@ -38,8 +39,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::background::Answers;
 use self::draw::DrawnSubject;
+use self::entering::EnteredLine;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
+use self::prompt_keys::UnreadQuestion;
 use self::reading::ReadingState;
 use self::status_line::Status;
 use super::attention::Signal as UserSignal;
@@ -75,6 +78,8 @@ pub(crate) struct TerminalOptions {
     pub(crate) history: HistoryFile,
     /// Lines for somebody who has no model yet.
     pub(crate) hint: Option<Hint>,
+    /// Where agents of new sessions work, if that is on this machine.
+    pub(crate) directory: Option<PathBuf>,
     /// The list of sessions is opened first.
     pub(crate) begins_with_sessions: bool,
     pub(crate) signal: UserSignal,
@@ -127,18 +132,20 @@ pub(crate) struct TerminalChat {
     last_typed: Option<Instant>,
     /// The last key answered a question.
     has_just_answered: bool,
-    /// Until then a question is too new to be answered by a key.
-    too_new_until: Option<Instant>,
+    /// What is asked is too new to be answered by a key.
+    unread: Option<UnreadQuestion>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
     /// What was asked in the background.
     answers: Answers,
     /// It is being found out whether a command is one; what was entered behind it waits.
     is_checking: bool,
-    unsent: VecDeque<String>,
+    unsent: VecDeque<EnteredLine>,
     status: Status,
     /// The data directory of the host, if it is on this machine.
     data: Option<PathBuf>,
+    /// Where agents of new sessions work, if that is on this machine.
+    directory: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
     hint: Option<Hint>,
     exit: Exit,
@@ -200,13 +207,14 @@ impl TerminalChat {
             is_burst: false,
             last_typed: None,
             has_just_answered: false,
-            too_new_until: None,
+            unread: None,
             is_suspended: false,
             answers: Answers::new(),
             is_checking: false,
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),
             data: options.data,
+            directory: options.directory,
             hint: options.hint,
             exit: Exit::Complete,
         };
@@ -245,6 +253,7 @@ impl TerminalChat {
         loop {
             let may_be_escape = self.decoder.is_waiting();
             let frame = self.reading.next_frame(self.chat.is_working());
+            let readable_at = self.question_readable_at();
             let flow = tokio::select! {
                 event = self.chat.next() => {
                     self.take_events(event?)?;
@@ -265,6 +274,10 @@ impl TerminalChat {
                 }
                 answer = self.answers.next() => self.take_answer(answer).await?,
                 () = self.reading.read_more() => Flow::Continue,
+                () = reading::wait_for(readable_at) => {
+                    self.end_reading_time();
+                    Flow::Continue
+                }
                 () = reading::wait_for(frame) => {
                     self.draw()?;
                     continue;

@@ -1,12 +1,13 @@
 //! Choosing a model and its settings, and the permission mode.
 
 use client::chat::{CurrentModel, ModelOffer, ModelSelection, ModelSetting, OfferedMode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::TerminalChat;
 use super::picker::{Picker, QuestionAction, YesNoQuestion};
 use crate::chat::keys::Key;
 use crate::chat::menu::{Menu, MenuItem, MenuOutcome, Tone};
+use crate::chat::model_argument::{self, ArgumentProposal};
 use crate::terminal::escape_line;
 
 /// A setting of a model that was chosen; those behind it are asked for next.
@@ -22,9 +23,13 @@ pub(super) struct SettingPicker {
 
 impl SettingPicker {
     pub(super) fn heading(&self) -> String {
+        let title = escape_line(&self.setting.title);
+        let about = match self.setting.description.is_empty() {
+            true => String::new(),
+            false => format!(": {}", escape_line(&self.setting.description)),
+        };
         format!(
-            "{} of {}",
-            escape_line(&self.setting.title),
+            "{title} of {}{about} · Escape leaves it as it is",
             escape_line(&self.name)
         )
     }
@@ -42,17 +47,15 @@ impl TerminalChat {
                 }
             });
         }
-        let current = match self.chat.current_model() {
-            CurrentModel::Offered(model) => Some(model.id),
-            CurrentModel::Gone { .. } | CurrentModel::None => None,
-        };
+        let current = self.current_model_id();
         if !name.is_empty() {
-            let is_named = |model: &&ModelOffer| model.id == name || model.name == name;
-            return match models.iter().find(is_named).cloned() {
-                Some(model) => self.use_model(&model),
-                None => self.note_error(&format!(
-                    "there is no model {name}; /model lists those that there are"
-                )),
+            return match model_argument::parse(name, &models) {
+                Ok(named) if named.selection.settings.is_empty() => self.use_model(&named.offer),
+                Ok(named) => self.select_model(named.selection, &named.offer),
+                Err(why) => {
+                    self.note_error(&why);
+                    self.give_back_text(&format!("/model {name}"));
+                }
             };
         }
         let mut menu = Menu::new(
@@ -83,13 +86,37 @@ impl TerminalChat {
         if let Some(why) = model.unavailable {
             return self.note_error(&format!("{} is {why}", model.name));
         }
+        // What was chosen for the same model before stays until something else is.
+        let is_current = self.current_model_id().as_ref() == Some(&model.id);
         let selection = ModelSelection {
             id: model.id.clone(),
-            ..ModelSelection::default()
+            settings: match is_current {
+                true => self.chat.model_settings(),
+                false => Default::default(),
+            },
         };
-        self.chat.select_model(selection.clone());
-        self.note(&format!("Later messages go to {}", model.name));
-        self.ask_for_setting(selection, &model.name, model.settings.clone());
+        self.select_model(selection.clone(), model);
+        let settings = model.settings.iter().cloned();
+        // A number or a text is typed behind the name.
+        let settings = settings.filter(|setting| !setting.values().is_empty());
+        self.ask_for_setting(selection, &model.name, settings.collect());
+    }
+
+    fn select_model(&mut self, selection: ModelSelection, model: &ModelOffer) {
+        let chosen = describe_settings(model, &selection.settings);
+        self.chat.select_model(selection);
+        let chosen = match chosen.is_empty() {
+            true => String::new(),
+            false => format!(" ({chosen})"),
+        };
+        self.note(&format!("Later messages go to {}{chosen}", model.name));
+    }
+
+    fn current_model_id(&self) -> Option<String> {
+        match self.chat.current_model() {
+            CurrentModel::Offered(model) => Some(model.id),
+            CurrentModel::Gone { .. } | CurrentModel::None => None,
+        }
     }
 
     fn ask_for_setting(
@@ -102,15 +129,19 @@ impl TerminalChat {
             return; // all are chosen
         }
         let setting = settings.remove(0);
-        let items = setting.values.iter().map(|value| {
-            let detail = match setting.default.as_ref() == Some(value) {
-                true => "default",
+        let chosen = model.settings.get(&setting.key).cloned();
+        let items = setting.values().iter().map(|one| {
+            let is_default = setting.default.as_ref() == Some(&one.value);
+            let detail = match chosen.as_ref() == Some(&one.value) {
+                true => "in use",
+                false if is_default => "default",
                 false => "",
             };
-            MenuItem::new(value.clone(), escape_line(&text_of(value)), detail)
+            MenuItem::new(one.value.clone(), escape_line(&one.label), detail)
         });
         let mut menu = Menu::new(items.collect());
-        menu.select(|value| setting.default.as_ref() == Some(value));
+        let selected = chosen.or_else(|| setting.default.clone());
+        menu.select(|value| selected.as_ref() == Some(value));
         self.open_picker(Picker::Setting(SettingPicker {
             model,
             name: name.to_owned(),
@@ -185,6 +216,21 @@ impl TerminalChat {
             }
         }
         Ok(())
+    }
+
+    /// What the word behind `/approvals` may become.
+    pub(super) fn propose_modes(&self, text: &str, cursor: usize) -> Vec<ArgumentProposal> {
+        let typed = text.get(..cursor).unwrap_or(text);
+        let start = typed.find(char::is_whitespace).map_or(cursor, |at| at + 1);
+        let word = typed.get(start..).unwrap_or("").trim_start().to_lowercase();
+        let modes = self.chat.permission_modes().into_iter();
+        let modes = modes.filter(|mode| mode.id.to_lowercase().contains(&word));
+        let proposals = modes.map(|mode| ArgumentProposal {
+            replaces: start..cursor,
+            about: escape_line(&mode.description),
+            text: mode.id,
+        });
+        proposals.collect()
     }
 
     /// Shift-Tab: the next mode of the list.
@@ -274,11 +320,18 @@ fn mode_item(mode: OfferedMode) -> MenuItem<OfferedMode> {
     item
 }
 
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Bool(true) => "on".to_owned(),
-        Value::Bool(false) => "off".to_owned(),
-        other => other.to_string(),
-    }
+/// What was chosen about a model, in short.
+pub(super) fn describe_settings(model: &ModelOffer, chosen: &Map<String, Value>) -> String {
+    let described = model.settings.iter().filter_map(|setting| {
+        let value = chosen.get(&setting.key)?;
+        let label = setting.label_of(value);
+        Some(escape_line(&match setting.values() {
+            // A number says little without what it counts.
+            [] => format!("{} {label}", setting.title),
+            // So does a switch.
+            [_, _] if value.is_boolean() => format!("{} {label}", setting.title),
+            _ => label,
+        }))
+    });
+    described.collect::<Vec<_>>().join(", ")
 }

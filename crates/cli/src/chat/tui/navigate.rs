@@ -45,7 +45,7 @@ impl TerminalChat {
 
     /// Goes to another chat. What is half typed stays behind as the draft of this one.
     pub(super) async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
-        let (options, draft) = (open_options(), self.draft());
+        let (options, draft) = (open_options(self.directory.clone()), self.draft());
         self.chat
             .switch_to(&selector, &options, Some(&draft))
             .await?;
@@ -68,7 +68,9 @@ impl TerminalChat {
             // The turn that failed says why.
             Branch::Failed => return Ok(()),
         };
-        self.chat.switch_to(&branch, &open_options(), None).await?;
+        self.chat
+            .switch_to(&branch, &open_options(self.directory.clone()), None)
+            .await?;
         self.start_over();
         if let Some(chat) = self.chat.confirmed() {
             self.transcript = Transcript::after(&chat);

@@ -31,6 +31,18 @@ pub(super) enum Overlay {
     Rewrite(RewritePrompt),
 }
 
+impl Overlay {
+    /// It stands on the screen now.
+    pub(super) fn mark_drawn(&mut self) {
+        match self {
+            Self::Rewrite(prompt) => prompt.mark_drawn(),
+            Self::Picker(picker) => picker.mark_drawn(),
+            // Nothing is decided there.
+            Self::Pager(_) | Self::Search(_) | Self::Queue(_) => {}
+        }
+    }
+}
+
 /// What an overlay did with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyUse {

@@ -1,19 +1,21 @@
 //! Lists to choose from that have the keys: sessions, models and their settings, permission modes, and a question of our own.
 //!
 //! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
-//! much, is asked about once.
+//! much, is asked about once, in words that are never cut, and done only on an Enter that came after its answer was drawn.
 
 use client::chat::{ModelOffer, OfferedMode};
 use wire::ChannelUri;
 
 use super::model_picker::SettingPicker;
 use super::overlay::{KeyUse, Overlay, OverlayLines};
+use super::prompt_keys::ALL_AT_ONCE;
 use super::session_picker::SessionPicker;
 use super::{Flow, TerminalChat};
 use crate::chat::editor::Editor;
 use crate::chat::keys::Key;
-use crate::chat::line::{Line, Style};
+use crate::chat::line::Style;
 use crate::chat::menu::{Menu, MenuItem, MenuOutcome};
+use crate::chat::tool::body;
 
 /// Rows of a list.
 const ROWS_MAX: usize = 12;
@@ -35,6 +37,8 @@ pub(super) struct YesNoQuestion {
     text: String,
     action: QuestionAction,
     menu: Menu<bool>,
+    /// The answer that is selected stands on the screen: Enter can be meant for it.
+    is_drawn: bool,
 }
 
 /// What is done on a yes.
@@ -56,6 +60,16 @@ impl YesNoQuestion {
             text,
             action,
             menu: Menu::new(items),
+            is_drawn: false,
+        }
+    }
+
+    fn lines(&self, width: usize, rows: usize) -> OverlayLines {
+        OverlayLines {
+            above: body(&self.text, Style::Warn, width),
+            below: self.menu.lines(width, rows),
+            prompt: Some("arrows, Enter › "),
+            ..OverlayLines::default()
         }
     }
 }
@@ -90,7 +104,12 @@ impl TerminalChat {
         mut question: YesNoQuestion,
         key: &Key,
     ) -> anyhow::Result<()> {
+        let is_yes = question.menu.selected().is_some_and(|item| item.value);
         let outcome = match key {
+            Key::Enter if is_yes && (!question.is_drawn || self.is_burst) => {
+                self.note(ALL_AT_ONCE);
+                MenuOutcome::Unused
+            }
             // Letters decide nothing, and narrow nothing down to one answer.
             Key::Up | Key::Down | Key::Enter | Key::Escape => question.menu.key(key),
             Key::BackTab if matches!(question.action, QuestionAction::SetMode(_)) => {
@@ -98,11 +117,12 @@ impl TerminalChat {
             }
             _ => MenuOutcome::Unused,
         };
-        let is_yes = question.menu.selected().is_some_and(|item| item.value);
         match outcome {
-            MenuOutcome::Taken | MenuOutcome::Unused => {
+            MenuOutcome::Taken => {
+                question.is_drawn = false;
                 self.open_picker(Picker::YesNoQuestion(question));
             }
+            MenuOutcome::Unused => self.open_picker(Picker::YesNoQuestion(question)),
             MenuOutcome::Chosen if is_yes => self.do_asked(question.action).await?,
             MenuOutcome::Chosen | MenuOutcome::Closed => {
                 if let QuestionAction::DeleteSession {
@@ -130,7 +150,7 @@ impl TerminalChat {
     pub(super) fn picker_lines(&self, picker: &Picker, width: usize) -> OverlayLines {
         let rows = self.painter.rows().saturating_sub(ROWS_BESIDE);
         let rows = rows.clamp(3, ROWS_MAX);
-        let heading = |text: &str| vec![Line::new(Style::Dim, text).clip(width)];
+        let heading = |text: &str| body(text, Style::Dim, width);
         match picker {
             Picker::Sessions(sessions) => sessions.lines(width, rows),
             Picker::Models(menu) => OverlayLines {
@@ -151,17 +171,19 @@ impl TerminalChat {
                 prompt: Some("approvals › "),
                 ..OverlayLines::default()
             },
-            Picker::YesNoQuestion(question) => OverlayLines {
-                above: vec![Line::new(Style::Warn, &question.text).clip(width)],
-                below: question.menu.lines(width, rows),
-                prompt: Some("arrows, Enter › "),
-                ..OverlayLines::default()
-            },
+            Picker::YesNoQuestion(question) => question.lines(width, rows),
         }
     }
 }
 
 impl Picker {
+    /// It stands on the screen now.
+    pub(super) fn mark_drawn(&mut self) {
+        if let Self::YesNoQuestion(question) = self {
+            question.is_drawn = true;
+        }
+    }
+
     /// What is typed into while it is open.
     pub(super) fn editor(&self) -> &Editor {
         match self {

@@ -6,6 +6,7 @@ use super::background::BackgroundAnswer;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
 use crate::chat::keys::Key;
+use crate::chat::model_argument::{ArgumentProposal, propose};
 use crate::chat::popup::{PopupQuery, WordProposal};
 
 impl TerminalChat {
@@ -13,6 +14,18 @@ impl TerminalChat {
     pub(super) async fn press_popup(&mut self, key: &Key) -> anyhow::Result<KeyUse> {
         let used = Ok(KeyUse::Used(Flow::Continue));
         if !self.popup.is_open() {
+            if *key == Key::Tab
+                && let Some(proposals) = self.argument_proposals()
+            {
+                let (text, cursor) = (self.editor.text(), self.editor.cursor());
+                self.popup.want_first_argument(text, cursor, proposals);
+                match self.popup.take_wanted() {
+                    Some(wanted) => self.take_proposal(&wanted),
+                    None if self.popup.found_nothing() => self.note("No matches"),
+                    None => {} // there is a choice
+                }
+                return used;
+            }
             if *key == Key::Tab && self.may_complete() {
                 let question = self
                     .popup
@@ -59,12 +72,31 @@ impl TerminalChat {
             return self.popup.close();
         }
         match is_typed {
+            true if let Some(proposals) = self.argument_proposals() => {
+                let (text, cursor) = (self.editor.text(), self.editor.cursor());
+                self.popup.typed_argument(text, cursor, proposals);
+            }
             true => {
                 let question = self.popup.typed(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
             }
             // Going through the history, or through the text, is no typing.
             false => self.popup.close(),
+        }
+    }
+
+    /// What the word behind a command of ours may become; none where no such command has the line.
+    fn argument_proposals(&self) -> Option<Vec<ArgumentProposal>> {
+        if self.field.is_some() || self.overlay.is_some() {
+            return None;
+        }
+        let (text, cursor) = (self.editor.text(), self.editor.cursor());
+        let typed = text.get(..cursor)?;
+        let (name, _) = typed.split_once(char::is_whitespace)?;
+        match name {
+            "/model" => Some(propose(text, cursor, &self.chat.models())),
+            "/approvals" => Some(self.propose_modes(text, cursor)),
+            _ => None,
         }
     }
 

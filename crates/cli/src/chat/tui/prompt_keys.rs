@@ -1,16 +1,103 @@
 //! The prompt about what the agent waits for: the keys that choose and confirm, and the fields a choice may open.
 //!
-//! Promises: a key that is meant for one question never answers the next. What is typed is never lost to a prompt.
+//! Promises: a key that is meant for one question never answers the next. What came all at once confirms nothing. What is typed is
+//! never lost to a prompt.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::draw::DrawnSubject;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
 use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::keys::Key;
-use crate::chat::prompt::{PromptField, PromptKey};
+use crate::chat::prompt::{PromptAction, PromptField, PromptItem, PromptKey};
+
+/// What whoever sends several keys at once is told.
+pub(super) const ALL_AT_ONCE: &str =
+    "Press Enter by itself: these keys came all at once, as if pasted";
+
+/// A question that nobody can have read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnreadQuestion {
+    /// How long it is shown before a key can answer it.
+    pause: Duration,
+    drawn_at: Option<Instant>,
+    /// A key came too early, and whoever pressed it was told.
+    has_held_back: bool,
+}
+
+impl UnreadQuestion {
+    pub(super) fn new(pause: Duration) -> Self {
+        Self {
+            pause,
+            drawn_at: None,
+            has_held_back: false,
+        }
+    }
+
+    fn drawn(&mut self, now: Instant) {
+        self.drawn_at.get_or_insert(now);
+    }
+
+    /// When keys can answer it; not known before it is drawn.
+    fn readable_at(&self) -> Option<Instant> {
+        Some(self.drawn_at? + self.pause)
+    }
+
+    fn is_readable(&self, now: Instant) -> bool {
+        self.readable_at().is_some_and(|at| now >= at)
+    }
+}
 
 impl TerminalChat {
+    /// What is on the screen now can be read, and confirmed.
+    pub(super) fn mark_drawn(&mut self) {
+        self.prompt.mark_drawn();
+        let subject = self.subject.as_ref();
+        if let Some(unread) = &mut self.unread
+            // What is decided on is there whole before it can be decided on.
+            && subject.is_none_or(DrawnSubject::is_complete)
+        {
+            unread.drawn(Instant::now());
+        }
+        if let Some(overlay) = &mut self.overlay {
+            overlay.mark_drawn();
+        }
+    }
+
+    /// When the question can be answered that somebody wanted to answer too early.
+    pub(super) fn question_readable_at(&self) -> Option<Instant> {
+        let unread = self.unread.filter(|unread| unread.has_held_back)?;
+        unread.readable_at()
+    }
+
+    /// The question was there long enough: what was said about that is done with.
+    pub(super) fn end_reading_time(&mut self) {
+        self.unread = None;
+        self.note = None;
+    }
+
+    /// Whether a key came before the question could be read; it chooses nothing then.
+    fn hold_back(&mut self, key: &Key, items: &[PromptItem]) -> bool {
+        let Some(unread) = &mut self.unread else {
+            return false; // it was read
+        };
+        if unread.is_readable(Instant::now()) {
+            self.unread = None;
+            return false;
+        }
+        let is_held = self.prompt.hold_back(key, items);
+        if is_held {
+            unread.has_held_back = true;
+            let is_coming = self.subject.as_ref().is_some_and(|it| !it.is_complete());
+            self.note(match is_coming {
+                true => "Read this first: not all of it is there yet",
+                false => "Read this first: it is another question",
+            });
+        }
+        is_held
+    }
+
     /// Whether the prompt gets the keys: with text in the input line all keys are for that.
     pub(super) fn is_prompt_for_keys(&self) -> bool {
         self.asked.is_some() && self.field.is_none() && self.editor.is_empty()
@@ -22,15 +109,13 @@ impl TerminalChat {
             return Ok(KeyUse::Unused); // answered meanwhile
         };
         let items = dialog::items(&asked.input, &self.prompt);
-        let until = self.too_new_until.take();
-        if until.is_some_and(|until| Instant::now() < until) && self.prompt.hold_back(key, &items) {
-            self.note("This is another question: read it, then choose");
+        if self.hold_back(key, &items) {
             return used;
         }
         self.has_just_answered = false;
         let key = match key {
             Key::Enter if self.is_burst && self.prompt.has_choice() => {
-                self.note("That came all at once, as if pasted: press Enter by itself");
+                self.note(ALL_AT_ONCE);
                 // A digit before it is text, then, and this the end of its line.
                 match self.prompt.has_digit() {
                     true => &Key::NewLine,
@@ -45,14 +130,18 @@ impl TerminalChat {
                 self.note("Nothing is chosen: a digit or ↑↓ chooses, Enter confirms");
                 used
             }
+            PromptKey::NotDrawn => {
+                self.note(ALL_AT_ONCE);
+                used
+            }
             PromptKey::Confirmed(index) => {
                 if let Some(item) = items.into_iter().nth(index) {
                     self.confirm_item(item.action).await?;
                 }
                 used
             }
-            PromptKey::Text(digit) => {
-                if let Some(digit) = digit {
+            PromptKey::Text(digits) => {
+                for digit in digits.chars() {
                     self.editor.key(&Key::Char(digit));
                 }
                 match key {
@@ -63,10 +152,7 @@ impl TerminalChat {
         }
     }
 
-    async fn confirm_item(
-        &mut self,
-        action: crate::chat::prompt::PromptAction,
-    ) -> anyhow::Result<()> {
+    async fn confirm_item(&mut self, action: PromptAction) -> anyhow::Result<()> {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
@@ -176,5 +262,30 @@ impl TerminalChat {
                 self.editor.replace(both, cursor);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_unread_until_its_time_on_the_screen_is_over() {
+        let pause = Duration::from_millis(400);
+        let begin = Instant::now();
+        let mut question = UnreadQuestion::new(pause);
+        assert!(!question.is_readable(begin + 2 * pause), "nobody saw it");
+        question.drawn(begin);
+        question.drawn(begin + pause);
+        assert!(!question.is_readable(begin));
+        assert!(!question.is_readable(begin + pause / 2), "asked again");
+        assert!(
+            question.is_readable(begin + pause),
+            "drawn once, shown since"
+        );
+        let mut awaited = UnreadQuestion::new(Duration::ZERO);
+        assert!(!awaited.is_readable(begin));
+        awaited.drawn(begin);
+        assert!(awaited.is_readable(begin));
     }
 }

@@ -1,8 +1,14 @@
 //! Sending a message in place of the last one: what followed it goes, so it is asked about first (G-67).
+//!
+//! Promises: nothing leaves the chat before the message that replaces it is known to be one: a command that nobody knows, a model
+//! that is gone, or a chat that has gone on meanwhile change nothing. It is not asked beside a question of the agent.
 
+use super::entering::{EnteredLine, LineOrigin};
 use super::overlay::{KeyUse, Overlay, OverlayLines};
+use super::prompt_keys::ALL_AT_ONCE;
 use super::{Flow, TerminalChat};
-use crate::chat::confirm::{APPROVE, DENY};
+use crate::chat::command::Entered;
+use crate::chat::editor::EditorOutcome;
 use crate::chat::keys::Key;
 use crate::chat::line::Style;
 use crate::chat::prompt::{PromptItem, PromptKey, PromptState};
@@ -27,16 +33,20 @@ enum RewriteChoice {
 
 fn items() -> Vec<PromptItem<RewriteChoice>> {
     vec![
-        PromptItem::new('1', APPROVE, RewriteChoice::Replace),
-        PromptItem::new('2', DENY, RewriteChoice::Stay),
-        PromptItem::new('5', "Send it as a new message", RewriteChoice::SendAsNew),
+        PromptItem::new('1', "Replace", RewriteChoice::Replace),
+        PromptItem::new('2', "Go on editing", RewriteChoice::Stay),
+        PromptItem::new('3', "Send it as a new message", RewriteChoice::SendAsNew),
     ]
 }
 
 impl RewritePrompt {
+    pub(super) fn mark_drawn(&mut self) {
+        self.state.mark_drawn();
+    }
+
     pub(super) fn lines(&self, width: usize) -> OverlayLines {
-        let question = "Send this instead of your last message? That message and what came of it leave the chat; \
-                        files stay as they are.";
+        let question = "Replace your last message by this? That message and what came of it leave the chat; files stay \
+                        as they are.";
         let mut above = body(question, Style::Bold, width);
         above.extend(self.state.lines(&items(), width, items().len()));
         OverlayLines {
@@ -48,9 +58,35 @@ impl RewritePrompt {
 
 impl TerminalChat {
     /// Enter on a message that is written anew: the text stays in the input line until it is decided.
-    pub(super) fn ask_to_rewrite(&mut self, text: &str) {
-        self.editor.set(text);
-        self.overlay = Some(Overlay::Rewrite(RewritePrompt::default()));
+    pub(super) async fn enter_rewritten(&mut self, text: &str) -> anyhow::Result<Flow> {
+        match Entered::parse(text) {
+            // A command of this client is no message: it replaces none.
+            Entered::Command(_) => {
+                self.stop_rewriting();
+                self.remember(text);
+                return self.enter_line(EnteredLine::new(text)).await;
+            }
+            Entered::Wrong(why) => {
+                self.editor.set(text);
+                self.note_error(&why);
+            }
+            Entered::Message | Entered::Other(_) => {
+                self.editor.set(text);
+                match self.asked {
+                    Some(_) => self.note("Answer the question above first; your text stays here"),
+                    None => self.overlay = Some(Overlay::Rewrite(RewritePrompt::default())),
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// The agent asks something: one question at a time. The text stays, and Enter asks again.
+    pub(super) fn close_rewrite_prompt(&mut self) {
+        if matches!(self.overlay, Some(Overlay::Rewrite(_))) {
+            self.overlay = None;
+            self.note("The agent asks something: your text is not sent yet");
+        }
     }
 
     pub(super) async fn press_rewrite(
@@ -63,37 +99,66 @@ impl TerminalChat {
         if *key == Key::Escape && !prompt.state.has_choice() {
             return used; // back to editing
         }
-        let confirmed = match prompt.state.press(key, &items) {
-            PromptKey::Chose => {
-                self.overlay = Some(Overlay::Rewrite(prompt));
-                return used;
-            }
+        let pressed = match key {
+            Key::Enter if self.is_burst => PromptKey::NotDrawn,
+            key => prompt.state.press(key, &items),
+        };
+        match pressed {
+            PromptKey::Chose => self.overlay = Some(Overlay::Rewrite(prompt)),
             PromptKey::NothingChosen => {
                 self.note("Nothing is chosen: a digit or ↑↓ chooses, Enter confirms");
                 self.overlay = Some(Overlay::Rewrite(prompt));
-                return used;
             }
-            PromptKey::Text(digit) => {
-                if let Some(digit) = digit {
+            PromptKey::NotDrawn => {
+                self.note(ALL_AT_ONCE);
+                self.overlay = Some(Overlay::Rewrite(prompt));
+            }
+            PromptKey::Text(digits) => {
+                for digit in digits.chars() {
                     self.editor.key(&Key::Char(digit));
                 }
                 return Ok(KeyUse::Unused); // the text is edited on
             }
-            PromptKey::Confirmed(index) => items.get(index).map(|item| item.action),
-        };
-        let (Some(choice), Some(rewriting)) = (confirmed, self.rewriting.clone()) else {
-            return used; // there is no such choice any more
-        };
-        if choice == RewriteChoice::Stay {
-            return used;
+            PromptKey::Confirmed(index) => {
+                let choice = items.get(index).map(|item| item.action);
+                return self.decide_rewrite(choice).await.map(KeyUse::Used);
+            }
         }
-        if choice == RewriteChoice::Replace
-            && let Err(error) = self.chat.rewind_before(&rewriting.turn_id)
-        {
-            self.note_error(&error.to_string());
-            return used;
+        used
+    }
+
+    async fn decide_rewrite(&mut self, choice: Option<RewriteChoice>) -> anyhow::Result<Flow> {
+        let (Some(choice), Some(rewriting)) = (choice, self.rewriting.clone()) else {
+            return Ok(Flow::Continue); // there is no such choice any more
+        };
+        let replaced_turn = match choice {
+            RewriteChoice::Stay => return Ok(Flow::Continue),
+            RewriteChoice::SendAsNew => None,
+            RewriteChoice::Replace => Some(rewriting.turn_id),
+        };
+        for (label, attachment) in self.editor.attachments() {
+            self.accepted.accept_attachment(label, attachment);
         }
-        self.rewriting = None;
-        self.type_key(&Key::Enter).await.map(KeyUse::Used)
+        let EditorOutcome::Entered(text) = self.editor.key(&Key::Enter) else {
+            return Ok(Flow::Continue); // the text ends in a backslash: it got its next line
+        };
+        self.remember(&text);
+        let origin = LineOrigin::Rewritten { replaced_turn };
+        self.enter_line(EnteredLine { text, origin }).await
+    }
+
+    /// Takes the message out of the chat that is replaced. The one in its place is sent next; nothing else is left to check.
+    pub(super) fn remove_replaced(&mut self, turn_id: &str) -> bool {
+        if self.chat.last_turn_id().as_deref() != Some(turn_id) {
+            self.note_error("The chat has gone on since that message: nothing is replaced");
+            return false;
+        }
+        match self.chat.rewind_before(turn_id) {
+            Ok(()) => true,
+            Err(error) => {
+                self.note_error(&format!("{error}: nothing is replaced"));
+                false
+            }
+        }
     }
 }

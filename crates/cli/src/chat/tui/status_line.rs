@@ -9,11 +9,13 @@ use client::chat::{CurrentModel, UsageReader};
 use wire::Timestamp;
 use wire::state::ChatState;
 
+use super::model_picker::describe_settings;
 use super::{TerminalChat, write};
 use crate::chat::attention::{Attention, Signal, Situation, encode_title, window_title};
 use crate::chat::directory::{branch_in, shorten_home};
 use crate::chat::line::{Line, Style};
 use crate::chat::status::{ModeFact, ModelFact, StatusFacts, format_cost, line};
+use crate::chat::usage::usage_rows;
 use crate::clock::now;
 use crate::terminal::escape_line;
 
@@ -83,10 +85,7 @@ impl TerminalChat {
 
     fn status_facts(&mut self, chat: Option<&ChatState>) -> StatusFacts {
         let model = self.chat.current_model();
-        let window = match &model {
-            CurrentModel::Offered(model) => model.context_tokens,
-            CurrentModel::Gone { .. } | CurrentModel::None => None,
-        };
+        let window = self.chat.context_tokens();
         let usage = chat
             .map(|chat| self.status.usage.read(chat))
             .unwrap_or_default();
@@ -119,7 +118,14 @@ impl TerminalChat {
             return agent().map(ModelFact::Gone);
         }
         match model {
-            CurrentModel::Offered(model) => Some(ModelFact::Used(escape_line(&model.name))),
+            CurrentModel::Offered(model) => {
+                let name = escape_line(&model.name);
+                let settings = describe_settings(&model, &self.chat.model_settings());
+                Some(ModelFact::Used(match settings.is_empty() {
+                    true => name,
+                    false => format!("{name} ({settings})"),
+                }))
+            }
             CurrentModel::Gone { id } => Some(ModelFact::Gone(escape_line(&id))),
             CurrentModel::None => agent().map(ModelFact::Used),
         }
@@ -166,6 +172,14 @@ impl TerminalChat {
             Some(Line::new(Style::Bold, format!("  {name:12}")).then(Style::Plain, value))
         });
         self.print(rows.collect::<Vec<Line>>());
+    }
+
+    /// `/usage`: tokens and cost, as far as the agent said them.
+    pub(super) fn show_usage(&mut self) {
+        let chat = self.chat.ahead();
+        let usage = chat.map(|chat| self.status.usage.read(&chat));
+        let rows = usage_rows(&usage.unwrap_or_default(), self.chat.context_tokens());
+        self.print(rows);
     }
 
     /// Tells the terminal what is going on, where that changed.

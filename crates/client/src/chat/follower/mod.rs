@@ -254,7 +254,7 @@ impl LastTurn {
     ) {
         for (index, part) in parts.iter().enumerate() {
             let is_last = index + 1 == parts.len();
-            let kind = match part["kind"].as_str() {
+            let kind = match part.get("kind").and_then(Value::as_str) {
                 Some("markdown") => Some(TextKind::Markdown),
                 Some("reasoning") => Some(TextKind::Reasoning),
                 _ => None,
@@ -311,11 +311,12 @@ fn parts_from(active: &ActiveTurn, first: usize) -> Vec<&Object> {
 
 /// Whether a part that is no text stays as it is.
 fn is_finished(part: &Object) -> bool {
-    match part["kind"].as_str() {
-        Some("toolCall") => matches!(
-            part["toolCall"]["status"].as_str(),
-            Some("completed" | "cancelled")
-        ),
+    match part.get("kind").and_then(Value::as_str) {
+        Some("toolCall") => {
+            let call = part.get("toolCall");
+            let status = call.and_then(|call| call["status"].as_str());
+            matches!(status, Some("completed" | "cancelled"))
+        }
         Some("inputRequest") => part.get("response").is_some_and(Value::is_string),
         _ => true,
     }

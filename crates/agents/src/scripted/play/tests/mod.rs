@@ -45,6 +45,7 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
     let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
     let facts = SessionFacts {
         conversation: "c".to_owned(),
+        chat: String::new(),
         working_directories: Vec::new(),
         attachments: None,
     };
@@ -157,6 +158,7 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
         | AgentEvent::Refusals(_)
+        | AgentEvent::SettingChosen { .. }
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }

@@ -1,19 +1,24 @@
-//! `read`: lines of a text file with their numbers, as many as fit.
+//! `read`: a text file as lines with their numbers, a notebook as cells, a picture as a picture; anything else is
+//! described.
 
-use std::ops::ControlFlow;
+mod media;
+mod notebook;
+mod page;
 
 use async_trait::async_trait;
+use compositor::media_type::detect;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use workspace::{Cancellation, TextLine, Workspace};
+use workspace::{Cancellation, Workspace, is_binary};
 
-use super::format::{count, group_digits};
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, input};
 
-/// Lines of one call.
-const LINES_MAX: usize = 2_000;
+pub(super) use media::view_image;
+
+/// How much of a file is looked at to tell what it is.
+const SNIFFED_BYTES: u64 = 64 * 1_024;
 
 pub(super) struct ReadTool;
 
@@ -24,7 +29,39 @@ struct ReadInput {
     limit: Option<usize>,
 }
 
+/// Which lines of a text, or cells of a notebook.
+#[derive(Debug, Clone, Copy, Default)]
+struct Range {
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Range {
+    /// Counted from 1.
+    fn first(self) -> usize {
+        self.offset.unwrap_or(1).max(1)
+    }
+}
+
 impl ToolInput for ReadInput {
+    const EXAMPLE: &'static str = r#"{"path": "src/main.rs", "offset": 1, "limit": 200}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "Relative to the first working directory, or absolute inside any of them.",
+                },
+                "offset": {"type": "integer", "minimum": 1, "description": "The first line, or cell, to read; 1 by default."},
+                "limit": {"type": "integer", "minimum": 1, "description": "How many lines, or cells, to read; as many as fit by default."},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        })
+    }
+
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         vec![("path", &self.path)]
     }
@@ -41,24 +78,13 @@ impl Tool for ReadTool {
     }
 
     fn description(&self) -> &'static str {
-        "Reads a text file: its lines with their numbers, at most 2,000 lines or 48 KiB at a time. If there is more, the \
-         result ends with the offset to go on with."
+        "Reads a file. Text: its lines with their numbers, at most 2,000 lines or 48 KiB at a time; if there is more, the \
+         result ends with the offset to go on with. A notebook (`.ipynb`): its cells with their outputs; offset and \
+         limit count cells. An image or a PDF is shown if you can see such things. Other files are described."
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
-                "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 by default."},
-                "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read; 2,000 by default."},
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        })
+        ReadInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -83,7 +109,7 @@ impl Tool for ReadTool {
         };
         Ok(Plan {
             summary: format!("Read {path}{range}"),
-            consent_key: self.name().to_owned(),
+            subject: PlanSubject::File(input.path),
             ..Plan::default()
         })
     }
@@ -104,107 +130,32 @@ fn read(
     cancellation: &Cancellation,
 ) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(&input.path)?;
-    let display_path = workspace.display_path(&path);
-    let mut page = FilePage::new(input);
-    let first = page.first;
-    let read = workspace.read_lines(&path, first, cancellation, &mut |line| page.add(line))?;
-    if page.lines == 0 && first > 1 && read.skipped + 1 < first {
-        let lines = count(read.skipped, "line", "lines");
-        return Err(ToolError(format!("{display_path} has only {lines}")));
+    let range = Range {
+        offset: input.offset,
+        limit: input.limit,
+    };
+    let beginning = workspace.read_bytes(&path, SNIFFED_BYTES)?;
+    if let Some(mime) = detect(&beginning.bytes) {
+        return media::read(&path, mime, workspace);
     }
-    if let Some(receipt) = read.receipt {
-        workspace.mark_as_read(&receipt);
+    if is_binary(&beginning.bytes) {
+        return Ok(media::describe_binary(
+            &workspace.display_path(&path),
+            &beginning,
+        ));
     }
-    let lines = count(page.lines, "line", "lines");
-    Ok(ToolOutcome {
-        summary: format!("Read {lines} of {display_path}"),
-        text: page.into_text(&display_path),
-        success: true,
-        ..ToolOutcome::default()
-    })
-}
-
-/// The part of a file that one call returns.
-#[derive(Debug, Default)]
-struct FilePage {
-    text: String,
-    first: usize,
-    lines: usize,
-    lines_max: usize,
-    has_more: bool,
-    is_lossy: bool,
-    has_crlf: bool,
-}
-
-impl FilePage {
-    fn new(input: &ReadInput) -> Self {
-        Self {
-            first: input.offset.unwrap_or(1).max(1),
-            lines_max: input.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX),
-            ..Self::default()
-        }
+    if notebook::is_notebook(&input.path)
+        && let Some(outcome) = notebook::read(&path, range, workspace)?
+    {
+        return Ok(outcome);
     }
-
-    /// Adds a line, or breaks if it does not fit.
-    fn add(&mut self, line: &TextLine) -> ControlFlow<()> {
-        if self.lines == self.lines_max || !self.push(line) {
-            self.has_more = true;
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Whether it fitted.
-    fn push(&mut self, line: &TextLine) -> bool {
-        let mut bytes = &line.bytes[..];
-        if let Some(without) = bytes.strip_suffix(b"\r") {
-            self.has_crlf = true;
-            bytes = without;
-        }
-        let number = self.first + self.lines;
-        if number == 1 {
-            bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        }
-        let text = String::from_utf8_lossy(bytes);
-        let mut numbered = format!("{number:>6}\t{text}");
-        if line.cut_bytes > 0 {
-            let bytes = group_digits(line.cut_bytes);
-            numbered.push_str(&format!(" [{bytes} more bytes in this line]"));
-        }
-        if self.lines > 0 && self.text.len() + numbered.len() >= TEXT_BYTES_MAX {
-            return false;
-        }
-        self.is_lossy |= matches!(text, std::borrow::Cow::Owned(_)) && line.cut_bytes == 0;
-        self.text.push_str(&numbered);
-        self.text.push('\n');
-        self.lines += 1;
-        true
-    }
-
-    fn into_text(self, display_path: &str) -> String {
-        let mut text = self.text;
-        if self.lines == 0 {
-            text.push_str(&match self.first {
-                1 => format!("[{display_path} is empty]\n"),
-                first => format!("[{display_path} ends before line {first}]\n"),
-            });
-        }
-        if self.has_more {
-            let next = self.first + self.lines;
-            text.push_str(&format!("[more lines follow; go on with offset {next}]\n"));
-        }
-        if self.is_lossy {
-            text.push_str("[some bytes are not UTF-8 and are shown as \u{fffd}]\n");
-        }
-        if self.has_crlf {
-            text.push_str("[lines end in CRLF]\n");
-        }
-        text
-    }
+    page::read(&path, range, workspace, cancellation)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::TEXT_BYTES_MAX;
+    use super::page::LINES_MAX;
     use super::*;
     use expect_test::{Expect, expect};
 
@@ -299,7 +250,15 @@ mod tests {
             None,
             None,
             expect![[r#"
-                |a is a binary file, or text in UTF-16; its content cannot be shown or edited
+                |[a is a binary file, or text in UTF-16, of 3 bytes; its content cannot be shown]
+            "#]],
+        );
+        check(
+            b"PK\x03\x04\0\0",
+            None,
+            None,
+            expect![[r#"
+                |[a is a ZIP archive (or a document made of one) of 6 bytes; its content cannot be shown]
             "#]],
         );
     }

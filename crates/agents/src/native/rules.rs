@@ -1,0 +1,214 @@
+//! The user's rules in a turn: what a call is about, what they say of it, and what is remembered of an answer.
+//!
+//! Promises: what a person agreed to is stored before the call runs, word for word, or it is said that it was not. Rules that
+//! cannot be read are said once a turn, and grant nothing.
+//! Must not know: modes, how a call is asked about.
+
+use std::sync::Arc;
+
+use agent_api::{AgentEvent, TurnOver};
+use serde_json::Value;
+use workspace::Workspace;
+
+use super::call_events::ToolContext;
+use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
+use crate::permission::{
+    CallSubject, Effect, FileSubject, Pattern, Rule, RuleStore, RulesError, Scope, SubjectDetail,
+    allows, is_protected, propose, read_host,
+};
+use crate::tool::{Nature, Plan, PlanSubject, Tool};
+
+/// How far an approval goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ApprovalScope {
+    Call,
+    Session,
+    Project,
+}
+
+/// What rules are compared with, of a call of the agent's own tools.
+pub(super) async fn subject_of(
+    tool: &dyn Tool,
+    input: &Value,
+    plan: &Plan,
+    workspace: &Workspace,
+) -> CallSubject {
+    let detail = match &plan.subject {
+        PlanSubject::Command(command) => Some(SubjectDetail::Command(command.clone())),
+        PlanSubject::Page(url) => read_host(url),
+        PlanSubject::File(path) => locate(path.clone(), workspace).await,
+        PlanSubject::Input => Some(SubjectDetail::Input(input.to_string())),
+    };
+    let is_file = matches!(plan.subject, PlanSubject::File(_));
+    CallSubject {
+        tool: tool.name().to_owned(),
+        is_edit: tool.nature() == Nature::Edits,
+        is_read: is_file && tool.nature() == Nature::Reads,
+        detail: detail.unwrap_or(SubjectDetail::Unknown),
+    }
+}
+
+/// The same of a client's tool: only its name and its very input are known.
+pub(super) fn client_subject(tool: &str, input: &str) -> CallSubject {
+    // Other blanks in it are no other input.
+    let input = serde_json::from_str::<Value>(input)
+        .map_or_else(|_| input.to_owned(), |input| input.to_string());
+    CallSubject {
+        tool: tool.to_owned(),
+        is_edit: false,
+        is_read: false,
+        detail: SubjectDetail::Input(input),
+    }
+}
+
+async fn locate(path: String, workspace: &Workspace) -> Option<SubjectDetail> {
+    let workspace = workspace.clone();
+    let located = run_blocking(move || workspace.locate(&path)).await.ok()?;
+    Some(SubjectDetail::Path(FileSubject {
+        root: located.root,
+        relative: located.relative,
+    }))
+}
+
+/// The rule that may be agreed to with a call. None while rules cannot be read: then none could be stored.
+pub(super) async fn offer_rule(
+    context: &ToolContext<'_>,
+    subject: &CallSubject,
+    nature: Nature,
+) -> Option<OfferedRule> {
+    let store = context.rules.clone()?;
+    let pattern = propose(subject).filter(|_| nature != Nature::Reads)?;
+    run_blocking(move || store.load()).await.ok()?;
+    // A client's tool may be another one in the next session.
+    let is_clients = matches!(subject.detail, SubjectDetail::Input(_));
+    Some(OfferedRule {
+        pattern,
+        for_project: !is_clients && !context.place.directories.is_empty(),
+    })
+}
+
+impl ToolContext<'_> {
+    /// What is to be done about a call, as things are now: settings may change in mid-turn, and so may rules.
+    pub(super) async fn verdict(
+        &self,
+        nature: Nature,
+        subject: &CallSubject,
+    ) -> Result<Verdict, TurnOver> {
+        let rules = self.ask_rules(subject).await?;
+        let is_protected = match &subject.detail {
+            SubjectDetail::Path(path) => is_protected(&path.relative),
+            // It may be.
+            SubjectDetail::Unknown => true,
+            SubjectDetail::Command(_) | SubjectDetail::Host(_) | SubjectDetail::Input(_) => false,
+        };
+        // Most reads need no look at the settings.
+        if nature == Nature::Reads && rules == RuleDecision::None {
+            return Ok(Verdict::Run);
+        }
+        Ok(verdict(self.mode().await?, nature, is_protected, &rules))
+    }
+
+    async fn ask_rules(&self, subject: &CallSubject) -> Result<RuleDecision, TurnOver> {
+        let Some(store) = self.rules.clone() else {
+            return Ok(RuleDecision::None); // this host stores none
+        };
+        let rules = match run_blocking(move || store.load()).await {
+            Ok(rules) => rules,
+            Err(error) => {
+                self.report_broken(&error).await?;
+                return Ok(RuleDecision::Unknown);
+            }
+        };
+        let rule = rules.decide(subject, &self.place);
+        Ok(match rule.map(|rule| (rule.effect, &rule.pattern)) {
+            None => RuleDecision::None,
+            Some((Effect::Allow, _)) => RuleDecision::Allow,
+            Some((Effect::Ask, _)) => RuleDecision::Ask,
+            Some((Effect::Deny, pattern)) => RuleDecision::Deny(pattern.clone()),
+        })
+    }
+
+    /// Says once a turn that the rules cannot be used.
+    async fn report_broken(&self, error: &RulesError) -> Result<(), TurnOver> {
+        let mut reported = self.reported_rules.lock().await;
+        if std::mem::replace(&mut *reported, true) {
+            return Ok(());
+        }
+        tracing::warn!(
+            "the permission rules cannot be read: every call is asked about until they are mended"
+        );
+        let text = format!(
+            "The permission rules cannot be read, so every call is asked about. {error}. `greenroom rules edit` mends it."
+        );
+        self.events.send(AgentEvent::Notice { text }).await
+    }
+
+    /// Stores the rule that was agreed to. `subject` is the call as it runs, which may have been edited: a rule that is not
+    /// about that was not meant.
+    pub(super) async fn remember(
+        &self,
+        scope: ApprovalScope,
+        offered: Option<&OfferedRule>,
+        subject: &CallSubject,
+    ) -> Result<(), TurnOver> {
+        let Some((scope, pattern)) = self.scope_of(scope, offered, subject) else {
+            return Ok(()); // it was approved once
+        };
+        let problem = match allows(pattern, subject) {
+            true => self.store_rule(scope, pattern.clone()).await.err(),
+            false => Some(RulesError("the edited call is another one".to_owned())),
+        };
+        match problem {
+            None => Ok(()),
+            Some(problem) => {
+                let text = format!(
+                    "{pattern} was not remembered: {problem}. This call runs, the next one asks."
+                );
+                self.events.send(AgentEvent::Notice { text }).await
+            }
+        }
+    }
+
+    fn scope_of<'a>(
+        &self,
+        scope: ApprovalScope,
+        offered: Option<&'a OfferedRule>,
+        subject: &CallSubject,
+    ) -> Option<(Scope, &'a Pattern)> {
+        let offered = offered?;
+        let directory = match &subject.detail {
+            SubjectDetail::Path(path) => Some(&path.root),
+            _ => self.place.directories.first(),
+        };
+        let scope = match scope {
+            ApprovalScope::Call => return None,
+            ApprovalScope::Session => Scope::Session(self.place.session.clone()),
+            ApprovalScope::Project if !offered.for_project => return None, // it was not offered
+            ApprovalScope::Project => Scope::Project(directory?.clone()),
+        };
+        Some((scope, &offered.pattern))
+    }
+
+    async fn store_rule(&self, scope: Scope, pattern: Pattern) -> Result<(), RulesError> {
+        let Some(store) = self.rules.clone() else {
+            return Err(RulesError("this host stores no rules".to_owned()));
+        };
+        let directory = self.place.directories.first().cloned();
+        let rule = Rule {
+            scope,
+            effect: Effect::Allow,
+            pattern,
+        };
+        run_blocking(move || store.add(&rule, directory.as_deref())).await
+    }
+}
+
+/// The rules of a host that has any.
+pub(super) type Rules = Option<Arc<RuleStore>>;
+
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}

@@ -1,0 +1,211 @@
+//! `bash_output` and `bash_kill`: looking at a command that runs in the background, and ending it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use workspace::Workspace;
+
+use super::super::format::shorten;
+use super::super::input::{self, ToolInput};
+use super::super::{ChatTools, Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::background::Look;
+use super::process::CommandEnd;
+use super::{SUMMARY_CHARS_MAX, describe_end};
+
+/// How long a look may wait for output.
+const WAIT_SECONDS_MAX: u64 = 300;
+
+pub(in super::super) struct BashOutputTool {
+    pub(in super::super) chat: Arc<ChatTools>,
+}
+
+pub(in super::super) struct BashKillTool {
+    pub(in super::super) chat: Arc<ChatTools>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OutputInput {
+    id: String,
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct KillInput {
+    id: String,
+}
+
+impl ToolInput for OutputInput {
+    const EXAMPLE: &'static str = r#"{"id": "b1234", "wait_seconds": 30}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string", "description": "As `bash` returned it."},
+                "wait_seconds": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": WAIT_SECONDS_MAX,
+                    "description": "How long to wait for something new if there is nothing; 0 by default.",
+                },
+            },
+            "required": ["id"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("id", &self.id)]
+    }
+}
+
+impl ToolInput for KillInput {
+    const EXAMPLE: &'static str = r#"{"id": "b1234"}"#;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {"id": {"type": "string", "description": "As `bash` returned it."}},
+            "required": ["id"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("id", &self.id)]
+    }
+}
+
+#[async_trait]
+impl Tool for BashOutputTool {
+    fn name(&self) -> &'static str {
+        "bash_output"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Look at"
+    }
+
+    fn description(&self) -> &'static str {
+        "Returns what a background command of `bash` printed since the last call, and how it ended if it did."
+    }
+
+    fn parameters(&self) -> Value {
+        OutputInput::schema()
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Reads
+    }
+
+    fn kind(&self) -> Option<&'static str> {
+        Some("terminal")
+    }
+
+    async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
+        let OutputInput { id, .. } = input::parse(input)?;
+        Ok(Plan {
+            summary: format!(
+                "Look at background command {}",
+                shorten(&id, SUMMARY_CHARS_MAX)
+            ),
+            ..Plan::default()
+        })
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        _workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<ToolOutcome, ToolError> {
+        let OutputInput { id, wait_seconds } = input::parse(input)?;
+        let wait = Duration::from_secs(wait_seconds.min(WAIT_SECONDS_MAX));
+        let look = self.chat.background.look(&id, wait).await?;
+        let command = shorten(&look.command, SUMMARY_CHARS_MAX);
+        let summary = match &look.end {
+            None => format!("Looked at {command}, which runs"),
+            Some(_) => format!("Looked at {command}, which has ended"),
+        };
+        Ok(outcome(look, summary))
+    }
+}
+
+#[async_trait]
+impl Tool for BashKillTool {
+    fn name(&self) -> &'static str {
+        "bash_kill"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Stop"
+    }
+
+    fn description(&self) -> &'static str {
+        "Ends a background command of `bash` with all that it started, and returns what it printed since the last look."
+    }
+
+    fn parameters(&self) -> Value {
+        KillInput::schema()
+    }
+
+    /// It ends only what was consented to, so it needs no consent of its own.
+    fn nature(&self) -> Nature {
+        Nature::Reads
+    }
+
+    fn kind(&self) -> Option<&'static str> {
+        Some("terminal")
+    }
+
+    async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
+        let KillInput { id } = input::parse(input)?;
+        Ok(Plan {
+            summary: format!(
+                "Stop background command {}",
+                shorten(&id, SUMMARY_CHARS_MAX)
+            ),
+            ..Plan::default()
+        })
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        _workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<ToolOutcome, ToolError> {
+        let KillInput { id } = input::parse(input)?;
+        let look = self.chat.background.kill(&id).await?;
+        let summary = format!("Stopped {}", shorten(&look.command, SUMMARY_CHARS_MAX));
+        Ok(outcome(look, summary))
+    }
+}
+
+fn outcome(look: Look, summary: String) -> ToolOutcome {
+    let mut text = look.text;
+    if text.is_empty() {
+        text.push_str("[no new output]\n");
+    } else if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let note = match &look.end {
+        _ if look.has_more => "more output waits; look again".to_owned(),
+        None => "it still runs".to_owned(),
+        Some(Ok(end)) => describe_end(*end),
+        Some(Err(error)) => format!("it could not be followed to its end: {error}"),
+    };
+    text.push_str(&format!("[{note}]"));
+    let failed = matches!(look.end, Some(Err(_) | Ok(CommandEnd::TimedOut(_))));
+    ToolOutcome {
+        text,
+        summary,
+        success: !failed,
+        ..ToolOutcome::default()
+    }
+}

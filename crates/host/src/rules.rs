@@ -1,0 +1,40 @@
+//! Permission rules for whoever lists and changes them beside the host: the same file, read and judged as a running host does.
+//!
+//! Must not know: what a session's mode allows.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub use agents::permission::{
+    CallPlace, CallSubject, Effect, FileSubject, Pattern, PatternError, RULES_FILE, Rule, RuleSet,
+    RuleStore, RulesError, Scope, SubjectDetail, is_protected, parse, template,
+};
+use wire::file_uri;
+use workspace::{Confinement, Workspace};
+
+/// The call of a tool in a directory, from its input as people write it: a command, a path, a URL, or JSON.
+pub fn read_call(tool: &str, input: &str, directory: &Path) -> Result<CallSubject, String> {
+    let detail = match tool {
+        "bash" => SubjectDetail::Command(input.to_owned()),
+        "edit" | "write" | "read" | "view_image" => {
+            let uri = file_uri::uri_of(directory.as_os_str().as_bytes());
+            let workspace = Workspace::open(&[uri], &Confinement::none());
+            let workspace = workspace.map_err(|error| error.to_string())?;
+            let located = workspace.locate(input).map_err(|error| error.to_string())?;
+            SubjectDetail::Path(FileSubject {
+                root: located.root,
+                relative: located.relative,
+            })
+        }
+        "web_fetch" => agents::permission::read_host(input).ok_or_else(|| {
+            format!("`{input}` is no URL with a host, such as https://example.com/")
+        })?,
+        _ => SubjectDetail::Input(input.to_owned()),
+    };
+    Ok(CallSubject {
+        tool: tool.to_owned(),
+        is_edit: matches!(tool, "edit" | "write"),
+        is_read: matches!(tool, "read" | "view_image"),
+        detail,
+    })
+}
