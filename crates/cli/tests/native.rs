@@ -383,7 +383,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         user: and now? | (The host showed this to the user before this message:
         The host was stopped while these were at work:
 
-        - Run TREE: The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.)
+        - Run sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$;…: The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.)
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
 }

@@ -521,7 +521,7 @@ async fn whoever_waits_for_a_silent_model_is_told_how_long() {
     let host = tokio::task::spawn_blocking(start).await.unwrap();
     let mut ann = chat(&host, (120, 24));
     ann.type_line("go");
-    ann.wait_for_status(|status| status.contains("waiting for the model, 10 s"));
+    ann.sees("waiting for the model, 10 s");
     let screen = ann.sees("did not begin to answer within 15 s");
     assert!(!screen.contains("waiting for the model"), "{screen}");
 }
