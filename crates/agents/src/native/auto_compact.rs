@@ -13,7 +13,7 @@ use agent_api::{AgentError, AgentEvent};
 use super::compact::{RequestHead, Summariser, Summary};
 use super::context::{estimate_tokens, show_tokens};
 use super::conversation::Conversation;
-use super::memory::Memory;
+use super::memory::ChatMemory;
 use super::model_view::HistoryEntry;
 use super::notices::with_notices;
 use super::stop::TurnStop;
@@ -122,7 +122,7 @@ impl Conversation<'_> {
         let mut left = self.entries.get(response..).map_or(0, estimate_tokens);
         let mut kept = 0;
         for turn in turns.iter().rev().take(KEPT_TURNS_MAX) {
-            let alone = Memory {
+            let alone = ChatMemory {
                 summary: None,
                 told_rounds: 0,
                 turns: std::slice::from_ref(turn),
@@ -208,7 +208,7 @@ impl Conversation<'_> {
         let text = self.describe(kept, reason, (&summary, before - kept.turns));
         events.send(AgentEvent::Notice { text }).await?;
         let turns = self.memory.turns;
-        self.memory = Memory {
+        self.memory = ChatMemory {
             summary: Some(summary.text),
             told_rounds,
             turns: turns.get(before - kept.turns..).unwrap_or_default(),
@@ -219,7 +219,7 @@ impl Conversation<'_> {
 
     /// How many entries the summary and the first turns of what is remembered take.
     fn count_entries(&self, turns: usize) -> usize {
-        let first = Memory {
+        let first = ChatMemory {
             turns: self.memory.turns.get(..turns).unwrap_or_default(),
             ..self.memory.clone()
         };

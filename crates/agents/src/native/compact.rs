@@ -13,7 +13,7 @@ use super::ask_model::AskError;
 use super::budget::CallBudget;
 use super::context::{Window, estimate_tokens};
 use super::fallback::{Fallback, SentEntries};
-use super::memory::Memory;
+use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::refusals::Learned;
 use super::shorten::{cut_results, drop_oldest};
@@ -195,8 +195,8 @@ pub(super) async fn compact_by_command<'t>(
     mut summariser: Summariser<'_, '_>,
     input: &'t TurnInput,
     head: RequestHead,
-) -> Result<Memory<'t>, TurnStop> {
-    let memory = Memory::of_turn(input);
+) -> Result<ChatMemory<'t>, TurnStop> {
+    let memory = ChatMemory::of_turn(input);
     let events = summariser.view.events;
     if memory.turns.is_empty() {
         let text = "There is nothing to shorten yet.".to_owned();
@@ -219,7 +219,7 @@ pub(super) async fn compact_by_command<'t>(
     };
     let text = summary.describe(&text);
     events.send(AgentEvent::Notice { text }).await?;
-    Ok(Memory {
+    Ok(ChatMemory {
         summary: Some(summary.text),
         told_rounds: 0,
         turns: &[],

@@ -15,7 +15,7 @@ use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
-use super::memory::Memory;
+use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
@@ -54,7 +54,7 @@ pub(super) struct Conversation<'a> {
     pub budget: CallBudget,
     pub input: &'a TurnInput,
     /// What the model is told of what was before.
-    pub memory: Memory<'a>,
+    pub memory: ChatMemory<'a>,
     pub compaction: CompactionSettings,
     pub window: Window,
     pub meter: ContextMeter,

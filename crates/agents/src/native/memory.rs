@@ -19,7 +19,7 @@ const UNDERSTOOD: &str = "I keep it in mind.";
 
 /// What a model is told of what was before.
 #[derive(Debug, Clone)]
-pub(super) struct Memory<'a> {
+pub(super) struct ChatMemory<'a> {
     pub summary: Option<String>,
     /// How many rounds the summary tells of the turn after it.
     pub told_rounds: u64,
@@ -27,7 +27,7 @@ pub(super) struct Memory<'a> {
     pub turns: &'a [PastTurn],
 }
 
-impl<'a> Memory<'a> {
+impl<'a> ChatMemory<'a> {
     /// As it was recorded.
     pub(super) fn of_turn(input: &'a TurnInput) -> Self {
         Self {

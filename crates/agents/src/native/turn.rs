@@ -20,7 +20,7 @@ use super::consent::PermissionMode;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::history::Recalled;
-use super::memory::Memory;
+use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
@@ -93,7 +93,7 @@ async fn converse(
             };
             compact::compact_by_command(summariser, input, head).await?
         }
-        None => Memory::of_turn(input),
+        None => ChatMemory::of_turn(input),
     };
     if !input.reaches_model {
         return Ok(());
@@ -166,7 +166,7 @@ fn request_to(model: &Model, input: &TurnInput) -> ModelRequest {
 /// The response of a resumed turn so far, as far as no summary tells of it, and how many rounds it had.
 fn recall_response(
     input: &TurnInput,
-    memory: &Memory<'_>,
+    memory: &ChatMemory<'_>,
     view: &ModelView<'_>,
 ) -> (Vec<HistoryEntry>, usize) {
     let outputs = TurnOutputs::read(&input.outputs, &view.source());
@@ -179,7 +179,7 @@ fn recall_response(
 
 /// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
 fn recall(
-    memory: &Memory<'_>,
+    memory: &ChatMemory<'_>,
     model: &Model,
     compaction: CompactionSettings,
     view: &ModelView<'_>,

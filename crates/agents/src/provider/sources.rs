@@ -15,9 +15,9 @@ const URL_BYTES_MAX: usize = 2_048;
 
 /// The sources that were named so far.
 #[derive(Debug, Default)]
-pub(super) struct Sources(BTreeSet<String>);
+pub(super) struct CitedSources(BTreeSet<String>);
 
-impl Sources {
+impl CitedSources {
     /// A link to a source that was not named before. None to one that was, to what cannot be opened, and to more than enough.
     pub(super) fn cite(&mut self, title: Option<&str>, url: &str) -> Option<String> {
         if url.len() > URL_BYTES_MAX || self.0.len() >= SOURCES_MAX || self.0.contains(url) {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_source_is_named_once_and_there_is_an_end_to_them() {
-        let mut sources = Sources::default();
+        let mut sources = CitedSources::default();
         assert!(sources.cite(Some("a"), "https://a.example").is_some());
         assert_eq!(sources.cite(Some("b"), "https://a.example"), None);
         assert_eq!(sources.cite(None, "javascript:alert(1)"), None);

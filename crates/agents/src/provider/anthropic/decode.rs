@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, link};
-use super::super::sources::Sources;
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More blocks than this in one answer are no answer.
@@ -39,7 +39,7 @@ struct AnswerBlock {
     input: String,
     /// Which of the calls it is.
     call: Option<usize>,
-    sources: Sources,
+    sources: CitedSources,
 }
 
 impl ReadAnswer for MessageReader {

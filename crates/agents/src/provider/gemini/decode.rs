@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::ProviderErrorKind::Interrupted;
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
-use super::super::sources::Sources;
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More parts than this in one answer, texts put together, are no answer.
@@ -25,7 +25,7 @@ pub(crate) struct GeminiReader {
     finish: Option<String>,
     /// Why the question was not even read.
     blocked: bool,
-    sources: Sources,
+    sources: CitedSources,
     done: bool,
 }
 
@@ -115,7 +115,7 @@ impl GeminiReader {
             usage: None,
             finish: None,
             blocked: false,
-            sources: Sources::default(),
+            sources: CitedSources::default(),
             done: false,
         }
     }

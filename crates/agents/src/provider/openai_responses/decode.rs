@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
-use super::super::sources::Sources;
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More items than this in one answer are no answer.
@@ -24,7 +24,7 @@ pub(crate) struct ResponseReader {
     calls: BTreeMap<u64, (usize, usize)>,
     /// Positions of items of which text has come.
     texts: BTreeMap<u64, usize>,
-    sources: Sources,
+    sources: CitedSources,
     refused: bool,
     /// Whether the last event was a thought: another part of thoughts begins a paragraph.
     thinks: bool,
