@@ -73,12 +73,9 @@ async fn converse(
     let skills = find_skills(context.workspace).await;
     let tools = offered_tools(context, model, &skills, input.brief.as_deref());
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
-    let mut view = ModelView::new(shared, model, input, events);
-    view.forget_other_models().await?;
+    let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::default();
-    let orphans = inspect_orphans(input, context.workspace, events);
-    view.set_findings(orphans.await?);
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
@@ -121,18 +118,7 @@ async fn converse(
         endpoint,
         tools: &tools,
         left_out: Vec::new(),
-        tool_context: ToolContext {
-            shared,
-            workspace: context.workspace,
-            events,
-            rules: shared.rules.clone(),
-            place: CallPlace {
-                session: context.session.to_owned(),
-                directories: context.workspace.real_directories(),
-            },
-            reported_rules: Mutex::new(false),
-            exclusive: Mutex::new(()),
-        },
+        tool_context: tool_context(shared, context, events),
         view,
         prompt,
         entries,
@@ -150,6 +136,39 @@ async fn converse(
         summaries: 0,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// The model's view on the turn, with what is known of calls that an earlier host left behind.
+async fn open_view<'a>(
+    shared: &NativeContext,
+    model: &Model,
+    input: &'a TurnInput,
+    (workspace, events): (&Workspace, &'a dyn EventSink),
+) -> Result<ModelView<'a>, TurnStop> {
+    let mut view = ModelView::new(shared, model, input, events);
+    view.forget_other_models().await?;
+    view.set_findings(inspect_orphans(input, workspace, events).await?);
+    Ok(view)
+}
+
+/// What the calls of the turn share.
+fn tool_context<'a>(
+    shared: &'a NativeContext,
+    context: &TurnContext<'a>,
+    events: &'a dyn EventSink,
+) -> ToolContext<'a> {
+    ToolContext {
+        shared,
+        workspace: context.workspace,
+        events,
+        rules: shared.rules.clone(),
+        place: CallPlace {
+            session: context.session.to_owned(),
+            directories: context.workspace.real_directories(),
+        },
+        reported_rules: Mutex::new(false),
+        exclusive: Mutex::new(()),
+    }
 }
 
 /// What all requests of a turn have in common. Prompt and tools are those of each round.
