@@ -11,6 +11,7 @@ use crate::measure::{Cpu, commits, now_ns};
 use crate::process::{Process, Server};
 use crate::protocol::{self, Stamp};
 use crate::socket::Socket;
+use crate::wire_format::WireFormat;
 
 /// Bytes of text in each delta.
 pub(crate) const DELTA_BYTES: u64 = 40;
@@ -49,17 +50,31 @@ impl Subject {
 
     /// The same with a model behind it: the host's native agent asks it, the bare server only relays.
     pub(crate) fn start_with_model(self, harness: &mut Harness, port: u16) -> Result<Server> {
+        self.start_with_model_over(harness, port, WireFormat::Chat)
+    }
+
+    /// The same in a wire format.
+    pub(crate) fn start_with_model_over(
+        self,
+        harness: &mut Harness,
+        port: u16,
+        wire: WireFormat,
+    ) -> Result<Server> {
         match self {
             Self::Host(journal) => {
                 let data = harness.directory()?;
                 let setup = HostSetup {
                     journal,
                     model_port: Some(port),
+                    wire,
                     ..HostSetup::SHIPPED
                 };
                 harness.host(&data, setup)
             }
-            Self::Bare => harness.bare(&[format!("--relay={}", harness::model_url(port))]),
+            Self::Bare => {
+                let (wire, url) = (wire.name(), harness::model_url(port));
+                harness.bare(&[format!("--relay={wire}+{url}")])
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::measure::SeededRng;
 use crate::process::{Process, Server};
 use crate::rows::{prompt, reading, results};
 use crate::seed_data::{Seeder, Shape};
+use crate::wire_format::WireFormat;
 
 /// What the agent of every measured host plays: the words of a message say how much of what.
 const SCRIPT: &str = r#"{"scenes": [
@@ -47,6 +48,8 @@ pub(crate) struct HostSetup {
     pub script: &'static str,
     /// Where on this machine the model of the native agent answers; without it there is only the scripted agent.
     pub model_port: Option<u16>,
+    /// In which wire format it answers.
+    pub wire: WireFormat,
     /// Clients need the token of its data directory.
     pub has_token: bool,
 }
@@ -58,6 +61,7 @@ impl HostSetup {
         coalesce_ms: None,
         script: "script.json",
         model_port: None,
+        wire: WireFormat::Chat,
         has_token: false,
     };
 }
@@ -224,7 +228,8 @@ impl Harness {
             arguments.push("--no-token".to_owned());
         }
         if let Some(port) = setup.model_port {
-            arguments.extend(["--model".to_owned(), format!("{}#{MODEL}", model_url(port))]);
+            let (wire, url) = (setup.wire.name(), model_url(port));
+            arguments.extend(["--model".to_owned(), format!("{wire}+{url}#{MODEL}")]);
         }
         let log = self.fresh("log");
         let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;

@@ -29,6 +29,7 @@ mod seed_data;
 mod socket;
 mod table;
 mod watcher;
+mod wire_format;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

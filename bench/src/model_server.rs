@@ -1,4 +1,4 @@
-//! `bench model-server`: answers Chat Completions at a pace. One thread, one process; it says its port and ends with its
+//! `bench model-server`: answers at a pace, in the wire format that the path of a request names. One thread, one process; it says its port and ends with its
 //! standard input.
 //!
 //! The last message says how: `answer N SIZE EVERY_MS` is N pieces of SIZE bytes of text, one every EVERY_MS, each a
@@ -16,10 +16,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, interval_at};
 
-use crate::harness::MODEL;
 use crate::measure::now_ns;
 use crate::protocol::{self, STAMP_BYTES, Stamp};
 use crate::watcher::commands;
+use crate::wire_format::WireFormat;
 
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
@@ -68,29 +68,36 @@ async fn serve() -> Result<()> {
 async fn answer_all(mut stream: TcpStream, shared: &Shared) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut unread = Vec::new();
-    while let Some(body) = next_body(&mut stream, &mut unread).await? {
+    while let Some((path, body)) = next_request(&mut stream, &mut unread).await? {
+        let wire = WireFormat::of_path(&path)?;
         let body: Value = serde_json::from_slice(&body)?;
-        let last = body["messages"].as_array().and_then(|all| all.last());
-        let text = last.and_then(|message| message["content"].as_str());
-        let answer = Answer::parse(text.unwrap_or("")).context("the message selects no answer")?;
-        answer.send(&mut stream, shared).await?;
+        let text = wire.text_of(&body).unwrap_or("");
+        let answer = Answer::parse(text).context("the message selects no answer")?;
+        answer.send(wire, &mut stream, shared).await?;
     }
     Ok(())
 }
 
-/// The body of the next request; `None` if there is none.
-async fn next_body(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Result<Option<Vec<u8>>> {
+/// The path and the body of the next request; `None` if there is none.
+async fn next_request(
+    stream: &mut TcpStream,
+    unread: &mut Vec<u8>,
+) -> Result<Option<(String, Vec<u8>)>> {
     loop {
         if let Some(start) = protocol::head_end(unread) {
-            let head = String::from_utf8_lossy(&unread[..start]).to_ascii_lowercase();
+            let head = String::from_utf8_lossy(&unread[..start]).into_owned();
+            let path = head.split(' ').nth(1).context("a request without a path")?;
+            let path = path.to_owned();
             let length = head
+                .to_ascii_lowercase()
                 .lines()
                 .find_map(|line| line.strip_prefix("content-length:"))
                 .and_then(|length| length.trim().parse::<usize>().ok())
                 .context("a request without a length")?;
             if unread.len() >= start + length {
                 let rest = unread.split_off(start + length);
-                return Ok(Some(std::mem::replace(unread, rest).split_off(start)));
+                let body = std::mem::replace(unread, rest).split_off(start);
+                return Ok(Some((path, body)));
             }
         }
         if stream.read_buf(unread).await? == 0 {
@@ -127,14 +134,15 @@ impl Answer {
         })
     }
 
-    async fn send(&self, stream: &mut TcpStream, shared: &Shared) -> Result<()> {
+    async fn send(&self, wire: WireFormat, stream: &mut TcpStream, shared: &Shared) -> Result<()> {
         let number = shared.answers.get();
         shared.answers.set(number + 1);
         // The fraction of the golden ratio spreads any number of answers evenly.
         let phase = (f64::from(number) * 0.618_033_988_75).fract();
         stream.write_all(HEAD).await?;
-        let role = choice(&json!({"role": "assistant", "content": ""}), &Value::Null);
-        stream.write_all(&chunk(&role)).await?;
+        let begin = wire.begin();
+        let begin: Vec<u8> = begin.iter().flat_map(|event| chunk(wire, event)).collect();
+        stream.write_all(&begin).await?;
         let plain = WORDS.chars().cycle().take(self.size).collect::<String>();
         let begin = Instant::now() + self.every + self.every.mul_f64(phase);
         let mut ticks = (!self.every.is_zero()).then(|| interval_at(begin, self.every));
@@ -146,13 +154,12 @@ impl Answer {
                 true => stamped(&plain, shared),
                 false => plain.clone(),
             };
-            let event = choice(&json!({"content": piece}), &Value::Null);
-            stream.write_all(&chunk(&event)).await?;
+            stream.write_all(&chunk(wire, &wire.piece(&piece))).await?;
         }
-        let mut end = chunk(&choice(&json!({}), &json!("stop")));
-        let usage = json!({"prompt_tokens": 10, "completion_tokens": self.pieces});
-        end.extend(chunk(&event(json!([]), &usage)));
-        end.extend_from_slice(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+        let end = wire.end(self.pieces);
+        let mut end: Vec<u8> = end.iter().flat_map(|event| chunk(wire, event)).collect();
+        end.extend(chunk_of(wire.end_mark()));
+        end.extend_from_slice(b"0\r\n\r\n");
         Ok(stream.write_all(&end).await?)
     }
 }
@@ -168,26 +175,16 @@ fn stamped(plain: &str, shared: &Shared) -> String {
     format!("{}{rest}", stamp.text())
 }
 
-fn choice(delta: &Value, finish: &Value) -> Value {
-    let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-    event(choices, &Value::Null)
+fn chunk(wire: WireFormat, event: &Value) -> Vec<u8> {
+    chunk_of(&wire.data(event))
 }
 
-/// One event with the fields that servers commonly send.
-fn event(choices: Value, usage: &Value) -> Value {
-    json!({
-        "id": "chatcmpl-01900000000070008000",
-        "object": "chat.completion.chunk",
-        "created": 1_750_000_000,
-        "model": MODEL,
-        "choices": choices,
-        "usage": usage,
-    })
-}
-
-fn chunk(event: &Value) -> Vec<u8> {
-    let data = format!("data: {event}\n\n");
-    format!("{:x}\r\n{data}\r\n", data.len()).into_bytes()
+/// A chunk of HTTP; nothing is none, for an empty one would end the answer.
+fn chunk_of(data: &str) -> Vec<u8> {
+    match data.is_empty() {
+        true => Vec::new(),
+        false => format!("{:x}\r\n{data}\r\n", data.len()).into_bytes(),
+    }
 }
 
 #[cfg(test)]
@@ -213,8 +210,10 @@ mod tests {
         stamped("", &shared);
         let piece = stamped(&"x".repeat(40), &shared);
         assert_eq!(piece.len(), 40);
-        let chunk = chunk(&choice(&json!({"content": piece}), &Value::Null));
-        let at = Stamp::position(&chunk).unwrap();
-        assert_eq!(Stamp::at(&chunk, at).unwrap().index, 1);
+        for wire in WireFormat::ALL {
+            let chunk = chunk(wire, &wire.piece(&piece));
+            let at = Stamp::position(&chunk).unwrap();
+            assert_eq!(Stamp::at(&chunk, at).unwrap().index, 1);
+        }
     }
 }

@@ -7,19 +7,20 @@ use anyhow::{Context, Result};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::json;
 
-use crate::harness::MODEL;
 use crate::host_api::net::{Frame, Link};
+use crate::wire_format::WireFormat;
 
 pub(crate) struct Relay {
     client: Client,
+    wire: WireFormat,
     url: String,
 }
 
 impl Relay {
-    /// `base_url`: of a server in the clear, on this machine.
-    pub(crate) fn to(base_url: &str) -> Result<Self> {
+    /// `WIRE+URL` of a server in the clear, on this machine.
+    pub(crate) fn to(server: &str) -> Result<Self> {
+        let (wire, base_url) = WireFormat::parse(server)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let without_trust = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -31,18 +32,14 @@ impl Relay {
             .build()?;
         Ok(Self {
             client,
-            url: format!("{base_url}/chat/completions"),
+            wire,
+            url: format!("{base_url}/{}", wire.path()),
         })
     }
 
     /// Asks, and hands on what is answered to these, each with its delivery window.
     pub(crate) fn ask(&self, text: &str, to: Vec<(Arc<Link>, u32)>) {
-        let body = json!({
-            "model": MODEL,
-            "messages": [{"role": "user", "content": text}],
-            "stream": true,
-            "stream_options": {"include_usage": true},
-        });
+        let body = self.wire.request(text);
         let request = self
             .client
             .post(&self.url)

@@ -13,6 +13,7 @@ use crate::driver::{Driver, Load, LoadResult, Subject, WatcherOptions, Watchers}
 use crate::harness::Harness;
 use crate::measure::spread;
 use crate::table::Figure;
+use crate::wire_format::WireFormat;
 
 const PIECE_BYTES: u64 = 16;
 const PIECE_TOKENS: f64 = 4.0;
@@ -27,40 +28,63 @@ struct Case {
     watchers: usize,
     every_ms: u64,
     window_ms: Option<u32>,
+    wire: WireFormat,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 8] = [
     Case {
         what: "CPU per piece of an answer, 200/s, 1 watcher",
         watchers: 1,
         every_ms: 5,
         window_ms: None,
+        wire: WireFormat::Chat,
     },
     Case {
         what: "the same, 10 watchers",
         watchers: 10,
         every_ms: 5,
         window_ms: None,
+        wire: WireFormat::Chat,
     },
     Case {
         what: "the same, 1 watcher, 20 ms window",
         watchers: 1,
         every_ms: 5,
         window_ms: Some(20),
+        wire: WireFormat::Chat,
     },
     Case {
         what: "the same, 1,000/s, 1 watcher, 5 ms window",
         watchers: 1,
         every_ms: 1,
         window_ms: Some(5),
+        wire: WireFormat::Chat,
     },
     Case {
         what: "the same without a pause, 1 watcher",
         watchers: 1,
         every_ms: 0,
         window_ms: None,
+        wire: WireFormat::Chat,
     },
+    over(
+        "the same over Anthropic Messages, 200/s, 1 watcher",
+        WireFormat::Anthropic,
+    ),
+    over("the same over OpenAI Responses", WireFormat::Responses),
+    over("the same over Gemini", WireFormat::Gemini),
 ];
+
+/// The first case in another wire format.
+const fn over(what: &'static str, wire: WireFormat) -> Case {
+    Case {
+        what,
+        watchers: 1,
+        every_ms: 5,
+        window_ms: None,
+        wire,
+    }
+}
 
 /// Who is measured, and how.
 type Who = (Subject, Case);
@@ -121,7 +145,8 @@ fn measure(
     port: u16,
     load: Load,
 ) -> Result<LoadResult> {
-    let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", 1)?;
+    let server = subject.start_with_model_over(harness, port, case.wire)?;
+    let mut driver = Driver::with(server, "native", 1)?;
     let options = WatcherOptions {
         count: case.watchers,
         window_ms: case.window_ms,

@@ -4,12 +4,15 @@
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::message::UserMessage;
 use crate::section::Section;
 use crate::sink::EventSink;
 use crate::turn::TurnInput;
@@ -79,6 +82,20 @@ impl ModelInfo {
     }
 }
 
+/// What a model makes of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelTerms {
+    /// The model by its id.
+    pub model: String,
+    pub target: Target,
+    pub capabilities: Capabilities,
+    /// Parts of the message that its server has refused.
+    pub described: BTreeSet<usize>,
+    pub context_tokens: Option<u64>,
+    /// US dollars for a million tokens of a request.
+    pub input_price: Option<f64>,
+}
+
 /// A kind of agent: it opens sessions of its own.
 #[async_trait]
 pub trait Agent: Send + Sync {
@@ -103,6 +120,17 @@ pub trait Agent: Send + Sync {
     /// Whether pieces of text that are recorded together may become one piece. A script's must stay what they are (G-03).
     fn joins_text(&self) -> bool {
         false
+    }
+
+    /// What a model of its makes of a message, in a chat where `refusals` are remembered; of the default model without a
+    /// name. None if it has no such model, or none at all.
+    fn model_terms(
+        &self,
+        _model: Option<&str>,
+        _refusals: Option<&[u8]>,
+        _message: &UserMessage,
+    ) -> Option<ModelTerms> {
+        None
     }
 
     /// Its system prompt when a session begins; none if it renders none then (G-02).

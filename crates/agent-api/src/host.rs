@@ -11,6 +11,7 @@ use wire::published::state::ContentRef;
 
 use crate::budget::{CallEstimate, CallKind, CallPermit};
 use crate::message::UserMessage;
+use crate::model_call::{CallEnd, CallId, ModelCall};
 
 /// What the host does for an agent without the kernel.
 #[async_trait]
@@ -29,6 +30,13 @@ pub trait HostServices: Send + Sync {
     /// Stores what a model's server wants back of an answer in later requests (G-61): it comes with the turn's
     /// [history](crate::PastTurn). Clients never see it. What cannot be stored is not sent back.
     async fn record_output(&self, output: ModelOutput);
+
+    /// Stores a request before it is sent, for whoever inspects the chat (G-37). Clients never see it. None if it is not
+    /// stored: the turn goes on all the same.
+    async fn record_call(&self, call: ModelCall) -> Option<CallId>;
+
+    /// Stores how a call ended. Nobody waits for it, so that it can be said of a call that is dropped.
+    fn record_call_end(&self, call: CallId, end: CallEnd);
 
     /// Asks whether a model may be asked once more (G-69), before each call; what it will use is set aside. Ends with the
     /// next [usage](crate::AgentEvent::Usage) that is sent, or with [`HostServices::release_call`].

@@ -12,6 +12,7 @@ pub mod budget;
 pub mod event;
 pub mod host;
 pub mod message;
+pub mod model_call;
 pub mod recorded_edit;
 pub mod reply;
 pub mod section;
@@ -20,13 +21,16 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
-    SuggestedTitle,
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting,
+    SessionFacts, SuggestedTitle,
 };
 pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
+pub use model_call::{
+    CallEnd, CallId, CallPurpose, ModelCall, ModelCallOutcome, PartDecision, PartTreatment,
+};
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, CallEstimate, CallKind, CallPermit, ClientToolOffer,
-    EventSink, HostServices, Lowering, ModelOutput, Section, StoreError, TurnOver, UserMessage,
+    AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit,
+    ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, Section,
+    StoreError, TurnOver, UserMessage,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -161,6 +162,14 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
         self.receiver.record_output(output).await;
     }
 
+    async fn record_call(&self, call: ModelCall) -> Option<CallId> {
+        self.receiver.record_call(call).await
+    }
+
+    fn record_call_end(&self, call: CallId, end: CallEnd) {
+        self.receiver.record_call_end(call, end);
+    }
+
     async fn begin_call(
         &self,
         estimate: CallEstimate,
@@ -236,6 +245,12 @@ pub(crate) mod testing {
         async fn record_lowering(&self, _: Lowering) {}
 
         async fn record_output(&self, _: ModelOutput) {}
+
+        async fn record_call(&self, _: ModelCall) -> Option<CallId> {
+            None
+        }
+
+        fn record_call_end(&self, _: CallId, _: CallEnd) {}
 
         async fn begin_call(&self, _: CallEstimate, _: CallKind) -> Result<CallPermit, StoreError> {
             Ok(CallPermit::Granted { unpriced: false })

@@ -30,6 +30,7 @@ mod models;
 mod output;
 mod own_host;
 mod process_one;
+mod read_document;
 mod restart;
 mod rules;
 mod send;
@@ -99,11 +100,16 @@ enum Verb {
     Doctor(doctor::DoctorOptions),
     Completions(completions::CompletionsOptions),
     Man(man::ManOptions),
+    #[command(hide = true)]
+    ReadDocument(read_document::ReadDocumentOptions),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&help::command().get_matches());
     let cli = cli.unwrap_or_else(|error| error.exit());
+    if let Some(Verb::ReadDocument(_)) = cli.verb {
+        return read_document::run().into();
+    }
     if let Some(code) = process_one::run_as_process_one() {
         return code;
     }
@@ -137,7 +143,7 @@ fn main() -> ExitCode {
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),
-            Verb::Compose(options) => compose::run(&options),
+            Verb::Compose(options) => compose::run(&options).await,
             Verb::Transform(options) => transform::run(options).await,
             Verb::Status(options) => status::run(options).await,
             Verb::Stop(options) => stop::run(options).await,
@@ -148,6 +154,7 @@ fn main() -> ExitCode {
             Verb::Doctor(options) => doctor::run(options).await,
             Verb::Completions(options) => completions::run(&options),
             Verb::Man(options) => man::run(&options),
+            Verb::ReadDocument(_) => Ok(read_document::run()),
         }
     });
     // A thread that still reads standard input must not keep the program alive.

@@ -21,6 +21,7 @@ use crate::log_file::{self, Streams};
 use crate::logging::{LogDestination, LogLevel};
 use crate::output::print;
 use crate::stop::command_for;
+use crate::terminal::escape_line;
 
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
@@ -145,13 +146,14 @@ impl ServeOptions {
         if !self.workspace.is_empty() {
             config.workspaces = self.workspace.clone();
         }
+        config.document_reader = document_reader();
         config.scripted &= !self.no_scripted;
         config.stdio = self.stdio;
         Ok(config)
     }
 }
 
-/// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
+/// The settings of a host, with the models of its environment: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
     let default_file = data.join(host::CONFIG_FILE);
     let mut config = Config::default_for(data);
@@ -161,7 +163,24 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
             .load_toml(file)
             .context("the configuration file cannot be used")?;
     }
+    for problem in config.use_environment() {
+        eprintln!(
+            "greenroom: a key of the environment is not used: {}",
+            escape_line(&problem)
+        );
+    }
     Ok(config)
+}
+
+/// This program reads documents for the host, in processes of their own.
+fn document_reader() -> Vec<OsString> {
+    match std::env::current_exe() {
+        Ok(program) => vec![program.into(), "read-document".into()],
+        Err(error) => {
+            tracing::warn!(%error, "this program is not found: PDFs that a model does not take are described, not read");
+            Vec::new()
+        }
+    }
 }
 
 /// What the command line asks for and may not have.

@@ -366,6 +366,11 @@ fn the_edit_of_a_worker_is_a_diff_before_it_is_approved() {
         ann.decide('2');
         ann.sees("done");
     }
+    let mut command = host.greenroom();
+    command.args(["send", "go"]);
+    let sent = Terminal::start("bob", command);
+    sent.sees("worker Mender");
+    sent.sees("2 + three");
     let piped = host.run_with(&["chat", "--plain"], "go\n2\n");
     let err = text(&piped.stderr);
     assert!(

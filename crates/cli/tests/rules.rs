@@ -115,9 +115,14 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     );
     assert!(screen.contains("2 Deny: Keep planning"), "{screen}");
     ann.decide('3');
+    ann.sees("why ›");
     ann.press("check it too");
+    ann.sees("why › check it too");
     ann.press(ENTER);
-    ann.wait_until(|_| server.requests().len() == 2);
+    let asked_again = |screen: &str| {
+        screen.contains("instead: check it too") && screen.contains("5 Approve, and accept edits")
+    };
+    ann.wait_until(asked_again);
     ann.decide('5');
     ann.sees("Done.");
     assert!(host.data.path().join("made").exists());

@@ -168,16 +168,16 @@ fn type_undo(host: &Host, work: &Path) {
     ann.type_line("/undo");
     let screen = ann.sees("Undo these changes?");
     for text in [
-        "a.txt will be restored (+1 -1)",
-        "new.txt will be removed (+0 -1)",
-        "b.txt was changed after the agent's edit",
+        "`a.txt` will be restored (+1 -1)",
+        "`new.txt` will be removed (+0 -1)",
+        "`b.txt` was changed after the agent's edit",
         "Restore 2 files; keep what was changed since",
         "Restore 3 files; overwrite what was changed since",
         "Leave all files as they are",
     ] {
         assert!(screen.contains(text), "{text}:\n{screen}");
     }
-    ann.type_line("1");
+    ann.decide('1');
     ann.sees("The user undid the file changes of");
     let read = |name: &str| fs::read_to_string(work.join(name)).unwrap();
     assert_eq!(
@@ -188,7 +188,7 @@ fn type_undo(host: &Host, work: &Path) {
 
     ann.type_line("/redo");
     ann.sees("Redo these changes?");
-    ann.type_line("1");
+    ann.decide('1');
     ann.sees("The user redid file changes");
     assert_eq!(
         (read("a.txt").as_str(), read("new.txt").as_str()),

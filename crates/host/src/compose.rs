@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compositor::ahp::contexts_in;
-use compositor::compose::AttachmentBudget;
+use compositor::compose::{AttachmentBudget, Composed};
 use compositor::{Catalogue, Environment, SubmittedMessage};
 use kernel::{Compose, Data, HostAction, Submission, WorkFailed};
 use serde_json::Value;
@@ -36,13 +36,12 @@ impl Default for KnownNames {
     }
 }
 
-/// Composes a message and stores its bodies.
-pub fn compose_message(
-    store: &dyn Blobs,
+/// What a message means. Nothing is stored.
+pub(crate) fn understand_message(
     known: &KnownNames,
     compose: Compose,
     now: Timestamp,
-) -> Result<Box<Submission>, WorkFailed> {
+) -> Result<Composed, WorkFailed> {
     let roots: Vec<String> = compose
         .working_directories
         .iter()
@@ -61,8 +60,18 @@ pub fn compose_message(
         now_ms: now.0,
     };
     let submitted = with_bodies(compose.message, compose.detached);
-    let mut composed = compositor::compose(submitted, &around)
-        .map_err(|refused| WorkFailed(refused.to_string()))?;
+    compositor::compose(submitted, &around).map_err(|refused| WorkFailed(refused.to_string()))
+}
+
+/// Composes a message and stores its bodies.
+pub fn compose_message(
+    store: &dyn Blobs,
+    known: &KnownNames,
+    mut compose: Compose,
+    now: Timestamp,
+) -> Result<Box<Submission>, WorkFailed> {
+    let client_files = std::mem::take(&mut compose.client_files);
+    let mut composed = understand_message(known, compose, now)?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;
@@ -70,7 +79,7 @@ pub fn compose_message(
     let frozen = freeze_client_files(
         store,
         &composed.parts,
-        compose.client_files,
+        client_files,
         &mut composed.diagnostics,
         now,
     )?;

@@ -3,6 +3,7 @@
 //! Promises: a setting is one field of one struct: its key, its default and `--print-config` come from there.
 //! Must not know: command lines, what a setting is used for.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,9 @@ pub struct Config {
     pub token: TokenChoice,
     #[serde(skip)]
     pub on_log_level: Option<LogLevelHook>,
+    /// The program that reads documents, and its arguments: `greenroom read-document`. Without it they are not read.
+    #[serde(skip)]
+    pub document_reader: Vec<OsString>,
     /// What mentions may name, for programs that embed the host (G-42).
     #[serde(skip)]
     pub entities: Arc<dyn Entities>,
@@ -51,6 +55,9 @@ pub struct Config {
     /// Models that come before those of the file, whatever becomes of that; see [`Config::put_models_first`].
     #[serde(skip)]
     pub first_models: Vec<Model>,
+    /// Models that a key in the environment is enough for; they count while no other is configured (G-70).
+    #[serde(skip)]
+    pub environment_models: Vec<Model>,
     pub listen: SocketAddr,
     /// Roots that working directories must lie in; the first is the default. Empty: the current directory and home.
     pub workspaces: Vec<PathBuf>,
@@ -102,9 +109,11 @@ impl Default for Config {
             stdio: false,
             token: TokenChoice::InDataDir,
             on_log_level: None,
+            document_reader: Vec::new(),
             entities: Arc::new(NoEntities),
             file: None,
             first_models: Vec::new(),
+            environment_models: Vec::new(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             workspaces: Vec::new(),
             script: None,
@@ -187,9 +196,11 @@ impl Config {
             token,
             stdio: self.stdio,
             on_log_level: self.on_log_level.clone(),
+            document_reader: self.document_reader.clone(),
             entities: Arc::clone(&self.entities),
             file: Some(path.to_owned()),
             first_models: self.first_models.clone(),
+            environment_models: self.environment_models.clone(),
             ..file
         };
         Ok(())
@@ -204,8 +215,26 @@ impl Config {
         self.first_models = models;
     }
 
+    /// Looks for keys in the environment of this process: with one of them, and no model configured, there is a model all the
+    /// same. Returns what is wrong with those that cannot be used.
+    pub fn use_environment(&mut self) -> Vec<String> {
+        let read = |name: &str| {
+            let value = std::env::var(name).ok()?;
+            Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+        };
+        let (models, problems) = agents::native::models_of_environment(&read);
+        self.environment_models = models;
+        match self.models.is_empty() {
+            true => problems.iter().map(ToString::to_string).collect(),
+            false => Vec::new(), // they do not count
+        }
+    }
+
     /// The models as the native agent takes them: the default first.
     pub fn ordered_models(&self) -> Vec<Model> {
+        if self.models.is_empty() {
+            return self.environment_models.clone();
+        }
         let mut models = self.models.clone();
         let default = self.default_model.as_ref();
         let index = models.iter().position(|model| Some(&model.id) == default);
@@ -383,6 +412,31 @@ mod tests {
         std::fs::write(&path, format!("default_model = \"d\"\n{models}")).unwrap();
         let error = config.load_toml(&path).unwrap_err().to_string();
         assert!(error.contains("no model `d`"), "{error}");
+    }
+
+    #[test]
+    fn a_configured_model_wins_over_a_key_of_the_environment() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(CONFIG_FILE);
+        let mut config = Config::default_for(directory.path().to_owned());
+        config.environment_models = vec![Model::parse("http://h/v1#of-key").unwrap()];
+        assert_eq!(config.ordered_models()[0].id, "of-key");
+        std::fs::write(
+            &path,
+            "[[models]]\nid = \"mine\"\nbase_url = \"http://h/v1\"\n",
+        )
+        .unwrap();
+        config.load_toml(&path).unwrap();
+        let ids: Vec<String> = config
+            .ordered_models()
+            .into_iter()
+            .map(|it| it.id)
+            .collect();
+        assert_eq!(ids, ["mine"]);
+        assert!(
+            !config.to_toml().contains("of-key"),
+            "it is nobody's setting"
+        );
     }
 
     #[test]

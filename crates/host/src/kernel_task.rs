@@ -289,6 +289,7 @@ impl KernelTask {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Complete { ticket, complete } => self.effects.complete(ticket, *complete),
+            Effect::CheckMessage { ticket, check } => self.effects.check_message(ticket, *check),
             Effect::ChangeModels { ticket, change } => self.effects.change_models(ticket, *change),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
             Effect::StoreBodies { ticket, bodies } => self.effects.store_bodies(ticket, bodies),

@@ -12,6 +12,7 @@ pub mod compose;
 mod config;
 mod credentials;
 mod delivery;
+mod document_reader;
 mod effects;
 pub mod entities;
 mod frozen;
@@ -19,27 +20,33 @@ pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
+pub mod message_check;
 pub mod model_server;
 mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
 pub mod rules;
+pub mod sent_request;
 mod server;
 pub mod settings_problem;
 mod settings_template;
 mod startup;
 mod stream_batcher;
 mod supervisor;
+mod told_models;
 
+pub use agents::model_data;
 pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
     Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
     TokenChoice,
 };
 pub use credentials::EndpointRecord;
+pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
 pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;
 pub use startup::check_config;
+pub use told_models::{TOLD_MODELS_FILE, ToldModels, ToldModelsError};

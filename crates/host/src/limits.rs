@@ -46,6 +46,10 @@ kernel::limits_table! {
         message_in_timeout_ms: u64 = 300_000, 100..=86_400_000;
         /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.
         keep_alive_ms: u64 = 30_000, ..;
+        /// Requests to models of each chat that `greenroom inspect --call` can show; 0 records none (G-37).
+        inspect_calls_max: u64 = 50, ..=10_000;
+        /// Bytes that they may take for each chat; the oldest go first, the newest stays. Bodies of attachments do not count.
+        inspect_bytes_max: u64 = 64 * MIB as u64, ..;
         /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).
         shutdown_ms: u64 = 4_000, 10..=4_000;
     }

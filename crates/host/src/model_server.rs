@@ -3,6 +3,7 @@
 //! Promises: bounded in time and size; no key is in what it says.
 //! Must not know: configurations, hosts.
 
+use agents::model_data::ModelFacts;
 use agents::provider::{self, ProviderError, ProviderErrorKind};
 
 use crate::config::Model;
@@ -74,6 +75,15 @@ pub async fn list(model: &Model) -> Result<Vec<String>, ModelServerError> {
         advice: None,
     })?;
     Ok(provider::list_models(&endpoint).await?)
+}
+
+/// Asks a model's server what it says of the model: sizes, what it takes, prices. Nothing said is nothing known.
+pub async fn describe(model: &Model) -> Result<ModelFacts, ModelServerError> {
+    let endpoint = model.endpoint().map_err(|error| ModelServerError {
+        message: error.to_string(),
+        advice: None,
+    })?;
+    Ok(provider::ask_facts(&endpoint, model.server_name()).await?)
 }
 
 /// Asks a model's server whether it is there, accepts the key and has the model.

@@ -18,6 +18,7 @@ use wire::ext::system_message_transform::SystemMessageSection;
 use agents::provider::KEY_BYTES_MAX;
 
 use crate::config::{Config, Model};
+use crate::told_models::load_facts;
 
 /// What may be said of one model: every client is sent most of it.
 const MODEL_BYTES_MAX: usize = 16 << 10;
@@ -30,6 +31,7 @@ pub(crate) struct AgentRoster {
     data: PathBuf,
     file: PathBuf,
     first_models: Vec<Model>,
+    environment_models: Vec<Model>,
     /// Held from a change until the kernel has been told of it.
     order: Mutex<()>,
 }
@@ -52,6 +54,7 @@ impl AgentRoster {
             data: config.data.clone(),
             file: config.file_path(),
             first_models: config.first_models.clone(),
+            environment_models: config.environment_models.clone(),
             order: Mutex::default(),
         }
     }
@@ -158,7 +161,10 @@ impl AgentRoster {
     }
 
     fn reload(&self) -> Result<(), String> {
-        let mut config = Config::default_for(self.data.clone());
+        let mut config = Config {
+            environment_models: self.environment_models.clone(),
+            ..Config::default_for(self.data.clone())
+        };
         let is_there = self.file.try_exists();
         if is_there.map_err(|error| format!("{} cannot be read: {error}", self.file.display()))? {
             let loaded = config.load_toml(&self.file);
@@ -171,7 +177,7 @@ impl AgentRoster {
             hide_environment();
         }
         self.native
-            .configure_models(models)
+            .configure_models(models, load_facts(&self.data))
             .map_err(|error| error.to_string())
     }
 }
@@ -314,6 +320,40 @@ mod tests {
         let error = roster.change(ModelChange::Reload).unwrap_err();
         assert!(error.0.contains("greenroom.toml cannot be read"), "{error}");
         assert_eq!(ids(&roster), ["first"]);
+    }
+
+    #[test]
+    fn what_servers_said_is_read_with_the_file_and_a_key_is_enough_while_nothing_is_configured() {
+        let data = tempfile::tempdir().unwrap();
+        let mut config = Config::default_for(data.path().to_owned());
+        config.environment_models = vec![Model::parse("http://h/v1#of-key").unwrap()];
+        let native = Arc::new(NativeAgent::new(config.ordered_models()).unwrap());
+        let agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
+        let roster = AgentRoster::new(&config, native, agents);
+        let mut told = crate::told_models::ToldModels::default();
+        let facts = agents::model_data::ModelFacts {
+            context_tokens: Some(4_321),
+            ..Default::default()
+        };
+        told.insert(&config.environment_models[0], facts, String::new());
+        told.save(data.path()).unwrap();
+        roster.change(ModelChange::Reload).unwrap();
+        assert_eq!(ids(&roster), ["of-key"]);
+        assert_eq!(
+            roster.facts()[0].info["models"][0]["maxContextWindow"],
+            4_321
+        );
+        let file = data.path().join("greenroom.toml");
+        std::fs::write(
+            &file,
+            "[[models]]\nid = \"a\"\nbase_url = \"http://h/v1\"\n",
+        )
+        .unwrap();
+        roster.change(ModelChange::Reload).unwrap();
+        assert_eq!(ids(&roster), ["a"]);
+        std::fs::remove_file(&file).unwrap();
+        roster.change(ModelChange::Reload).unwrap();
+        assert_eq!(ids(&roster), ["of-key"]);
     }
 
     #[test]

@@ -6,14 +6,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use agent_api::UserMessage;
 use compositor::compose::{AttachmentBudget, DetachedBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
-use compositor::resolve::{InlineLimits, resolve};
+use compositor::resolve::{InlineLimits, Resolved, resolve};
 use compositor::{ComposeRefusal, Environment, Part, SubmittedMessage};
+use kernel::ContextUse;
 use serde_json::Value;
+use wire::ext::compose::ComposeResult;
 use wire::{Object, Timestamp, file_uri};
 use workspace::discovery::discover;
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
+
+use crate::config::Model;
+use crate::message_check::{UnderstoodMessage, describe};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
@@ -35,12 +41,19 @@ pub struct Preview {
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent here.
-pub fn preview(
+/// A message as it is understood here, and what it refers to.
+struct UnderstoodHere<'a> {
+    parts: Vec<Part>,
+    resolved: BTreeMap<usize, Resolved>,
+    diagnostics: Vec<String>,
+    reaches_model: bool,
+    sources: WorkspaceSources<PreviewStore<'a>>,
+}
+
+fn understand<'a>(
     input: SubmittedMessage,
-    context: &PreviewContext<'_>,
-    targets: &[Target],
-) -> Result<Preview, ComposeRefusal> {
+    context: &'a PreviewContext<'_>,
+) -> Result<UnderstoodHere<'a>, ComposeRefusal> {
     let directory = std::fs::canonicalize(context.workspace)
         .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
@@ -83,22 +96,65 @@ pub fn preview(
             resolved.insert(index, discovered);
         }
     }
-    let mut preview = Preview {
+    let warnings = discovered.warnings.iter().map(ToString::to_string);
+    let mut diagnostics: Vec<String> = warnings.collect();
+    diagnostics.extend(composed.diagnostics);
+    Ok(UnderstoodHere {
         parts: composed.parts,
-        diagnostics: discovered
-            .warnings
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        resolved,
+        diagnostics,
+        reaches_model: composed.reaches_model,
+        sources,
+    })
+}
+
+/// What a model of this configuration would get of a message, as `x-compose` says it.
+pub fn preview_for_model(
+    input: SubmittedMessage,
+    context: &PreviewContext<'_>,
+    model: &Model,
+) -> Result<ComposeResult, ComposeRefusal> {
+    let UnderstoodHere {
+        parts,
+        resolved,
+        diagnostics,
+        reaches_model,
+        mut sources,
+    } = understand(input, context)?;
+    let message = UserMessage { parts, resolved };
+    let terms = agents::native::model_terms(&context.capabilities, model, &message);
+    let understood = UnderstoodMessage {
+        message,
+        diagnostics,
+        reaches_model,
+    };
+    let nothing_used = ContextUse::Nothing;
+    Ok(describe(
+        understood,
+        Some(terms),
+        &nothing_used,
+        &mut sources,
+    ))
+}
+
+/// What would become of a message if it were sent here.
+pub fn preview(
+    input: SubmittedMessage,
+    context: &PreviewContext<'_>,
+    targets: &[Target],
+) -> Result<Preview, ComposeRefusal> {
+    let mut understood = understand(input, context)?;
+    let mut preview = Preview {
+        parts: understood.parts,
+        diagnostics: understood.diagnostics,
         lowered: Vec::new(),
     };
-    preview.diagnostics.extend(composed.diagnostics);
     for target in targets {
-        let lowered = match composed.reaches_model {
+        let lowered = match understood.reaches_model {
             true => {
                 let capabilities = context.capabilities.of(*target, None);
-                let (parts, sources) = (&preview.parts, &mut sources);
-                lower(parts, &resolved, *target, &capabilities, sources)
+                let (parts, sources) = (&preview.parts, &mut understood.sources);
+                lower(parts, &understood.resolved, *target, &capabilities, sources)
             }
             // No model is called (C-053).
             false => Lowered::default(),

@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use agents::permission::{
-    CallPlace, CallSubject, Effect, FileSubject, Pattern, PatternError, RULES_FILE, Rule, RuleSet,
-    RuleStore, RulesError, Scope, SubjectDetail, is_protected, parse, template,
+    CallPlace, CallSubject, FileSubject, Pattern, PatternError, PermissionRule, RULES_FILE,
+    RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, is_protected, parse,
+    template,
 };
 use wire::file_uri;
 use workspace::{Confinement, Workspace};

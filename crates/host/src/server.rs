@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
+use crate::document_reader::DocumentReader;
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalThread};
 use crate::kernel_task::KernelTask;
@@ -200,6 +201,8 @@ fn start_kernel(
     effects.roster = Some(Arc::new(roster));
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
+    effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
+    effects.services.calls = (&config.limits.server).into();
     let budget = Budget::open(config, clock);
     effects.services.budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),

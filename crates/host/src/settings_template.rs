@@ -158,6 +158,11 @@ const MODEL_SETTINGS: &[Setting] = &[
         Some("{ X-Team = \"mine\" }"),
     ),
     (
+        "known_as",
+        "The known model that it is, where its server has another name for it.",
+        Some("\"gpt-5.5\""),
+    ),
+    (
         "context_tokens",
         "How much it can read at once.",
         Some("32768"),
@@ -168,7 +173,22 @@ const MODEL_SETTINGS: &[Setting] = &[
         Some("8192"),
     ),
     ("vision", "Whether it can see images.", Some("false")),
+    ("pdf", "Whether it takes PDFs.", Some("false")),
+    ("pdf_pages", "The most pages of a PDF.", Some("100")),
+    ("pdf_bytes", "The largest PDF.", Some("32000000")),
+    (
+        "pdf_encrypted",
+        "Whether it can open an encrypted PDF.",
+        Some("false"),
+    ),
+    ("audio", "Whether it can hear.", Some("false")),
+    ("video", "Whether it can see films.", Some("false")),
     ("tools", "Whether it can call tools.", Some("true")),
+    (
+        "efforts",
+        "How much it may be told to think, in its server's words.",
+        Some("[\"low\", \"high\"]"),
+    ),
     (
         "settings",
         "Settings that messages may give it, as JSON Schema.",

@@ -20,6 +20,7 @@ use crate::config::{Config, JournalChoice, TokenChoice};
 use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
 use crate::models::AgentRoster;
 use crate::server::{ServeError, VERSION};
+use crate::told_models::load_facts;
 
 /// What the loop is started with.
 pub(crate) struct Parts {
@@ -87,8 +88,15 @@ fn load_capabilities(config: &Config) -> Result<CapabilityMap, ServeError> {
 }
 
 fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRoster, ServeError> {
-    let native = NativeAgent::new(config.ordered_models());
-    let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
+    let wrong = |error: agents::native::ModelError| ServeError::Model(error.to_string());
+    let models = config.ordered_models();
+    for model in models.iter().filter(|model| model.is_of_environment) {
+        let variable = model.key_env.as_deref().unwrap_or_default();
+        tracing::info!(model = %model.id, variable, "no model is configured: this one is there by the key in the environment");
+    }
+    let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
+    let told = load_facts(&config.data);
+    native.configure_models(models, told).map_err(wrong)?;
     let native = native
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())

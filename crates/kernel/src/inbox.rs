@@ -252,6 +252,7 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
         HostWork::ChangeModels(change) => Effect::ChangeModels { ticket, change },
         HostWork::StoreBodies(bodies) => Effect::StoreBodies { ticket, bodies },
         HostWork::Compose(compose) => Effect::Compose { ticket, compose },
+        HostWork::CheckMessage(check) => Effect::CheckMessage { ticket, check },
     }
 }
 

@@ -1,12 +1,15 @@
 //! What comes in and what goes out: inputs, effects, and what one step says.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section, SuggestedTitle};
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
+use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
 use crate::bodies::{Body, Data, SentAction};
@@ -67,6 +70,11 @@ pub enum Input {
     Composed {
         ticket: Ticket,
         composed: Result<Box<Submission>, WorkFailed>,
+    },
+    /// The answer to [`Effect::CheckMessage`]: what its peer is answered.
+    MessageChecked {
+        ticket: Ticket,
+        checked: Result<Value, WorkFailed>,
     },
     /// The agent is ready for the session, or never will be.
     SessionStarted {
@@ -215,6 +223,11 @@ pub enum Effect {
         ticket: Ticket,
         compose: Box<Compose>,
     },
+    /// Say what would become of a message; answered by [`Input::MessageChecked`]. Nothing is stored.
+    CheckMessage {
+        ticket: Ticket,
+        check: Box<MessageCheck>,
+    },
     StartSession {
         session: ChannelUri,
         provider: String,
@@ -286,6 +299,31 @@ pub struct Compose {
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
     pub left_bytes: usize,
+}
+
+/// A message that is not sent yet, and where it would be sent (G-71).
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessageCheck {
+    pub compose: Compose,
+    /// The agent, and the model that it would ask.
+    pub provider: String,
+    pub model: Option<String>,
+    /// What the agent remembers of the model's refusals in this chat.
+    pub refusals: Option<Bytes>,
+    pub context_use: ContextUse,
+}
+
+/// What is known of how full a chat's context is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ContextUse {
+    /// No model was asked yet.
+    Nothing,
+    /// What was last reported, `UsageInfo`.
+    Reported(Value),
+    /// The last turn that is over says it, if anything does.
+    Turn(Arc<Turn>),
+    /// All that was said is a summary of so many bytes.
+    Summary(usize),
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

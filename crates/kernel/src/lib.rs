@@ -36,6 +36,7 @@ mod load;
 mod loading;
 mod log;
 mod message;
+mod model_call;
 mod pause;
 mod peers;
 mod pending;
@@ -81,6 +82,7 @@ pub use frame::{
 pub use hold::Hold;
 pub use io::*;
 pub use limits::{EmbedLimits, Limits, check_limit};
+pub use model_call::{DocumentPiece, ModelCallEndRecord, ModelCallRecord};
 pub use received::Received;
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};

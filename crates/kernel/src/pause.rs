@@ -10,7 +10,8 @@ use crate::bodies::Body;
 use crate::client_file::ClientFile;
 use crate::hold::Hold;
 use crate::io::{
-    Complete, Completed, Compose, Fetch, Fetched, ModelChange, PeerId, ReadFailed, WorkFailed,
+    Complete, Completed, Compose, Fetch, Fetched, MessageCheck, ModelChange, PeerId, ReadFailed,
+    WorkFailed,
 };
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
@@ -103,6 +104,7 @@ pub(crate) enum HostWork {
     ChangeModels(Box<ModelChange>),
     StoreBodies(Vec<Body>),
     Compose(Box<Compose>),
+    CheckMessage(Box<MessageCheck>),
 }
 
 /// How it ended.
@@ -114,6 +116,8 @@ pub(crate) enum WorkDone {
     ModelsChanged(Result<Value, WorkFailed>),
     BodiesStored(Result<StoredNames, WorkFailed>),
     Composed(Result<Box<Submission>, WorkFailed>),
+    /// What the peer is answered.
+    MessageChecked(Result<Value, WorkFailed>),
     ClientFileRead {
         file: ClientFile,
         _hold: Hold,
@@ -192,6 +196,13 @@ impl HandlerAnswers {
     pub(crate) fn models_changed(&self) -> Option<&Result<Value, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::ModelsChanged(changed) => Some(changed),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn message_checked(&self) -> Option<&Result<Value, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::MessageChecked(checked) => Some(checked),
             _ => None,
         })
     }

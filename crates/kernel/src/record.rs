@@ -11,6 +11,7 @@ use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
 use wire::{ChannelUri, Digest, Timestamp};
 
 pub use crate::ids::{ChannelId, Seq};
+use crate::model_call::{ModelCallEndRecord, ModelCallRecord};
 use crate::rendered::Rendered;
 
 /// The kinds of channel this host keeps.
@@ -226,6 +227,10 @@ pub enum Record {
     Lowered(LoweredRecord),
     /// Kept by whoever asks models; the kernel never sees it. Replaces that of the same round.
     ModelOutput(ModelOutputRecord),
+    /// Kept by whoever asks models, for `inspect` alone (G-37): no part of any state.
+    ModelCall(Box<ModelCallRecord>),
+    /// Of a call that is not stored any more nothing is kept.
+    ModelCallEnd(ModelCallEndRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {
         seq: Seq,

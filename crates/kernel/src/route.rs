@@ -41,6 +41,9 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::Composed { ticket, composed } => {
             inbox::finish_work(step, ticket, WorkDone::Composed(composed));
         }
+        Input::MessageChecked { ticket, checked } => {
+            inbox::finish_work(step, ticket, WorkDone::MessageChecked(checked));
+        }
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));
         }

@@ -1,4 +1,4 @@
-//! Keys in the `_meta` of a part. Clients may ignore them.
+//! Keys in the `_meta` of a part or a model. Clients may ignore them.
 
 /// On a notification: the steering `Message` that was inserted there. Nothing else in a turn holds it.
 pub const STEERING: &str = "greenroom.steering";
@@ -13,6 +13,9 @@ pub const EDITS: &str = "greenroom.edits";
 /// On a tool call of the host's own: which turn's changes to files it takes back, and by which command. No model made the
 /// call, and none sees it.
 pub const RESTORE: &str = "greenroom.restore";
+
+/// On a model: the environment variable with the key that is the only reason why it is there.
+pub const KEY_VARIABLE: &str = "greenroom.keyVariable";
 
 /// Whether some JSON may hold a key. Cheap: the JSON is not read.
 pub fn may_hold(json: &[u8], key: &str) -> bool {

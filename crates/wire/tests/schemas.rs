@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use wire::ext::compose::{ComposeParams, ComposeResult, ComposedPart, ContextRoom};
 use wire::ext::import_session::{ImportSessionParams, ImportedTurn};
 use wire::ext::models::{AddModelParams, ModelsResult};
 use wire::ext::system_message_transform::{
@@ -44,6 +45,7 @@ fn accepts(schema: &Value, value: &Value) -> bool {
                 "string" => value.is_string(),
                 "boolean" => value.is_boolean(),
                 "integer" => value.is_i64() || value.is_u64(),
+                "number" => value.is_number(),
                 other => panic!("type {other} is not checked"),
             },
             "minimum" => value.as_i64() >= rule.as_i64(),
@@ -229,6 +231,59 @@ fn the_schemas_of_models_accept_and_refuse_what_the_types_do() {
 }
 
 #[test]
+fn the_schemas_of_a_check_accept_and_refuse_what_the_types_do() {
+    let object = |value: Value| value.as_object().expect("an object").clone();
+    let bare = ComposeParams {
+        channel: text("ahp-chat:/c"),
+        message: object(json!({"text": "hi"})),
+        model: None,
+    };
+    let full = ComposeParams {
+        model: Some(object(json!({"id": "m"}))),
+        ..bare.clone()
+    };
+    check("compose-params", &[bare, full]);
+    let part = ComposedPart {
+        part: 0,
+        kind: text("text"),
+        name: None,
+        treatment: text("text"),
+        became: text("text"),
+        why: None,
+        bytes: 2,
+        tokens: None,
+    };
+    let named = ComposedPart {
+        name: Some(text("p.png")),
+        why: Some(text("it is too large")),
+        tokens: Some(3),
+        ..part.clone()
+    };
+    let bare = ComposeResult {
+        model: None,
+        target: text("anthropic"),
+        reaches_model: true,
+        parts: vec![part, named],
+        diagnostics: vec![text("x")],
+        tokens: 3,
+        tokens_complete: false,
+        cost: None,
+        context: None,
+    };
+    let full = ComposeResult {
+        model: Some(text("m")),
+        cost: Some(1.5),
+        context: Some(ContextRoom {
+            size: 9,
+            used: Some(4),
+            left: 5,
+        }),
+        ..bare.clone()
+    };
+    check("compose-result", &[bare, full]);
+}
+
+#[test]
 fn the_schemas_of_imports_accept_and_refuse_what_the_types_do() {
     let params = ImportSessionParams {
         session: text("{}"),
@@ -255,6 +310,8 @@ fn every_committed_schema_is_checked_here() {
         .collect();
     let checked = [
         "add-model-params",
+        "compose-params",
+        "compose-result",
         "import-session-params",
         "imported-turn",
         "models-result",

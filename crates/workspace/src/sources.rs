@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 
 use compositor::Part;
-use compositor::resolve::{FileRead, ImageLimits, Scanned, Sources, WhyUnavailable};
+use compositor::resolve::{DocumentRead, FileRead, ImageLimits, Scanned, Sources, WhyUnavailable};
 use rustix::io::Errno;
 use wire::Object;
 
@@ -33,6 +33,11 @@ pub trait ContentStore {
 
     /// Whether a mention names something that exists (G-42).
     fn entity(&mut self, kind: &str, target: &Object) -> bool;
+
+    /// Reads a PDF where that cannot hurt; `None` if nobody does.
+    fn read_document(&mut self, _bytes: &[u8]) -> Option<DocumentRead> {
+        None
+    }
 }
 
 /// A store with nothing in it.
@@ -130,6 +135,10 @@ impl<S: ContentStore> Sources for WorkspaceSources<S> {
         limits: &ImageLimits,
     ) -> Option<(String, Vec<u8>)> {
         picture::fit(mime, bytes, limits)
+    }
+
+    fn read_document(&mut self, bytes: &[u8]) -> Option<DocumentRead> {
+        self.store.read_document(bytes)
     }
 
     /// The absolute path that a path of a message means.

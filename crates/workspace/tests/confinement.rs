@@ -262,7 +262,7 @@ fn found_in(workspace: &Workspace, path: &str) -> Result<String, FileError> {
         ignore: IgnoreMode::Disregard,
         globs: Vec::new(),
         context_lines: 0,
-        files_only: false,
+        output: workspace::SearchOutput::Lines,
         lines_max: 99,
         files_max: 99,
         text_bytes_max: 9_999,

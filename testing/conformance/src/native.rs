@@ -59,6 +59,14 @@ impl NativeHarness {
         Self::start_with_settings(config, change, move |host| host.budget = budget).await
     }
 
+    /// The same with other models beside it.
+    pub async fn start_with_models(
+        config: Value,
+        change: impl FnOnce(&mut Vec<host::Model>),
+    ) -> Self {
+        Self::start_with_models_and_settings(config, change, |_| {}).await
+    }
+
     /// A session whose agent may fetch pages from these hosts, wherever they are.
     pub async fn start_with_web(config: Value, web_fetch_allow: Vec<String>) -> Self {
         let settings = move |host: &mut host::Config| {
@@ -73,15 +81,29 @@ impl NativeHarness {
         change: impl FnOnce(&mut host::Model),
         settings: impl Fn(&mut host::Config) + Send + Sync + 'static,
     ) -> Self {
+        let change = |models: &mut Vec<host::Model>| {
+            if let Some(model) = models.first_mut() {
+                change(model);
+            }
+        };
+        Self::start_with_models_and_settings(config, change, settings).await
+    }
+
+    async fn start_with_models_and_settings(
+        config: Value,
+        change: impl FnOnce(&mut Vec<host::Model>),
+        settings: impl Fn(&mut host::Config) + Send + Sync + 'static,
+    ) -> Self {
         let model = ModelServer::start().await;
-        let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
-        change(&mut table);
+        let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
+        let mut models = vec![table];
+        change(&mut models);
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         let settings: HostSettings = Box::new(move |host| {
-            host.models = vec![table.clone()];
+            host.models.clone_from(&models);
             settings(host);
         });
         let host = start(directory.path(), &settings).await;
@@ -306,6 +328,11 @@ impl ChatClient {
         let origin = json!({"kind": "user"});
         self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
             .await
+    }
+
+    /// Starts a turn with a message as it is.
+    pub async fn sends_whole(&mut self, message: Value) -> String {
+        self.sends(message).await
     }
 
     async fn sends(&mut self, message: Value) -> String {

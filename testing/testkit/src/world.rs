@@ -13,7 +13,7 @@ use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
     Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
-    ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
+    MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -428,6 +428,10 @@ impl World {
                 }
                 self.within(self.read_ms_max, Input::Composed { ticket, composed });
             }
+            Effect::CheckMessage { ticket, check } => {
+                let checked = self.check_message(*check);
+                self.within(self.read_ms_max, Input::MessageChecked { ticket, checked });
+            }
             Effect::StartSession { session, .. } => {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));
                 self.within(self.start_ms_max, Input::SessionStarted { session, result });
@@ -481,6 +485,18 @@ impl World {
             agents: self.facts.agents.clone(),
             answer: added,
         }))
+    }
+
+    /// No agent here has models: a message is checked as scripts see it.
+    fn check_message(&self, check: MessageCheck) -> Result<Value, WorkFailed> {
+        let context = host::message_check::CheckContext {
+            known: &host::compose::KnownNames::default(),
+            confinement: None,
+            blobs: &self.blobs,
+            entities: &host::entities::NoEntities,
+            now: self.now,
+        };
+        host::message_check::check_message(check, &context, |_| None)
     }
 
     fn fetch(&mut self, fetch: &Fetch) -> Result<Fetched, WorkFailed> {

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, EventSink, TurnOver};
+use agent_api::{AgentEvent, TurnOver};
 
 use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
 use super::offered_tools::OfferedTools;
+use super::recorded_call::{self, CallContext};
 use super::refusals::Learned;
-use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError, ToolUse};
+use crate::provider::{self, ModelRequest, ProviderError, ToolUse};
 
 pub(super) enum AskError {
     TurnOver,
@@ -27,14 +28,14 @@ impl From<TurnOver> for AskError {
 /// Asks the model and sends its answer on as it comes. What was `learned` is said when it begins to answer.
 pub(super) async fn ask_model(
     offered: &OfferedTools<'_>,
-    endpoint: &ModelEndpoint,
-    (round, request): (usize, &ModelRequest),
+    context: &CallContext<'_>,
+    request: &ModelRequest,
     numbers: &mut Numbers,
     learned: Option<Learned>,
-    events: &dyn EventSink,
 ) -> Result<ModelAnswer, AskError> {
-    let mut sender = AnswerSender::new(offered, round, events, numbers, learned);
-    let asked = provider::ask(endpoint, request, &mut sender).await;
+    let events = context.events;
+    let mut sender = AnswerSender::new(offered, context.round, events, numbers, learned);
+    let asked = recorded_call::ask(context, request, &mut sender).await;
     if sender.shows_silence() {
         events.send(AgentEvent::Activity(None)).await?;
     }
@@ -46,7 +47,7 @@ pub(super) async fn ask_model(
             .iter()
             .map(|call| call.tool_use.clone())
             .collect();
-        let own = provider::own_items(endpoint.api(), &answer.text, &calls);
+        let own = provider::own_items(context.endpoint.api(), &answer.text, &calls);
         answer.items = own.map(Arc::new);
     }
     Ok(answer)

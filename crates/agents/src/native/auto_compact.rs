@@ -177,6 +177,7 @@ impl Conversation<'_> {
             _ => kept.from,
         };
         let head = RequestHead {
+            sections: self.sections.clone(),
             system: self.request.system.clone(),
             tools: self.request.tools.clone(),
         };

@@ -12,7 +12,7 @@ use wire::published::state::ChatInputResponseKind;
 
 use super::Model;
 use super::stop::TurnStop;
-use crate::provider::{ModelMessage, ModelRequest};
+use crate::provider::{ModelMessage, ModelRequest, Usage};
 
 /// What the model is told before its last answer.
 pub(super) const SUM_UP: &str = "The budget for this work is used up: this is your last answer, and you have no tools for it. \
@@ -34,8 +34,10 @@ const MEDIA_BYTES: usize = 4_096;
 const MEDIA_FIELDS: [&str; 5] = ["data", "url", "image_url", "file_data", "fileUri"];
 
 /// Asks for the calls of one turn.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CallBudget {
+    /// A worker asks nobody: few people look at its chat, and the turn that it works for asks before its own next call.
+    is_worker: bool,
     asked: u64,
     /// The user was told that the model's price is not known.
     told_unpriced: bool,
@@ -56,6 +58,14 @@ enum LimitDecision {
 }
 
 impl CallBudget {
+    pub(super) fn new(is_worker: bool) -> Self {
+        Self {
+            is_worker,
+            asked: 0,
+            told_unpriced: false,
+        }
+    }
+
     /// Waits until the model may be asked; ends the turn if the user wants no more.
     pub(super) async fn admit(
         &mut self,
@@ -73,6 +83,13 @@ impl CallBudget {
                 }
                 CallPermit::Reached(reached) => reached,
             };
+            if self.is_worker {
+                return Err(TurnStop::Failed(AgentError {
+                    error_type: "budgetReached".to_owned(),
+                    message: format!("stopped at a limit: {}", join(&reached, "; ")),
+                    resumable: true,
+                }));
+            }
             match self.ask_user(&reached, events).await? {
                 LimitDecision::More => events.extend_budget().await.map_err(uncounted)?,
                 LimitDecision::Finish => {
@@ -190,10 +207,14 @@ fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
     });
     let bytes: usize = system.chain(tools).chain(messages).sum();
     let tokens = (bytes / BYTES_PER_TOKEN) as u64;
-    let price = model.prices.map(|prices| prices.input);
+    let prompt = Usage {
+        input_tokens: Some(tokens),
+        ..Usage::default()
+    };
+    let prices = model.facts().prices;
     CallEstimate {
         tokens,
-        usd: price.map(|price| tokens as f64 * price / 1_000_000.0),
+        usd: prices.and_then(|prices| prices.cost(prompt)),
     }
 }
 

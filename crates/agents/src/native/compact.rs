@@ -4,7 +4,7 @@
 //! conversation that is too long to be summarised whole is summarised as far as it fits, and that is said.
 //! Must not know: when a conversation is summarised by itself.
 
-use agent_api::{AgentError, AgentEvent, EventSink, Section, TurnInput, TurnOver};
+use agent_api::{AgentError, AgentEvent, CallPurpose, Section, TurnInput, TurnOver};
 use tokio::sync::mpsc;
 
 use super::Model;
@@ -15,13 +15,14 @@ use super::context::{Window, estimate_tokens};
 use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
+use super::recorded_call::{self, CallContext};
 use super::refusals::Learned;
 use super::shorten::{cut_results, drop_oldest};
 use super::stop::TurnStop;
-use super::usage::{CallPurpose, TurnUsage};
+use super::usage::TurnUsage;
 use super::work_state::WorkState;
 use crate::provider::{
-    self, Blame, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, StopReason, ToolSpec, Usage,
+    Blame, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, StopReason, ToolSpec, Usage,
 };
 
 const REQUEST: &str = "Summarise the conversation so far for yourself, so that you can go on without it: what the user \
@@ -52,6 +53,8 @@ pub(super) struct Summariser<'v, 'a> {
 /// What a conversation's requests begin with; a summary's begins the same, so that it is read from the cache.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestHead {
+    /// Before anybody rewrote them.
+    pub sections: Vec<Section>,
     pub system: Vec<Section>,
     pub tools: Vec<ToolSpec>,
 }
@@ -86,17 +89,18 @@ impl Summariser<'_, '_> {
         }
         asked.push(request);
         let events = self.view.events;
+        let sections = head.sections.clone();
         let request = self.make_request(&asked, head).await?;
         let (model, budget) = (self.model, &mut self.spending.1);
         budget.admit(&request, model, events).await?;
         events.send(summarising()).await?;
-        let collected = self.ask(asked, request, &mut remarks).await;
+        let collected = self.ask(asked, (request, sections), &mut remarks).await;
         events.send(AgentEvent::Activity(None)).await?;
         if collected.is_err() {
             events.release_call().await;
         }
         let collected = collected?;
-        let usage = (collected.usage, CallPurpose::Summary);
+        let usage = (collected.usage, CallPurpose::Compaction);
         self.spending.0.add(usage, self.model, events).await?;
         let mut text = collected.into_summary().map_err(no_summary)?;
         let most = usize::try_from(self.window.size / SUMMARY_PART * 4).unwrap_or(usize::MAX);
@@ -139,7 +143,7 @@ impl Summariser<'_, '_> {
                 false => Vec::new(),
             },
             forbids_calls: true,
-            max_output_tokens: self.model.output_tokens,
+            max_output_tokens: self.model.answer_tokens(),
             ..ModelRequest::default()
         })
     }
@@ -148,7 +152,7 @@ impl Summariser<'_, '_> {
     async fn ask(
         &mut self,
         mut entries: Vec<HistoryEntry>,
-        mut request: ModelRequest,
+        (mut request, sections): (ModelRequest, Vec<Section>),
         remarks: &mut Vec<&'static str>,
     ) -> Result<Collected, TurnStop> {
         let events = self.view.events;
@@ -156,7 +160,16 @@ impl Summariser<'_, '_> {
         let mut learned: Option<Learned> = None;
         let mut shortenings = 0;
         loop {
-            let error = match collect_answer(self.endpoint, &request, events).await {
+            let context = CallContext {
+                purpose: CallPurpose::Compaction,
+                round: 0,
+                model: self.model,
+                endpoint: self.endpoint,
+                sections_before: &sections,
+                decisions: self.view.describe_decisions(&entries),
+                events,
+            };
+            let error = match collect_answer(&context, &request).await {
                 Ok(collected) => {
                     for event in learned.into_iter().flat_map(Learned::into_events) {
                         events.send(event).await?;
@@ -293,12 +306,12 @@ impl Collected {
 }
 
 async fn collect_answer(
-    endpoint: &ModelEndpoint,
+    context: &CallContext<'_>,
     request: &ModelRequest,
-    events: &dyn EventSink,
 ) -> Result<Collected, AskError> {
+    let events = context.events;
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
-    let asking = async move { provider::ask(endpoint, request, &sender).await };
+    let asking = async move { recorded_call::ask(context, request, &sender).await };
     let collecting = async {
         let mut collected = Collected::default();
         let mut shows_silence = false;

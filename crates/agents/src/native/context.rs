@@ -3,6 +3,7 @@
 //! Promises: what a server reports wins over estimates; an estimate is rough, and says so to nobody.
 //! Must not know: what is done about it.
 
+use agent_api::model_call::{PICTURE_TOKENS, TOKEN_BYTES};
 use agent_api::{PastTurn, Section};
 use compositor::part::View;
 use compositor::resolve::Resolved;
@@ -12,11 +13,8 @@ use super::model_view::HistoryEntry;
 use super::usage::SUMMARY_CALL;
 use crate::provider::{Api, ModelMessage, ToolSpec, Usage};
 
-/// Rough size of a token, in bytes of text: good enough to decide what to leave out.
-pub(super) const TOKEN_BYTES: usize = 4;
-
 /// What a picture counts for, in bytes of text.
-const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
+const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;
 
 /// The window of a model whose configuration does not say: usual today. A server that takes less says so when it is too much.
 const WINDOW_TOKENS: u64 = 128_000;
@@ -68,8 +66,8 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(model: &Model, settings: CompactionSettings) -> Self {
-        let size = model.context_tokens.unwrap_or(WINDOW_TOKENS);
-        let room = model.output_tokens.unwrap_or(match model.api {
+        let size = model.facts().context_tokens.unwrap_or(WINDOW_TOKENS);
+        let room = model.answer_tokens().unwrap_or(match model.api {
             Api::Anthropic => OUTPUT_TOKENS_ANTHROPIC,
             Api::Chat | Api::Responses | Api::Gemini => OUTPUT_TOKENS,
         });

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnInput, TurnOver, UserMessage};
+use agent_api::{
+    AgentError, AgentEvent, AgentReply, CallPurpose, EventSink, Section, TurnInput, TurnOver,
+    UserMessage,
+};
 use serde_json::Value;
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
@@ -18,8 +21,9 @@ use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
+use super::recorded_call::CallContext;
 use super::stop::TurnStop;
-use super::usage::{CallPurpose, TurnUsage};
+use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
@@ -42,6 +46,8 @@ pub(super) struct Conversation<'a> {
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
+    /// The prompt as it was last rendered, before anybody rewrote it.
+    pub sections: Vec<Section>,
     /// What the request's messages were made from, one for one.
     pub entries: Vec<HistoryEntry>,
     /// The position of the message that this turn answers.
@@ -75,7 +81,8 @@ impl<'a> Conversation<'a> {
             let offered = self.offer_tools().await?.for_mode(mode);
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
-            self.request.system = events.render(self.prompt.render()).await?;
+            self.sections = self.prompt.render();
+            self.request.system = events.render(self.sections.clone()).await?;
             self.compact_near_window().await?;
             let number = rounds_before + round;
             let admitted = self.budget.admit(&self.request, self.model, events).await?;
@@ -91,7 +98,7 @@ impl<'a> Conversation<'a> {
                 }
             };
             self.meter.report(answer.usage, self.entries.len());
-            let used = (answer.usage, CallPurpose::Conversation);
+            let used = (answer.usage, CallPurpose::Answer);
             self.usage.add(used, self.model, events).await?;
             let output = outputs::record(&self.view.source(), number, &answer);
             if let Some(output) = output {
@@ -153,9 +160,17 @@ impl<'a> Conversation<'a> {
         let mut learned = None;
         let mut may_compact = admitted == Admitted::Call;
         loop {
-            let request = (round, &self.request);
-            let numbers = &mut self.numbers;
-            let asked = ask_model(offered, self.endpoint, request, numbers, learned, events);
+            let context = CallContext {
+                purpose: CallPurpose::Answer,
+                round,
+                model: self.model,
+                endpoint: self.endpoint,
+                sections_before: &self.sections,
+                decisions: self.view.describe_decisions(&self.entries),
+                events,
+            };
+            let (request, numbers) = (&self.request, &mut self.numbers);
+            let asked = ask_model(offered, &context, request, numbers, learned);
             let error = match asked.await {
                 Ok(answer) => {
                     self.answered = self.entries.len();

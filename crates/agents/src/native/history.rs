@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use agent_api::model_call::TOKEN_BYTES;
 use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use wire::Digest;
 
 use super::answer::CallAnswer;
-use super::context::{TOKEN_BYTES, estimate_bytes};
+use super::context::estimate_bytes;
 use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;

@@ -11,7 +11,7 @@ use super::answer::{CallAnswer, RequestedCall};
 use super::call::refuse_call;
 use super::call_events::{CallOutcome, ToolContext, complete_call, send_ready};
 use super::history::{media_of_result, text_of_result};
-use crate::tool::{HostRequest, Plan, Tool, ToolError, describe_answers};
+use crate::tool::{HostTask, Plan, Tool, ToolError, describe_answers};
 
 /// Carries out a call that was planned; what the model gets of it.
 pub(super) async fn run_host_call(
@@ -19,13 +19,11 @@ pub(super) async fn run_host_call(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-    request: Result<HostRequest, ToolError>,
+    request: Result<HostTask, ToolError>,
 ) -> Result<CallAnswer, TurnOver> {
     match request {
-        Ok(HostRequest::Question(request)) => {
-            ask(context, call, (tool, input), plan, request).await
-        }
-        Ok(HostRequest::Worker(worker)) => delegate(context, call, tool, plan, worker).await,
+        Ok(HostTask::Question(request)) => ask(context, call, (tool, input), plan, request).await,
+        Ok(HostTask::Worker(worker)) => delegate(context, call, tool, plan, worker).await,
         Err(ToolError(text)) => refuse_call(context, call, tool.display_name(), text).await,
     }
 }

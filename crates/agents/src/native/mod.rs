@@ -21,7 +21,10 @@ mod fallback;
 mod history;
 mod host_call;
 mod memory;
+mod model_facts;
 mod model_list;
+mod model_settings;
+mod model_switch;
 mod model_view;
 mod models;
 mod notices;
@@ -29,6 +32,7 @@ mod offered_tools;
 mod orphans;
 mod outputs;
 mod prompt;
+mod recorded_call;
 mod refusals;
 mod rules;
 mod settings;
@@ -46,8 +50,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, SuggestedTitle,
-    TurnInput,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
+    SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -63,8 +67,9 @@ use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
-pub use model_list::ADDED_MODELS_MAX;
-pub use models::{Model, ModelError, Prices};
+pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
+pub use models::{Model, ModelError};
+pub use vendors::models_of_environment;
 
 /// The provider id.
 pub const PROVIDER: &str = "native";
@@ -81,6 +86,11 @@ pub struct NativeAgent {
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     /// What tools left running, by chat.
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
+}
+
+/// What a model makes of a message in a chat where nothing was refused yet.
+pub fn model_terms(known: &CapabilityMap, model: &Model, message: &UserMessage) -> ModelTerms {
+    model_view::terms_of(known, model, None, message)
 }
 
 /// What all sessions have in common.
@@ -100,7 +110,7 @@ impl NativeAgent {
     /// An agent with these models; the first is the default.
     pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
         let list = ModelList::default();
-        list.configure(models)?;
+        list.configure(models, ToldFacts::default())?;
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
@@ -174,9 +184,10 @@ impl NativeAgent {
         self
     }
 
-    /// Replaces the models of the configuration; those that were added stay. Turns keep the model they began with.
-    pub fn configure_models(&self, models: Vec<Model>) -> Result<(), ModelError> {
-        self.shared.models.configure(models)
+    /// Replaces the models of the configuration, and what servers said of models; those that were added stay. Turns keep the
+    /// model they began with.
+    pub fn configure_models(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
+        self.shared.models.configure(models, told)
     }
 
     /// Adds a model behind the others; returns the id it goes by.
@@ -263,6 +274,21 @@ impl Agent for NativeAgent {
 
     fn lowers_messages(&self) -> bool {
         true
+    }
+
+    fn model_terms(
+        &self,
+        model: Option<&str>,
+        refusals: Option<&[u8]>,
+        message: &UserMessage,
+    ) -> Option<ModelTerms> {
+        let models = &self.shared.models;
+        let entry = match model {
+            Some(id) => models.find(id),
+            None => models.default_model(),
+        }?;
+        let known = &self.shared.capabilities;
+        Some(model_view::terms_of(known, &entry.model, refusals, message))
     }
 
     async fn opening_prompt(

@@ -7,6 +7,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::models::{Model, ModelError};
+use crate::model_data::ModelFacts;
 use crate::provider::ModelEndpoint;
 
 /// Models that may be added while the host runs: every client is sent all of them.
@@ -25,6 +26,32 @@ impl ModelEntry {
     }
 }
 
+/// What servers said of their models.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToldFacts(Vec<(Model, ModelFacts)>);
+
+impl ToldFacts {
+    /// Notes what the server of a model said of it.
+    pub fn insert(&mut self, model: Model, facts: ModelFacts) {
+        self.0.retain(|(known, _)| !known.is_at(&model));
+        self.0.push((model, facts));
+    }
+
+    /// What the server of a model said of it, last.
+    pub fn of(&self, model: &Model) -> ModelFacts {
+        let told = self.0.iter().find(|(known, _)| known.is_at(model));
+        told.map(|(_, facts)| facts.clone()).unwrap_or_default()
+    }
+
+    /// The model with what its server said of it.
+    fn complete(&self, model: Model) -> Model {
+        Model {
+            told: self.of(&model),
+            ..model
+        }
+    }
+}
+
 /// What is offered now; the first is the default.
 #[derive(Default)]
 pub(crate) struct ModelList(RwLock<Models>);
@@ -33,6 +60,7 @@ pub(crate) struct ModelList(RwLock<Models>);
 struct Models {
     configured: Vec<Arc<ModelEntry>>,
     added: Vec<Arc<ModelEntry>>,
+    told: ToldFacts,
 }
 
 impl Models {
@@ -75,11 +103,13 @@ impl ModelList {
         })
     }
 
-    /// Replaces the models of the configuration. One of them takes the place of an added one with its id.
-    pub(crate) fn configure(&self, models: Vec<Model>) -> Result<(), ModelError> {
+    /// Replaces the models of the configuration, and what servers said of models. One of them takes the place of an added one
+    /// with its id.
+    pub(crate) fn configure(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
         Model::check_all(&models)?;
         self.change(|list| {
             let offered = models.into_iter().map(|model| {
+                let model = told.complete(model);
                 let same = list.all().find(|offered| offered.model == model);
                 same.map_or_else(|| ModelEntry::new(model), |same| Ok(Arc::clone(same)))
             });
@@ -87,6 +117,7 @@ impl ModelList {
             let is_configured = |id: &str| configured.iter().any(|offered| offered.model.id == id);
             list.added.retain(|added| !is_configured(&added.model.id));
             list.configured = configured;
+            list.told = told;
             Ok(())
         })
     }
@@ -122,7 +153,7 @@ impl ModelList {
                 return Err(ModelError::Twice(model.id.clone()));
             }
             let id = model.id.clone();
-            let offered = ModelEntry::new(model)?;
+            let offered = ModelEntry::new(list.told.complete(model))?;
             let has_room = list.added.len() < ADDED_MODELS_MAX;
             match list.added.iter_mut().find(|added| added.model.id == id) {
                 Some(added) => *added = offered,
@@ -142,7 +173,13 @@ fn says_no_more(said: &Model, known: &Model) -> bool {
         api: said.api,
         ..Model::at(&said.base_url, &said.id)
     };
-    said == known || (said == &address_alone && said.is_at(known))
+    // What nobody said is no difference.
+    let as_known = Model {
+        told: known.told.clone(),
+        is_of_environment: known.is_of_environment,
+        ..said.clone()
+    };
+    as_known == *known || (said == &address_alone && said.is_at(known))
 }
 
 #[cfg(test)]
@@ -153,18 +190,58 @@ mod tests {
         Model::parse(text).unwrap()
     }
 
+    fn configure(list: &ModelList, models: Vec<Model>) -> Result<(), ModelError> {
+        list.configure(models, ToldFacts::default())
+    }
+
+    #[test]
+    fn what_servers_said_is_known_of_configured_and_of_added_models() {
+        let list = ModelList::default();
+        let mut told = ToldFacts::default();
+        let facts = |tokens| ModelFacts {
+            context_tokens: Some(tokens),
+            ..ModelFacts::default()
+        };
+        told.insert(model("http://a/v1#one"), facts(1));
+        told.insert(model("http://a/v1#one"), facts(2));
+        told.insert(model("http://a/v1#two"), facts(3));
+        list.configure(vec![model("http://a/v1#one")], told)
+            .unwrap();
+        list.add(model("http://a/v1#two")).unwrap();
+        list.add(model("http://a/v1#two")).unwrap();
+        let context = |id: &str| list.find(id).unwrap().model.context();
+        assert_eq!((context("one"), context("two")), (2, 3));
+        assert_eq!(list.ids().len(), 2);
+    }
+
+    #[test]
+    fn a_model_of_the_environment_is_the_same_by_its_name() {
+        let list = ModelList::default();
+        let model = model("anthropic#claude-x");
+        let of_environment = Model {
+            is_of_environment: true,
+            ..model.clone()
+        };
+        configure(&list, vec![of_environment]).unwrap();
+        assert_eq!(list.add(model).unwrap(), "claude-x");
+        assert_eq!(list.ids(), ["claude-x"]);
+    }
+
     #[test]
     fn models_are_added_behind_those_of_the_configuration() {
         let list = ModelList::default();
         assert!(list.default_model().is_none());
         assert_eq!(list.add(model("http://a/v1#one")).unwrap(), "one");
         assert_eq!(list.default_model().unwrap().model.id, "one");
-        list.configure(vec![model("http://b/v1#two"), model("http://b/v1#three")])
-            .unwrap();
+        configure(
+            &list,
+            vec![model("http://b/v1#two"), model("http://b/v1#three")],
+        )
+        .unwrap();
         assert_eq!(list.ids(), ["two", "three", "one"]);
-        list.configure(vec![model("http://a/v1#one")]).unwrap();
+        configure(&list, vec![model("http://a/v1#one")]).unwrap();
         assert_eq!(list.ids(), ["one"]);
-        list.configure(Vec::new()).unwrap();
+        configure(&list, Vec::new()).unwrap();
         assert!(list.ids().is_empty());
     }
 
@@ -175,7 +252,7 @@ mod tests {
         configured.key_env = Some("K".to_owned());
         configured.id = "mine".to_owned();
         configured.model = Some("m".to_owned());
-        list.configure(vec![configured]).unwrap();
+        configure(&list, vec![configured]).unwrap();
         assert_eq!(list.add(model("http://a:1/v1#m")).unwrap(), "mine");
         assert_eq!(list.add(model("http://b:2/v1#mine")).unwrap(), "mine@b:2");
         assert_eq!(list.add(model("http://b:2/v1#mine")).unwrap(), "mine@b:2");
@@ -194,10 +271,13 @@ mod tests {
             Err(ModelError::TooMany)
         );
         let before = list.find("m1").unwrap();
-        list.configure(vec![model("http://a/v1#m1")]).unwrap();
+        configure(&list, vec![model("http://a/v1#m1")]).unwrap();
         assert!(Arc::ptr_eq(&before, &list.find("m1").unwrap()));
         let two = vec![model("http://a/v1#x"), model("http://a/v1#x")];
-        assert_eq!(list.configure(two), Err(ModelError::Twice("x".to_owned())));
+        assert_eq!(
+            configure(&list, two),
+            Err(ModelError::Twice("x".to_owned()))
+        );
         assert!(
             list.find("m1").is_some(),
             "a list that cannot work changes nothing"

@@ -7,9 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
+use agent_api::{
+    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, PartTreatment, SharedSources,
+    TurnInput, TurnOver, UserMessage, model_call,
+};
 use compositor::Part;
-use compositor::lower::{Capabilities, Lowered, LoweringDecision, chat_content};
+use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
+use compositor::part::View;
 use serde_json::Value;
 
 use super::orphans::Findings;
@@ -62,10 +66,40 @@ pub(super) struct NativeBody<'a> {
 impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
-        let part = self.message.parts.get(self.part).map(|part| part.object());
-        let name = part.and_then(|part| part.get("name").or_else(|| part.get("ref")?.get("path")));
-        let name = name.and_then(Value::as_str);
+        let part = self.message.parts.get(self.part);
+        let name = part.and_then(model_call::name_of);
         name.unwrap_or("an attachment").to_owned()
+    }
+}
+
+/// What an attachment is, by its type.
+fn kind_of(part: &Part) -> Option<MediaKind> {
+    let View::Attachment(of) = part.view() else {
+        return None;
+    };
+    match of.mime.split('/').next().unwrap_or("") {
+        "image" => Some(MediaKind::Image),
+        "audio" => Some(MediaKind::Audio),
+        "video" => Some(MediaKind::Video),
+        _ => (of.mime == "application/pdf").then_some(MediaKind::Document),
+    }
+}
+
+/// What a model makes of a message that is not sent yet, in a chat where this was refused.
+pub(super) fn terms_of(
+    known: &CapabilityMap,
+    model: &Model,
+    refusals: Option<&[u8]>,
+    message: &UserMessage,
+) -> ModelTerms {
+    let refusals = Refusals::read(refusals, &model.id);
+    ModelTerms {
+        model: model.id.clone(),
+        target: model.api.target(),
+        capabilities: refusals.reduce(model.capabilities(known)),
+        described: refusals.described_parts(message),
+        context_tokens: model.facts().context_tokens,
+        input_price: model.facts().prices.map(|prices| prices.input),
     }
 }
 
@@ -94,18 +128,10 @@ impl<'a> ModelView<'a> {
         input: &'a TurnInput,
         events: &'a dyn EventSink,
     ) -> Self {
-        let target = model.api.target();
-        let mut capabilities = shared.capabilities.of(target, Some(model.server_name()));
-        if model.vision == Some(false) {
-            // Pages of a document are pictures, too.
-            capabilities.image = None;
-            capabilities.pdf = None;
-            capabilities.video = None;
-        }
         let refusals = Refusals::read(input.refusals.as_deref(), &model.id);
         Self {
             sources: &input.sources,
-            capabilities,
+            capabilities: model.capabilities(&shared.capabilities),
             api: model.api,
             model: model.id.clone(),
             events,
@@ -353,6 +379,56 @@ impl<'a> ModelView<'a> {
             )
         };
         self.api != Api::Chat && self.sends_items() && entries.iter().any(is_signed)
+    }
+
+    /// The attachments of messages before a position that the model was not sent as themselves when they were last lowered.
+    pub(super) fn described<'e>(
+        &self,
+        entries: &'e [HistoryEntry],
+        before: usize,
+    ) -> Vec<NativeBody<'e>> {
+        let mut described = Vec::new();
+        for (position, decisions) in self.decisions.range(..before) {
+            let Some(HistoryEntry::User(message)) = entries.get(*position) else {
+                continue; // results are told again in other words
+            };
+            for decision in decisions {
+                let part = message.parts.get(decision.part);
+                let kind = part.and_then(kind_of);
+                if let Some(kind) = kind.filter(|kind| kind.as_str() != decision.became) {
+                    described.push(NativeBody {
+                        kind,
+                        message,
+                        position: *position,
+                        part: decision.part,
+                    });
+                }
+            }
+        }
+        described
+    }
+
+    /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.
+    pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
+        let mut described = Vec::new();
+        for (position, decisions) in &self.decisions {
+            let (message, has_place) = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => (message, true),
+                Some(HistoryEntry::Result { media, .. }) => (media, self.api != Api::Chat),
+                _ => continue, // the model's own words have no parts
+            };
+            described.extend(decisions.iter().map(|decision| {
+                let part = message.parts.get(decision.part);
+                let mut described = PartDecision::new(*position, part, decision);
+                if !has_place {
+                    described.treatment = PartTreatment::LeftOut;
+                    described.why = Some("a result is a text in this wire format".to_owned());
+                    (described.bytes, described.tokens) = (0, Some(0));
+                }
+                described
+            }));
+        }
+        described
     }
 
     /// The bodies that were sent as themselves when the entries were last lowered.

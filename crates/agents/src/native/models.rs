@@ -10,11 +10,9 @@ use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{settings, vendors};
+use super::{model_settings, vendors};
+use crate::model_data::{self, ModelFacts, Prices};
 use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
-
-/// Context assumed of a model that says nothing about it.
-const CONTEXT_TOKENS: u64 = 32_768;
 
 /// Longest id and name of a model, in bytes: both are in lists and menus.
 const NAME_BYTES_MAX: usize = 256;
@@ -54,15 +52,35 @@ pub struct Model {
     pub query: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The known model that it is, where its server has another name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_as: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
+    /// The longest answer that is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Whether it sees pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vision: Option<bool>,
-    /// Whether it can call tools; it can if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_pages: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf_encrypted: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<bool>,
+    /// Whether it can call tools; it can if nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
+    /// How much it may be told to think, in its server's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<Vec<String>>,
     /// Settings a message may give it, by name, as JSON Schema properties in TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Value>,
@@ -74,18 +92,12 @@ pub struct Model {
     /// Seconds for which its server may be silent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_s: Option<u64>,
-}
-
-/// Money per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prices {
-    pub input: f64,
-    pub output: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<f64>,
+    /// What its server said of it; see [`Model::facts`].
+    #[serde(skip)]
+    pub told: ModelFacts,
+    /// It is there because the environment holds a key, and nobody configured it.
+    #[serde(skip)]
+    pub is_of_environment: bool,
 }
 
 /// What is wrong with a model.
@@ -120,6 +132,13 @@ pub enum ModelError {
     Twice(String),
     #[error("the model `{0}`: `stall_s` must be at least 1 second")]
     NoStall(String),
+    #[error("the model `{0}`: prices are dollars per million tokens, 0 or more")]
+    Prices(String),
+    #[error(
+        "the model `{id}`: `known_as` is the name of a known model; nothing is known of `{name}`. Say what it can do instead: \
+         `context_tokens`, `vision`, .."
+    )]
+    UnknownName { id: String, name: String },
     #[error(
         "at most {} models can be added while the host runs",
         super::model_list::ADDED_MODELS_MAX
@@ -132,16 +151,18 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL` or `VENDOR#MODEL`, as `--model` takes it.
+    /// `BASE_URL#MODEL`, `WIRE+BASE_URL#MODEL`, `VENDOR#MODEL` or `VENDOR`, as `--model` takes it.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
+        Self::parse_with(text, &vendors::of_environment)
+    }
+
+    fn parse_with(text: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
+        let usual = || Some((text, model_data::default_model(text)?));
+        let named = named.or_else(usual);
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
         let model = match vendors::find(base_url) {
-            Some(vendor) => Self {
-                api: vendor.api,
-                key_env: Some(vendor.key_env.to_owned()),
-                ..Self::at(vendor.base_url, id)
-            },
+            Some(vendor) => vendor.model(id, read),
             None => {
                 let (api, base_url) = split_api(base_url)?;
                 Self {
@@ -169,14 +190,24 @@ impl Model {
             key_header: None,
             query: BTreeMap::new(),
             headers: BTreeMap::new(),
+            known_as: None,
             context_tokens: None,
             output_tokens: None,
             vision: None,
+            pdf: None,
+            pdf_pages: None,
+            pdf_bytes: None,
+            pdf_encrypted: None,
+            audio: None,
+            video: None,
             tools: None,
+            efforts: None,
             settings: None,
             prices: None,
             server_tools: Vec::new(),
             stall_s: None,
+            told: ModelFacts::default(),
+            is_of_environment: false,
         }
     }
 
@@ -211,6 +242,17 @@ impl Model {
         if keys.into_iter().filter(|named| *named).count() > 1 {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
+        if self.prices.is_some_and(|prices| !prices.are_possible()) {
+            return Err(ModelError::Prices(self.id.clone()));
+        }
+        if let Some(name) = self.known_as.as_ref()
+            && model_data::find(name).is_none()
+        {
+            return Err(ModelError::UnknownName {
+                id: self.id.clone(),
+                name: name.clone(),
+            });
+        }
         if self.stall_s == Some(0) {
             return Err(ModelError::NoStall(self.id.clone()));
         }
@@ -233,8 +275,7 @@ impl Model {
 
     /// The schema of its settings, if it has any.
     fn config_schema(&self) -> Result<Option<Value>, ModelError> {
-        let schema = self.settings.as_ref().map(settings::schema_of);
-        schema.transpose().map_err(|why| ModelError::Settings {
+        model_settings::schema(self).map_err(|why| ModelError::Settings {
             id: self.id.clone(),
             why,
         })
@@ -296,15 +337,6 @@ impl Model {
         self.model.as_deref().unwrap_or(&self.id)
     }
 
-    pub fn context(&self) -> u64 {
-        self.context_tokens.unwrap_or(CONTEXT_TOKENS)
-    }
-
-    /// Whether it is offered tools.
-    pub fn calls_tools(&self) -> bool {
-        self.tools.unwrap_or(true)
-    }
-
     /// As clients see it.
     pub fn info(&self) -> ModelInfo {
         let mut details = wire::Object::new();
@@ -313,20 +345,24 @@ impl Model {
                 details.insert(key.to_owned(), value);
             }
         };
-        put("maxContextWindow", self.context_tokens.map(Value::from));
-        put("maxOutputTokens", self.output_tokens.map(Value::from));
-        put("supportsVision", self.vision.map(Value::from));
+        let facts = self.facts();
+        put("maxContextWindow", facts.context_tokens.map(Value::from));
+        put("maxOutputTokens", facts.output_tokens.map(Value::from));
+        put("supportsVision", facts.image.map(Value::from));
         let schema = self.config_schema();
         debug_assert!(
             schema.is_ok(),
             "models are checked when they are configured"
         );
         put("configSchema", schema.unwrap_or_default());
-        put(
-            "_meta",
-            self.prices
-                .map(|prices| json!({"greenroom.prices": prices})),
-        );
+        let mut meta = wire::Object::new();
+        if let Some(prices) = facts.prices {
+            meta.insert("greenroom.prices".to_owned(), json!(prices));
+        }
+        if let Some(variable) = self.key_env.as_ref().filter(|_| self.is_of_environment) {
+            meta.insert(wire::meta::KEY_VARIABLE.to_owned(), json!(variable));
+        }
+        put("_meta", (!meta.is_empty()).then_some(Value::Object(meta)));
         ModelInfo {
             id: self.id.clone(),
             name: self.name.clone().unwrap_or_else(|| self.id.clone()),
@@ -353,7 +389,8 @@ mod tests {
 
     #[test]
     fn a_vendor_stands_for_an_address_and_a_key() {
-        let model = Model::parse("anthropic#claude-x").unwrap();
+        let parse = |text: &str| Model::parse_with(text, &|_| None);
+        let model = parse("anthropic#claude-x").unwrap();
         assert_eq!(
             (model.api, model.base_url.as_str()),
             (Api::Anthropic, "https://api.anthropic.com/v1")
@@ -365,7 +402,9 @@ mod tests {
             ("openrouter", Api::Chat),
         ];
         for (vendor, api) in others {
-            assert_eq!(Model::parse(&format!("{vendor}#m")).unwrap().api, api);
+            assert_eq!(parse(&format!("{vendor}#m")).unwrap().api, api);
+            let usual = model_data::default_model(vendor).unwrap();
+            assert_eq!(parse(vendor), parse(&format!("{vendor}#{usual}")));
         }
         assert!(Model::parse("nobody#m").is_err());
     }

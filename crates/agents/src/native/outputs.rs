@@ -62,6 +62,15 @@ pub(super) fn record(
     })
 }
 
+/// Whether something of a model was recorded that only its server can read.
+pub(super) fn has_sealed(outputs: &[ModelOutput], model: &str) -> bool {
+    outputs.iter().any(|output| {
+        let stored = serde_json::from_slice::<StoredOutput>(&output.json);
+        // Over Chat Completions servers add nothing. What cannot be read is nobody's.
+        stored.is_ok_and(|stored| stored.api != Api::Chat && stored.model == model)
+    })
+}
+
 /// What was recorded of a turn, by round, and what is known of its calls.
 #[derive(Debug, Default)]
 pub(super) struct TurnOutputs {

@@ -13,8 +13,8 @@ use workspace::Workspace;
 use super::call_events::ToolContext;
 use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
 use crate::permission::{
-    CallSubject, Effect, FileSubject, Pattern, Rule, RuleStore, RulesError, Scope, SubjectDetail,
-    allows, is_protected, propose, read_host,
+    CallSubject, FileSubject, Pattern, PermissionRule, RuleEffect, RuleScope, RuleStore,
+    RulesError, SubjectDetail, allows, is_protected, propose, read_host,
 };
 use crate::tool::{Nature, Plan, PlanSubject, Tool};
 
@@ -122,9 +122,9 @@ impl ToolContext<'_> {
         let rule = rules.decide(subject, &self.place);
         Ok(match rule.map(|rule| (rule.effect, &rule.pattern)) {
             None => RuleDecision::None,
-            Some((Effect::Allow, _)) => RuleDecision::Allow,
-            Some((Effect::Ask, _)) => RuleDecision::Ask,
-            Some((Effect::Deny, pattern)) => RuleDecision::Deny(pattern.clone()),
+            Some((RuleEffect::Allow, _)) => RuleDecision::Allow,
+            Some((RuleEffect::Ask, _)) => RuleDecision::Ask,
+            Some((RuleEffect::Deny, pattern)) => RuleDecision::Deny(pattern.clone()),
         })
     }
 
@@ -174,7 +174,7 @@ impl ToolContext<'_> {
         scope: ApprovalScope,
         offered: Option<&'a OfferedRule>,
         subject: &CallSubject,
-    ) -> Option<(Scope, &'a Pattern)> {
+    ) -> Option<(RuleScope, &'a Pattern)> {
         let offered = offered?;
         let directory = match &subject.detail {
             SubjectDetail::Path(path) => Some(&path.root),
@@ -182,21 +182,21 @@ impl ToolContext<'_> {
         };
         let scope = match scope {
             ApprovalScope::Call => return None,
-            ApprovalScope::Session => Scope::Session(self.place.session.clone()),
+            ApprovalScope::Session => RuleScope::Session(self.place.session.clone()),
             ApprovalScope::Project if !offered.for_project => return None, // it was not offered
-            ApprovalScope::Project => Scope::Project(directory?.clone()),
+            ApprovalScope::Project => RuleScope::Project(directory?.clone()),
         };
         Some((scope, &offered.pattern))
     }
 
-    async fn store_rule(&self, scope: Scope, pattern: Pattern) -> Result<(), RulesError> {
+    async fn store_rule(&self, scope: RuleScope, pattern: Pattern) -> Result<(), RulesError> {
         let Some(store) = self.rules.clone() else {
             return Err(RulesError("this host stores no rules".to_owned()));
         };
         let directory = self.place.directories.first().cloned();
-        let rule = Rule {
+        let rule = PermissionRule {
             scope,
-            effect: Effect::Allow,
+            effect: RuleEffect::Allow,
             pattern,
         };
         run_blocking(move || store.add(&rule, directory.as_deref())).await

@@ -48,7 +48,7 @@ fn add_titles(schema: &mut Value, name: &str) {
 }
 
 /// `reasoning_effort` reads "Reasoning effort".
-fn title_of(name: &str) -> String {
+pub(super) fn title_of(name: &str) -> String {
     let words = name.replace(['_', '-'], " ");
     let mut letters = words.trim().chars();
     match letters.next() {

@@ -82,7 +82,10 @@ async fn ask(model: &ModelEntry, text: &str) -> Result<String, provider::Provide
         ..ModelRequest::default()
     };
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
-    let asking = async move { provider::ask(&model.endpoint, &request, &sender).await };
+    let asking = async move {
+        let encoded = provider::encode(&model.endpoint, &request);
+        provider::send(&model.endpoint, encoded, &sender).await
+    };
     let collecting = async {
         let mut said = String::new();
         while let Some(event) = received.recv().await {

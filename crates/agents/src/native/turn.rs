@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, EventSink, TurnInput};
+use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use wire::Object;
 use workspace::Workspace;
 use workspace::discovery::Skill;
 
@@ -30,7 +29,10 @@ use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::title::make_title;
 use super::usage::TurnUsage;
-use super::{Model, NativeContext, compact, exit_plan, history, prompt, todo_list};
+use super::{
+    Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
+    todo_list,
+};
 use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
@@ -75,7 +77,7 @@ async fn converse(
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
-    let mut budget = CallBudget::default();
+    let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
@@ -100,15 +102,8 @@ async fn converse(
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
     let answered = count_answered(&entries, newest);
-    let request = ModelRequest {
-        messages: view.lower_conversation(&entries, newest).await?,
-        ..request_to(model, input)
-    };
-    if input.untitled
-        && let Some(title) = make_title(&input.text)
-    {
-        events.send(AgentEvent::Title(title)).await?;
-    }
+    let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
+    name_session(input, events).await?;
     let meter = match input.compact {
         Some(_) => ContextMeter::default(),
         None => ContextMeter::resume(memory.turns.last(), model, newest),
@@ -118,9 +113,10 @@ async fn converse(
         endpoint,
         tools: &tools,
         left_out: Vec::new(),
-        tool_context: tool_context(shared, context, events),
+        tool_context: build_tool_context(shared, context, events),
         view,
         prompt,
+        sections: Vec::new(),
         entries,
         newest,
         answered,
@@ -151,8 +147,32 @@ async fn open_view<'a>(
     Ok(view)
 }
 
-/// What the calls of the turn share.
-fn tool_context<'a>(
+/// The request with the conversation so far. If the chat goes on with another model, it is said what that loses.
+async fn begin_request(
+    shared: &NativeContext,
+    (model, input): (&Model, &TurnInput),
+    view: &mut ModelView<'_>,
+    (entries, newest): (&[HistoryEntry], usize),
+) -> Result<ModelRequest, TurnOver> {
+    let settings = model_settings::read(model, &input.message);
+    let messages = view.lower_conversation(entries, newest).await?;
+    let lost = model_switch::describe(shared, (model, input), view, (entries, newest));
+    if let Some(text) = lost {
+        view.events.send(AgentEvent::Notice { text }).await?;
+    }
+    Ok(ModelRequest {
+        model: model.server_name().to_owned(),
+        system: Vec::new(),
+        messages,
+        max_output_tokens: settings.max_output_tokens,
+        settings: settings.fields,
+        server_tools: model.server_tools.clone(),
+        ..ModelRequest::default()
+    })
+}
+
+/// What the calls of a turn share.
+fn build_tool_context<'a>(
     shared: &'a NativeContext,
     context: &TurnContext<'a>,
     events: &'a dyn EventSink,
@@ -168,17 +188,6 @@ fn tool_context<'a>(
         },
         reported_rules: Mutex::new(false),
         exclusive: Mutex::new(()),
-    }
-}
-
-/// What all requests of a turn have in common. Prompt and tools are those of each round.
-fn request_to(model: &Model, input: &TurnInput) -> ModelRequest {
-    ModelRequest {
-        model: model.server_name().to_owned(),
-        max_output_tokens: model.output_tokens,
-        settings: select_settings(model, &input.message),
-        server_tools: model.server_tools.clone(),
-        ..ModelRequest::default()
     }
 }
 
@@ -222,8 +231,10 @@ async fn begin_requests(
         false => events.client_tools().await?,
     };
     let offered = OfferedTools::new(tools, offers);
+    let sections = prompt.render();
     Ok(RequestHead {
-        system: events.render(prompt.render()).await?,
+        system: events.render(sections.clone()).await?,
+        sections,
         tools: offered.specs(),
     })
 }
@@ -314,15 +325,6 @@ fn name_some(ids: &[String]) -> Option<String> {
     })
 }
 
-/// The settings of a message, as far as the model has settings of these names (G-22).
-fn select_settings(model: &Model, message: &Value) -> Object {
-    let known = model.settings.as_ref().and_then(Value::as_object);
-    let given = message["model"]["config"].as_object();
-    let mut settings = given.cloned().unwrap_or_default();
-    settings.retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
-    settings
-}
-
 /// Earlier turns, the user's message, and the response of a resumed turn so far.
 fn build_conversation(
     earlier: Recalled,
@@ -353,4 +355,12 @@ fn count_answered(entries: &[HistoryEntry], newest: usize) -> usize {
         |entry: &HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }));
     let last = entries.iter().rposition(is_answer);
     last.filter(|last| *last > newest).unwrap_or(newest)
+}
+
+/// A session that nobody has named gets a title.
+async fn name_session(input: &TurnInput, events: &dyn EventSink) -> Result<(), TurnOver> {
+    match make_title(&input.text).filter(|_| input.untitled) {
+        Some(title) => events.send(AgentEvent::Title(title)).await,
+        None => Ok(()),
+    }
 }

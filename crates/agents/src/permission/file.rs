@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike, Value};
 
 use super::pattern::Pattern;
-use super::rule_set::{Effect, Rule, RuleSet, Scope};
+use super::rule_set::{PermissionRule, RuleEffect, RuleScope, RuleSet};
 
 /// Its name in the data directory.
 pub const RULES_FILE: &str = "rules.toml";
@@ -51,16 +51,16 @@ pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
         let message = error.message().lines().next().unwrap_or("").to_owned();
         at_line(text, error.span(), &message)
     })?;
-    let mut reader = Reader {
+    let mut reader = RulesReader {
         text,
         rules: Vec::new(),
         session_directories: BTreeMap::new(),
     };
     for (name, item) in document.iter() {
         match name {
-            ALWAYS => reader.read_lists(item, &Scope::Always)?,
-            PROJECT => reader.read_each(item, |name| Scope::Project(PathBuf::from(name)))?,
-            SESSION => reader.read_each(item, |name| Scope::Session(name.to_owned()))?,
+            ALWAYS => reader.read_lists(item, &RuleScope::Always)?,
+            PROJECT => reader.read_each(item, |name| RuleScope::Project(PathBuf::from(name)))?,
+            SESSION => reader.read_each(item, |name| RuleScope::Session(name.to_owned()))?,
             _ => {
                 let message = format!(
                     "there is no `{name}`; tables are `always`, `project.\"DIRECTORY\"`, `session.\"NAME\"`"
@@ -75,21 +75,21 @@ pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
     Ok(RuleSet::new(reader.rules, reader.session_directories))
 }
 
-struct Reader<'a> {
+struct RulesReader<'a> {
     text: &'a str,
-    rules: Vec<Rule>,
+    rules: Vec<PermissionRule>,
     session_directories: BTreeMap<String, String>,
 }
 
-impl Reader<'_> {
+impl RulesReader<'_> {
     /// The tables of all projects, or of all sessions.
-    fn read_each(&mut self, item: &Item, scope: fn(&str) -> Scope) -> Result<(), RulesError> {
+    fn read_each(&mut self, item: &Item, scope: fn(&str) -> RuleScope) -> Result<(), RulesError> {
         let Some(tables) = item.as_table_like() else {
             return Err(self.error(item, "this must be a table"));
         };
         for (name, item) in tables.iter() {
             let scope = scope(name);
-            if let Scope::Project(directory) = &scope
+            if let RuleScope::Project(directory) = &scope
                 && !directory.is_absolute()
             {
                 return Err(self.error(item, "the directory of a project is an absolute path"));
@@ -99,7 +99,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read_lists(&mut self, item: &Item, scope: &Scope) -> Result<(), RulesError> {
+    fn read_lists(&mut self, item: &Item, scope: &RuleScope) -> Result<(), RulesError> {
         let Some(lists) = item.as_table_like() else {
             return Err(self.error(
                 item,
@@ -107,10 +107,12 @@ impl Reader<'_> {
             ));
         };
         for (name, item) in lists.iter() {
-            let effect = Effect::ALL.into_iter().find(|effect| effect.name() == name);
+            let effect = RuleEffect::ALL
+                .into_iter()
+                .find(|effect| effect.name() == name);
             match (effect, scope, item.as_str()) {
                 (Some(effect), _, _) => self.read_list(item, scope, effect)?,
-                (None, Scope::Session(session), Some(directory)) if name == DIRECTORY => {
+                (None, RuleScope::Session(session), Some(directory)) if name == DIRECTORY => {
                     let names = &mut self.session_directories;
                     names.insert(session.clone(), directory.to_owned());
                 }
@@ -123,7 +125,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read_list(&mut self, item: &Item, scope: &Scope, effect: Effect) -> Result<(), RulesError> {
+    fn read_list(
+        &mut self,
+        item: &Item,
+        scope: &RuleScope,
+        effect: RuleEffect,
+    ) -> Result<(), RulesError> {
         let Some(list) = item.as_array() else {
             return Err(self.error(item, "this must be a list of rules in quotes"));
         };
@@ -133,7 +140,7 @@ impl Reader<'_> {
                 .as_str()
                 .ok_or_else(|| wrong("a rule is a text in quotes"))?;
             let pattern = Pattern::parse(text).map_err(|error| wrong(&error.to_string()))?;
-            self.rules.push(Rule {
+            self.rules.push(PermissionRule {
                 scope: scope.clone(),
                 effect,
                 pattern,
@@ -156,7 +163,11 @@ fn at_line(text: &str, span: Option<Range<usize>>, message: &str) -> RulesError 
 }
 
 /// The text with one rule more; as it was if it is there. `directory` is where a session works.
-pub fn add_rule(text: &str, rule: &Rule, directory: Option<&Path>) -> Result<String, RulesError> {
+pub fn add_rule(
+    text: &str,
+    rule: &PermissionRule,
+    directory: Option<&Path>,
+) -> Result<String, RulesError> {
     let known = parse(text)?;
     if known.rules().contains(rule) {
         return Ok(text.to_owned());
@@ -166,7 +177,7 @@ pub fn add_rule(text: &str, rule: &Rule, directory: Option<&Path>) -> Result<Str
     }
     let mut document = document_of(text)?;
     let table = scope_table(&mut document, &rule.scope)?;
-    if let (Scope::Session(_), Some(directory), false) =
+    if let (RuleScope::Session(_), Some(directory), false) =
         (&rule.scope, directory, table.contains_key(DIRECTORY))
     {
         let directory = directory.display().to_string();
@@ -178,7 +189,7 @@ pub fn add_rule(text: &str, rule: &Rule, directory: Option<&Path>) -> Result<Str
     let list = list.as_array_mut();
     let list = list.ok_or_else(|| RulesError(format!("`{}` is not a list", rule.effect.name())))?;
     push(list, rule.pattern.as_str());
-    if let Scope::Session(_) = rule.scope {
+    if let RuleScope::Session(_) = rule.scope {
         drop_oldest_sessions(&mut document);
     }
     let changed = document.to_string();
@@ -192,7 +203,7 @@ pub fn add_rule(text: &str, rule: &Rule, directory: Option<&Path>) -> Result<Str
 }
 
 /// The text without a rule; none if it is not there.
-pub fn remove_rule(text: &str, rule: &Rule) -> Result<Option<String>, RulesError> {
+pub fn remove_rule(text: &str, rule: &PermissionRule) -> Result<Option<String>, RulesError> {
     if !parse(text)?.rules().contains(rule) {
         return Ok(None);
     }
@@ -221,7 +232,7 @@ fn document_of(text: &str) -> Result<DocumentMut, RulesError> {
 /// The table of a scope, made if it is not there.
 fn scope_table<'a>(
     document: &'a mut DocumentMut,
-    scope: &Scope,
+    scope: &RuleScope,
 ) -> Result<&'a mut dyn TableLike, RulesError> {
     let no_table = || RulesError(format!("`{}` is not a table", scope.name()));
     // Comments of a file without tables stay at its beginning.
@@ -234,13 +245,13 @@ fn scope_table<'a>(
         false => "\n".to_owned(),
     };
     let own = match scope {
-        Scope::Always => None,
-        Scope::Project(directory) => {
+        RuleScope::Always => None,
+        RuleScope::Project(directory) => {
             let name = directory.to_str();
             let reason = "rules can only be stored for a directory whose name is text";
             Some(name.ok_or_else(|| RulesError(reason.to_owned()))?)
         }
-        Scope::Session(session) => Some(session.as_str()),
+        RuleScope::Session(session) => Some(session.as_str()),
     };
     let mut table = Table::new();
     table.set_implicit(own.is_some());

@@ -20,6 +20,6 @@ pub use pattern::{Pattern, PatternError};
 pub(crate) use proposal::allows;
 pub use proposal::propose;
 pub use protected::is_protected;
-pub use rule_set::{CallPlace, Effect, Rule, RuleSet, Scope};
+pub use rule_set::{CallPlace, PermissionRule, RuleEffect, RuleScope, RuleSet};
 pub use store::RuleStore;
 pub use subject::{CallSubject, FileSubject, SubjectDetail, read_host};

@@ -14,13 +14,13 @@ use super::subject::{CallSubject, SubjectDetail};
 
 /// What a rule does about the calls it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
+pub enum RuleEffect {
     Deny,
     Ask,
     Allow,
 }
 
-impl Effect {
+impl RuleEffect {
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
     /// The name of its list.
@@ -35,7 +35,7 @@ impl Effect {
 
 /// Where a rule holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum RuleScope {
     /// In one session, by its name.
     Session(String),
     /// In sessions that work in this directory, without links.
@@ -43,7 +43,7 @@ pub enum Scope {
     Always,
 }
 
-impl Scope {
+impl RuleScope {
     /// The name of its table.
     pub fn name(&self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for RuleScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(session) => write!(f, "session {session}"),
@@ -66,9 +66,9 @@ impl fmt::Display for Scope {
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    pub scope: Scope,
-    pub effect: Effect,
+pub struct PermissionRule {
+    pub scope: RuleScope,
+    pub effect: RuleEffect,
     pub pattern: Pattern,
 }
 
@@ -83,20 +83,23 @@ pub struct CallPlace {
 /// All rules, in the order of their file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleSet {
-    rules: Vec<Rule>,
+    rules: Vec<PermissionRule>,
     /// The directory that a session's table names, for people.
     session_directories: BTreeMap<String, String>,
 }
 
 impl RuleSet {
-    pub(super) fn new(rules: Vec<Rule>, session_directories: BTreeMap<String, String>) -> Self {
+    pub(super) fn new(
+        rules: Vec<PermissionRule>,
+        session_directories: BTreeMap<String, String>,
+    ) -> Self {
         Self {
             rules,
             session_directories,
         }
     }
 
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[PermissionRule] {
         &self.rules
     }
 
@@ -106,26 +109,30 @@ impl RuleSet {
     }
 
     /// The rules that hold in a place.
-    pub fn in_force<'a>(&'a self, place: &CallPlace) -> Vec<&'a Rule> {
-        let holds = |rule: &&Rule| match &rule.scope {
-            Scope::Always => true,
-            Scope::Session(session) => *session == place.session,
-            Scope::Project(directory) => place.directories.contains(directory),
+    pub fn in_force<'a>(&'a self, place: &CallPlace) -> Vec<&'a PermissionRule> {
+        let holds = |rule: &&PermissionRule| match &rule.scope {
+            RuleScope::Always => true,
+            RuleScope::Session(session) => *session == place.session,
+            RuleScope::Project(directory) => place.directories.contains(directory),
         };
         self.rules.iter().filter(holds).collect()
     }
 
     /// The rule that decides about a call, if any does. Of a command that several rules allow together, the first of them.
-    pub fn decide<'a>(&'a self, call: &CallSubject, place: &CallPlace) -> Option<&'a Rule> {
+    pub fn decide<'a>(
+        &'a self,
+        call: &CallSubject,
+        place: &CallPlace,
+    ) -> Option<&'a PermissionRule> {
         let mut rules = self.in_force(place);
         rules.retain(|rule| is_applicable(rule, call, place));
-        let touching = |effect: Effect| {
+        let touching = |effect: RuleEffect| {
             let mut rules = rules.iter().copied();
             rules.find(|rule| rule.effect == effect && rule.touches(call))
         };
         let allowing = || {
             let rules = rules.iter().copied();
-            rules.filter(|rule| rule.effect == Effect::Allow)
+            rules.filter(|rule| rule.effect == RuleEffect::Allow)
         };
         let together = || {
             let SubjectDetail::Command(command) = &call.detail else {
@@ -138,26 +145,26 @@ impl RuleSet {
             }
             first
         };
-        touching(Effect::Deny)
-            .or_else(|| touching(Effect::Ask))
+        touching(RuleEffect::Deny)
+            .or_else(|| touching(RuleEffect::Ask))
             .or_else(|| allowing().find(|rule| rule.covers(call)))
             .or_else(together)
     }
 }
 
 /// A rule of a project is about what is done in its directory: commands run in the first one, files lie in theirs.
-fn is_applicable(rule: &Rule, call: &CallSubject, place: &CallPlace) -> bool {
+fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &CallPlace) -> bool {
     match (&rule.scope, &call.detail) {
-        (Scope::Session(_) | Scope::Always, _) | (_, SubjectDetail::Path(_)) => true,
-        (Scope::Project(directory), _) => place.directories.first() == Some(directory),
+        (RuleScope::Session(_) | RuleScope::Always, _) | (_, SubjectDetail::Path(_)) => true,
+        (RuleScope::Project(directory), _) => place.directories.first() == Some(directory),
     }
 }
 
-impl Rule {
+impl PermissionRule {
     fn directory(&self) -> Option<&Path> {
         match &self.scope {
-            Scope::Project(directory) => Some(directory),
-            Scope::Session(_) | Scope::Always => None,
+            RuleScope::Project(directory) => Some(directory),
+            RuleScope::Session(_) | RuleScope::Always => None,
         }
     }
 

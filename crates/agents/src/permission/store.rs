@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 
 use super::file::{self, RULES_FILE, RulesError};
-use super::rule_set::{Rule, RuleSet};
+use super::rule_set::{PermissionRule, RuleSet};
 
 /// A larger file is another one.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -76,13 +76,13 @@ impl RuleStore {
     }
 
     /// Records a rule; it is on the disk afterwards. `directory` is where a session works.
-    pub fn add(&self, rule: &Rule, directory: Option<&Path>) -> Result<(), RulesError> {
+    pub fn add(&self, rule: &PermissionRule, directory: Option<&Path>) -> Result<(), RulesError> {
         self.change(|text| file::add_rule(text, rule, directory).map(Some))
             .map(drop)
     }
 
     /// Whether there was such a rule.
-    pub fn remove(&self, rule: &Rule) -> Result<bool, RulesError> {
+    pub fn remove(&self, rule: &PermissionRule) -> Result<bool, RulesError> {
         self.change(|text| file::remove_rule(text, rule))
     }
 

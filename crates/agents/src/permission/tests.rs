@@ -311,9 +311,9 @@ fn what_is_offered_covers_the_call_and_little_else() {
     assert_eq!(offered(file("read", "a/b")), "-");
 }
 
-fn rule(scope: Scope, effect: Effect, pattern: &str) -> Rule {
+fn rule(scope: RuleScope, effect: RuleEffect, pattern: &str) -> PermissionRule {
     let pattern = Pattern::parse(pattern).unwrap();
-    Rule {
+    PermissionRule {
         scope,
         effect,
         pattern,
@@ -322,25 +322,30 @@ fn rule(scope: Scope, effect: Effect, pattern: &str) -> Rule {
 
 #[test]
 fn the_file_keeps_comments_and_what_it_says() {
-    let project = || Scope::Project(PathBuf::from("/work/a b"));
+    let project = || RuleScope::Project(PathBuf::from("/home/a b"));
     let text = add_rule(
         "",
-        &rule(project(), Effect::Allow, "bash(cargo test:*)"),
+        &rule(project(), RuleEffect::Allow, "bash(cargo test:*)"),
         None,
     )
     .unwrap();
     let text = text.replace("allow = [", "# mine\nallow = [ # these");
-    let text = add_rule(&text, &rule(project(), Effect::Allow, "edit(src/**)"), None).unwrap();
     let text = add_rule(
         &text,
-        &rule(Scope::Always, Effect::Deny, "bash(rm:*)"),
+        &rule(project(), RuleEffect::Allow, "edit(src/**)"),
         None,
     )
     .unwrap();
-    let session = Scope::Session("native:/x".to_owned());
     let text = add_rule(
         &text,
-        &rule(session, Effect::Allow, "bash(pwd)"),
+        &rule(RuleScope::Always, RuleEffect::Deny, "bash(rm:*)"),
+        None,
+    )
+    .unwrap();
+    let session = RuleScope::Session("native:/x".to_owned());
+    let text = add_rule(
+        &text,
+        &rule(session, RuleEffect::Allow, "bash(pwd)"),
         Some(Path::new("/work")),
     )
     .unwrap();
@@ -350,9 +355,8 @@ fn the_file_keeps_comments_and_what_it_says() {
         .map(|line| format!("{line}\n"))
         .collect();
     expect![[r#"
-        #   bash(cargo test:*)   commands that begin with `cargo test`; each of `a && b` must be allowed
 
-        [project."/work/a b"]
+        [project."/home/a b"]
         # mine
         allow = [ # these
             "bash(cargo test:*)",
@@ -371,19 +375,20 @@ fn the_file_keeps_comments_and_what_it_says() {
         ]
     "#]]
     .assert_eq(&rules);
+    assert!(text.starts_with(&template()), "{text}");
     let again = add_rule(
         &text,
-        &rule(Scope::Always, Effect::Deny, "bash(rm:*)"),
+        &rule(RuleScope::Always, RuleEffect::Deny, "bash(rm:*)"),
         None,
     )
     .unwrap();
     assert_eq!(again, text);
-    let gone = remove_rule(&text, &rule(project(), Effect::Allow, "edit(src/**)"))
+    let gone = remove_rule(&text, &rule(project(), RuleEffect::Allow, "edit(src/**)"))
         .unwrap()
         .unwrap();
     assert!(gone.contains("# mine") && !gone.contains("edit(src/**)\""));
     assert_eq!(
-        remove_rule(&gone, &rule(project(), Effect::Allow, "edit(src/**)")).unwrap(),
+        remove_rule(&gone, &rule(project(), RuleEffect::Allow, "edit(src/**)")).unwrap(),
         None
     );
 }
@@ -416,7 +421,10 @@ fn a_wrong_file_says_where_and_grants_nothing() {
     let store = RuleStore::new(directory.path());
     assert_eq!(store.load().unwrap().rules(), []);
     store
-        .add(&rule(Scope::Always, Effect::Allow, "bash(ls:*)"), None)
+        .add(
+            &rule(RuleScope::Always, RuleEffect::Allow, "bash(ls:*)"),
+            None,
+        )
         .unwrap();
     assert_eq!(store.load().unwrap().rules().len(), 1);
     assert_eq!(
@@ -428,7 +436,10 @@ fn a_wrong_file_says_where_and_grants_nothing() {
     let error = store.load().unwrap_err().to_string();
     assert!(error.starts_with("rules.toml: line "), "{error}");
     store
-        .add(&rule(Scope::Always, Effect::Allow, "bash(id)"), None)
+        .add(
+            &rule(RuleScope::Always, RuleEffect::Allow, "bash(id)"),
+            None,
+        )
         .unwrap_err();
     fs::write(store.path(), &good).unwrap();
     assert_eq!(store.load().unwrap().rules().len(), 1);
@@ -449,13 +460,13 @@ fn a_wrong_file_says_where_and_grants_nothing() {
 fn rules_of_old_sessions_go() {
     let tables = (0..204).map(|n| format!("[session.\"native:/{n}\"]\nallow = [\"bash(pwd)\"]\n"));
     let text = tables.collect::<String>();
-    let newest = Scope::Session("native:/new".to_owned());
-    let text = add_rule(&text, &rule(newest, Effect::Allow, "bash(pwd)"), None).unwrap();
+    let newest = RuleScope::Session("native:/new".to_owned());
+    let text = add_rule(&text, &rule(newest, RuleEffect::Allow, "bash(pwd)"), None).unwrap();
     let rules = super::file::parse(&text).unwrap();
     assert_eq!(rules.rules().len(), 200);
     assert_eq!(
         rules.rules()[0].scope,
-        Scope::Session("native:/5".to_owned())
+        RuleScope::Session("native:/5".to_owned())
     );
 }
 
@@ -503,16 +514,13 @@ impl Recorder {
             .current_dir(self.work.path())
             .env_clear()
             .env("PATH", self.programs.path())
-            .env("PS4", "T@ ")
             .stdin(std::process::Stdio::null())
             .output()
             .unwrap();
         let trace = String::from_utf8_lossy(&output.stderr).into_owned();
-        let mut ran: Vec<String> = trace
-            .split("T@ ")
-            .skip(1)
-            .map(|line| line.trim_end_matches('T').to_owned())
-            .collect();
+        let traced = trace.lines().filter_map(|line| line.strip_prefix('+'));
+        let traced = traced.map(|line| line.trim_start_matches('+').trim_start().to_owned());
+        let mut ran: Vec<String> = traced.collect();
         let recorded = fs::read_to_string(&log).unwrap_or_default();
         ran.extend(recorded.lines().map(str::to_owned));
         ran
@@ -600,8 +608,10 @@ proptest! {
         let text = format!("cargo test{}", rest.concat());
         if allows_text("bash(cargo test:*)", &text) {
             let recorder = Recorder::get();
-            for ran in recorder.run(&text) {
-                prop_assert!(ran == "cargo test" || ran.starts_with("cargo test ") || ran.starts_with("cargo test\n"), "{text:?} ran {ran:?}");
+            let ran = recorder.run(&text);
+            prop_assert!(!ran.is_empty(), "{:?} ran nothing", text);
+            for ran in ran {
+                prop_assert!(ran == "cargo test" || ran.starts_with("cargo test "), "{text:?} ran {ran:?}");
             }
             let made = fs::read_dir(recorder.work.path()).unwrap().count();
             prop_assert_eq!(made, 0, "{:?} made a file", text);

@@ -33,6 +33,9 @@ const PROBE_AFTER: Duration = Duration::from_secs(20);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES_MAX: u32 = 4;
 
+/// Stands where a key would.
+const REMOVED: &str = "removed";
+
 /// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -190,7 +193,7 @@ impl ModelEndpoint {
         }
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
     }
 
@@ -200,6 +203,70 @@ impl ModelEndpoint {
             segments.pop_if_empty().extend(path);
         }
         url
+    }
+
+    /// The address of what lies beside the API: without the version that its addresses begin with.
+    pub(super) fn url_beside(&self, path: &[&str]) -> Url {
+        let mut url = self.base_url.clone();
+        url.set_query(None);
+        let last = url
+            .path_segments()
+            .and_then(|mut it| it.rfind(|word| !word.is_empty()));
+        let number = last.and_then(|last| last.strip_prefix('v')).unwrap_or("");
+        let has_version = number.starts_with(|c: char| c.is_ascii_digit());
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty();
+            if has_version {
+                segments.pop();
+            }
+            segments.extend(path);
+        }
+        url
+    }
+
+    /// Whether the server runs on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        is_this_machine(self.host())
+    }
+
+    /// Where a question goes, for people to read: values of the query that may be keys are left out.
+    pub(super) fn describe_url(&self, path: &[&str]) -> String {
+        let mut url = self.url(path);
+        let pairs = url.query_pairs();
+        let shown = pairs.map(|(name, value)| match serves_as_key(&name) {
+            true => (name.into_owned(), REMOVED.to_owned()),
+            false => (name.into_owned(), value.into_owned()),
+        });
+        let own = self.api.query().iter();
+        let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let shown: Vec<(String, String)> = shown.chain(own).collect();
+        url.set_query(None);
+        if !shown.is_empty() {
+            url.query_pairs_mut().extend_pairs(shown);
+        }
+        url.to_string()
+    }
+
+    /// The headers that this server's questions have, for people to read: no key is in them.
+    pub(super) fn describe_headers(&self) -> Vec<(String, String)> {
+        let mut shown = Vec::new();
+        for (name, value) in self.api.headers() {
+            shown.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        if self.key.is_some() {
+            let name = self.key_header.as_ref().map(HeaderName::as_str);
+            let name = name.unwrap_or(self.api.key_header());
+            shown.push((name.to_owned(), REMOVED.to_owned()));
+        }
+        for (name, value) in &self.headers {
+            shown.retain(|(known, _)| known != name.as_str());
+            let value = match value.is_sensitive() {
+                true => REMOVED.to_owned(),
+                false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            };
+            shown.push((name.as_str().to_owned(), value));
+        }
+        shown
     }
 
     /// What a request carries besides its own headers, and what of it must never be seen.
@@ -320,6 +387,20 @@ mod tests {
     fn url(base: &str) -> String {
         let endpoint = ModelEndpoint::new(base).unwrap();
         endpoint.url(&["chat", "completions"]).to_string()
+    }
+
+    #[test]
+    fn what_lies_beside_the_api_has_no_version() {
+        let beside = |base: &str| {
+            ModelEndpoint::new(base)
+                .unwrap()
+                .url_beside(&["api", "show"])
+                .to_string()
+        };
+        assert_eq!(beside("http://h:1/v1"), "http://h:1/api/show");
+        assert_eq!(beside("http://h:1/x/v1/?a=b"), "http://h:1/x/api/show");
+        assert_eq!(beside("http://h:1"), "http://h:1/api/show");
+        assert_eq!(beside("http://h:1/vllm"), "http://h:1/vllm/api/show");
     }
 
     #[test]

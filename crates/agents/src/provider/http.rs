@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
 use tokio::time::{sleep, timeout};
 
@@ -32,7 +32,7 @@ const SHORT_BODY: Duration = Duration::from_secs(10);
 /// A request as it goes over the wire.
 pub(super) struct WireRequest<'a> {
     pub path: &'a [&'a str],
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// Whether a refusal may be mended by leaving something out.
     pub reducible: bool,
 }
@@ -44,7 +44,7 @@ pub(super) async fn stream<D: Decode>(
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
-    let body = Bytes::from(request.body);
+    let body = request.body;
     let (path, reducible) = (request.path, request.reducible);
     let request = prepare(endpoint, path, body.clone(), reducible).await?;
     match request.send_until_answered(&decoder, &mut sink).await {
@@ -73,22 +73,51 @@ async fn prepare<'a>(
         body,
         reducible,
     };
-    request
-        .headers
-        .entry(CONTENT_TYPE)
-        .or_insert(HeaderValue::from_static("application/json"));
-    request
-        .headers
-        .entry(ACCEPT)
-        .or_insert(HeaderValue::from_static("text/event-stream"));
+    for (name, value) in OWN_HEADERS {
+        let value = HeaderValue::from_static(value);
+        request.headers.entry(name).or_insert(value);
+    }
     Ok(request)
+}
+
+/// Headers of every question, unless the configuration has others.
+const OWN_HEADERS: [(HeaderName, &str); 2] = [
+    (CONTENT_TYPE, "application/json"),
+    (ACCEPT, "text/event-stream"),
+];
+
+/// The headers of a question, from those that its server's configuration adds to it.
+pub(super) fn with_own_headers(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    for (name, value) in OWN_HEADERS {
+        if !headers.iter().any(|(known, _)| known == name.as_str()) {
+            headers.push((name.as_str().to_owned(), value.to_owned()));
+        }
+    }
+    headers
 }
 
 /// The body of what a server answers, tried once; once more if a command may print another key by now.
 pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
-    match get_once(endpoint, path).await {
+    fetch(endpoint, endpoint.url(path), None).await
+}
+
+/// Reads what lies beside the API of a server: its address without the version. With a question it is posted.
+pub(super) async fn get_beside(
+    endpoint: &ModelEndpoint,
+    path: &[&str],
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
+    fetch(endpoint, endpoint.url_beside(path), question).await
+}
+
+async fn fetch(
+    endpoint: &ModelEndpoint,
+    url: reqwest::Url,
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
+    match fetch_once(endpoint, url.clone(), question).await {
         Err(error) if error.refuses_key && endpoint.forget_key().await => {
-            get_once(endpoint, path).await
+            fetch_once(endpoint, url, question).await
         }
         got => got,
     }
@@ -118,11 +147,21 @@ pub(super) async fn is_served(
     Ok(!is_page && !matches!(status, 300..=399 | 404 | 405 | 501))
 }
 
-async fn get_once(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+async fn fetch_once(
+    endpoint: &ModelEndpoint,
+    url: reqwest::Url,
+    question: Option<&serde_json::Value>,
+) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
-        let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
+        let mut request = Request::new(reqwest::Method::GET, url);
         *request.headers_mut() = credentials.headers;
+        if let Some(question) = question {
+            *request.method_mut() = reqwest::Method::POST;
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+            *request.body_mut() = Some(question.to_string().into());
+        }
         let response = execute_soon(endpoint, request).await?;
         let mut response = check_status(endpoint, response, false).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;

@@ -19,6 +19,7 @@ mod key_command;
 mod openai_chat;
 mod openai_responses;
 mod refusal;
+mod server_facts;
 mod silence;
 mod sources;
 mod sse;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_api::Section;
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Object;
@@ -39,6 +41,7 @@ pub use api::Api;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
 pub use refusal::{Blame, MediaKind};
+pub use server_facts::ask_facts;
 pub(crate) use tls::{
     with_system_roots as trusting_client_config, without_roots as plain_client_config,
 };
@@ -250,12 +253,28 @@ impl ModelEventSink for &mpsc::Sender<ModelEvent> {
     }
 }
 
-/// Asks a model and sends its answer on until it stops. Dropping the future aborts the request.
-pub async fn ask(
-    endpoint: &ModelEndpoint,
-    request: &ModelRequest,
-    sink: impl ModelEventSink,
-) -> Result<(), ProviderError> {
+/// A request as it is sent, but for what the endpoint adds to each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedRequest {
+    path: Vec<String>,
+    pub body: Bytes,
+    reducible: bool,
+}
+
+impl EncodedRequest {
+    fn path(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+
+    /// Where it goes, and its headers, keys removed.
+    pub fn describe_head(&self, endpoint: &ModelEndpoint) -> (String, Vec<(String, String)>) {
+        let headers = http::with_own_headers(endpoint.describe_headers());
+        (endpoint.describe_url(&self.path()), headers)
+    }
+}
+
+/// Encodes a request for the server that it goes to.
+pub fn encode(endpoint: &ModelEndpoint, request: &ModelRequest) -> EncodedRequest {
     let gemini_path = gemini::path(&request.model);
     let (path, body): (&[&str], _) = match endpoint.api() {
         Api::Chat => {
@@ -266,9 +285,22 @@ pub async fn ask(
         Api::Responses => (openai_responses::PATH, openai_responses::encode(request)),
         Api::Gemini => (&["models", &gemini_path], gemini::encode(request)),
     };
+    EncodedRequest {
+        path: path.iter().map(|part| (*part).to_owned()).collect(),
+        body: Bytes::from(body),
+        reducible: request.reducible,
+    }
+}
+
+/// Sends a request and its answer on until it stops. Dropping the future aborts the request.
+pub async fn send(
+    endpoint: &ModelEndpoint,
+    request: EncodedRequest,
+    sink: impl ModelEventSink,
+) -> Result<(), ProviderError> {
     let wire = http::WireRequest {
-        path,
-        body,
+        path: &request.path(),
+        body: request.body.clone(),
         reducible: request.reducible,
     };
     match endpoint.api() {

@@ -14,7 +14,7 @@ use workspace::Workspace;
 
 use super::format::shorten;
 use super::input::{self, ToolInput};
-use super::{HostRequest, Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{HostTask, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "ask_user";
 
@@ -292,11 +292,11 @@ impl Tool for AskUserTool {
         })
     }
 
-    fn host_request(&self, input: &Value) -> Option<Result<HostRequest, ToolError>> {
+    fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
         let request = AskInput::parse(input).map(|questions| {
             let questions = questions.iter().enumerate();
             let questions = questions.map(|(index, it)| it.to_question(&question_id(index)));
-            HostRequest::Question(InputRequest {
+            HostTask::Question(InputRequest {
                 questions: questions.collect(),
                 ..InputRequest::default()
             })
@@ -321,8 +321,8 @@ mod tests {
 
     fn request(input: &Value) -> Vec<Value> {
         match AskUserTool.host_request(input).unwrap().unwrap() {
-            HostRequest::Question(request) => request.questions,
-            HostRequest::Worker(_) => unreachable!(),
+            HostTask::Question(request) => request.questions,
+            HostTask::Worker(_) => unreachable!(),
         }
     }
 

@@ -38,7 +38,7 @@ struct GrepInput {
     literal: Option<bool>,
     context: Option<usize>,
     #[serde(alias = "output_mode")]
-    output: Option<OutputInput>,
+    output: Option<GrepOutput>,
     /// What `output` was called before it had more than two values.
     files_only: Option<bool>,
     include_ignored: Option<bool>,
@@ -47,7 +47,7 @@ struct GrepInput {
 /// Its values also go by the names that other agents gave them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum OutputInput {
+enum GrepOutput {
     #[serde(alias = "content")]
     Lines,
     #[serde(alias = "files_with_matches")]
@@ -59,9 +59,9 @@ enum OutputInput {
 impl GrepInput {
     fn output(&self) -> SearchOutput {
         match (self.output, self.files_only) {
-            (Some(OutputInput::Files), _) | (None, Some(true)) => SearchOutput::Files,
-            (Some(OutputInput::Counts), _) => SearchOutput::Counts,
-            (Some(OutputInput::Lines), _) | (None, Some(false) | None) => SearchOutput::Lines,
+            (Some(GrepOutput::Files), _) | (None, Some(true)) => SearchOutput::Files,
+            (Some(GrepOutput::Counts), _) => SearchOutput::Counts,
+            (Some(GrepOutput::Lines), _) | (None, Some(false) | None) => SearchOutput::Lines,
         }
     }
 }

@@ -102,7 +102,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// What the host does in place of [`Tool::run`], for a tool that needs the user or another chat.
-    fn host_request(&self, _input: &Value) -> Option<Result<HostRequest, ToolError>> {
+    fn host_request(&self, _input: &Value) -> Option<Result<HostTask, ToolError>> {
         None
     }
 
@@ -117,7 +117,7 @@ pub trait Tool: Send + Sync {
 
 /// What the host does for a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum HostRequest {
+pub enum HostTask {
     /// Asks the user.
     Question(InputRequest),
     /// Lets another chat work.

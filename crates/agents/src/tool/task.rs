@@ -13,7 +13,7 @@ use workspace::Workspace;
 
 use super::format::shorten;
 use super::input::{self, Texts, ToolInput};
-use super::{HostRequest, Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{HostTask, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "task";
 
@@ -153,12 +153,12 @@ impl Tool for TaskTool {
         })
     }
 
-    fn host_request(&self, input: &Value) -> Option<Result<HostRequest, ToolError>> {
+    fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
         let worker = TaskInput::parse(input).map(|input| {
             let brief = Brief {
                 tools: input.tools.0.clone(),
             };
-            HostRequest::Worker(Box::new(Worker {
+            HostTask::Worker(Box::new(Worker {
                 title: input.title(),
                 model: input.model.map(|id| json!({"id": id})),
                 brief: Bytes::from(json!(brief).to_string()),
@@ -189,7 +189,7 @@ mod tests {
         assert!(all.allows("bash") && !all.allows(NAME) && !all.allows("ask_user"));
         let input = json!({"prompt": "Look.\nAround.", "tools": ["read", "task"], "model": "m"});
         let request = TaskTool.host_request(&input).unwrap().unwrap();
-        let HostRequest::Worker(worker) = request else {
+        let HostTask::Worker(worker) = request else {
             unreachable!()
         };
         assert_eq!(

@@ -12,14 +12,14 @@ use crate::processes::{Process, numbers};
 use crate::{Session, error};
 
 /// The tools of one chat.
-struct Chat {
+pub(crate) struct Chat {
     session: Session,
     shared: Arc<ChatTools>,
     tools: Vec<Box<dyn Tool>>,
 }
 
 impl Chat {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let shared = Arc::new(ChatTools::default());
         Self {
             session: Session::new(),
@@ -37,7 +37,7 @@ impl Chat {
     }
 
     /// Starts a command; its id and its process.
-    async fn start(&self, command: &str) -> (String, ProcessRecord) {
+    pub(crate) async fn start(&self, command: &str) -> (String, ProcessRecord) {
         let input = json!({"command": command, "background": true});
         let started = self.call("bash", input).await.unwrap();
         let told = Value::Object(started.structured.unwrap());
@@ -50,7 +50,7 @@ impl Chat {
         (id, serde_json::from_value(told["process"].clone()).unwrap())
     }
 
-    async fn look(&self, id: &str) -> String {
+    pub(crate) async fn look(&self, id: &str) -> String {
         let input = json!({"id": id, "wait_seconds": 300});
         self.call("bash_output", input).await.unwrap().text
     }

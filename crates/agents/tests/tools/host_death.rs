@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::background::Chat;
 use crate::bash::{TREE, TREE_PROCESSES};
 use crate::processes::{Process, numbers};
 use crate::{Session, named};
@@ -34,10 +35,32 @@ async fn host() {
     panic!("{outcome:?}");
 }
 
+/// Not a test by itself either: a host whose command runs in the background.
+#[tokio::test]
+async fn background_host() {
+    if std::env::var_os(IS_HOST).is_none() {
+        return;
+    }
+    let chat = Chat::new();
+    let (id, _) = chat.start(TREE).await;
+    loop {
+        println!("\n{}", chat.look(&id).await);
+    }
+}
+
 #[test]
 fn commands_do_not_outlive_a_killed_host() {
+    dies_with_its_processes("host_death::host");
+}
+
+#[test]
+fn background_commands_do_not_outlive_a_killed_host() {
+    dies_with_its_processes("host_death::background_host");
+}
+
+fn dies_with_its_processes(host: &str) {
     let mut host = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "host_death::host", "--nocapture"])
+        .args(["--exact", host, "--nocapture"])
         .env(IS_HOST, "yes")
         .stdout(Stdio::piped())
         .spawn()

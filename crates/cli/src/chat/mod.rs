@@ -58,6 +58,7 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
 use crate::input_lines::{InputLines, LineSource};
+use crate::models::key_alone;
 use crate::models::local_servers::{self, Hint};
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
@@ -262,6 +263,13 @@ async fn open(
     let hint = (is_first_look && model_ids(&live).is_empty())
         .then(local_servers::hint)
         .flatten();
+    let note = match (is_first_look, model.is_some()) {
+        (true, false) => key_alone::note(&live).or_else(|| key_alone::note_missing(&live)),
+        _ => None,
+    };
+    if let Some(note) = note {
+        eprintln!("{note}");
+    }
     let open_options = open_options(directory.clone());
     let selector = options.selector(&live, directory).await?;
     let opened = OpenChat::open(live, updates, &selector, &open_options).await;
@@ -295,7 +303,7 @@ fn open_options(directory: Option<PathBuf>) -> OpenOptions {
 }
 
 /// Connects to the host; starts the local one if it is not there.
-async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
+pub(crate) async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {

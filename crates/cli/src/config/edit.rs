@@ -23,7 +23,7 @@ const EDITOR_DEFAULT: &str = "vi";
 
 /// The settings file.
 pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
-    edit_file(&EditedFile {
+    edit_file(&FileToEdit {
         path,
         template: host::settings_template(),
         find_problem: &|copy| Ok(find_problem(data, copy)?),
@@ -37,7 +37,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
 }
 
 /// A file to be edited, and what is known of it.
-pub(crate) struct EditedFile<'a> {
+pub(crate) struct FileToEdit<'a> {
     pub(crate) path: &'a Path,
     /// What is edited if there is no file.
     pub(crate) template: String,
@@ -49,7 +49,7 @@ pub(crate) struct EditedFile<'a> {
     pub(crate) kept: &'a str,
 }
 
-pub(crate) fn edit_file(file: &EditedFile<'_>) -> anyhow::Result<Exit> {
+pub(crate) fn edit_file(file: &FileToEdit<'_>) -> anyhow::Result<Exit> {
     let path = file.path;
     // The file itself, not a link to it: people keep their settings elsewhere.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

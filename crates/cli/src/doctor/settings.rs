@@ -38,13 +38,14 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
     }
     let config = settings(data.to_owned(), None).ok();
     if let Some(config) = &config {
-        if config.models.is_empty() {
+        let models = config.ordered_models();
+        if models.is_empty() {
             findings.push(Finding::warn(
                 MODEL,
-                "none is configured, so that only the scripted agent answers; `greenroom models add URL#MODEL` adds one",
+                "none is configured, so that only the scripted agent answers; `greenroom models add URL#MODEL` adds one, and so does a key in ANTHROPIC_API_KEY or the like",
             ));
         }
-        for model in &config.models {
+        for model in &models {
             findings.push(check_model(model).await);
         }
     }

@@ -46,25 +46,31 @@ pub(crate) fn to_json(renders: &[ChatRender]) -> Value {
             let after = find_rewritten(render, id).unwrap_or(before);
             json!({"id": id, "before": before, "after": after})
         });
-        let asked = render.asked.as_ref().map(|asked| {
-            json!({
-                "clientId": asked.client_id,
-                "method": asked.method,
-                "sections": asked.sections,
-                "ms": asked.ms,
-                "error": asked.error,
-            })
-        });
+        let transform = transform_json(render);
         json!({
             "chat": chat,
             "turnId": render.turn_id,
             "at": Timestamp(render.at).to_rfc3339(),
-            "outcome": render.outcome,
-            "asked": asked,
+            "outcome": transform["outcome"],
+            "asked": transform["asked"],
             "sections": sections.collect::<Value>(),
         })
     };
     renders.iter().map(one).collect()
+}
+
+/// Who was asked to rewrite what, and what came of it.
+pub(super) fn transform_json(render: &ArchivedRender) -> Value {
+    let asked = render.asked.as_ref().map(|asked| {
+        json!({
+            "clientId": asked.client_id,
+            "method": asked.method,
+            "sections": asked.sections,
+            "ms": asked.ms,
+            "error": asked.error,
+        })
+    });
+    json!({"outcome": render.outcome, "asked": asked})
 }
 
 pub(crate) fn to_text(renders: &[ChatRender]) -> String {
@@ -96,7 +102,7 @@ pub(crate) fn to_text(renders: &[ChatRender]) -> String {
 }
 
 /// What became of the render.
-fn outcome_text(render: &ArchivedRender) -> String {
+pub(super) fn outcome_text(render: &ArchivedRender) -> String {
     let Some(asked) = &render.asked else {
         return match render.outcome.as_str() {
             "nobodyOptedIn" => "Nobody was asked: no connected client opted in.".to_owned(),
@@ -129,7 +135,7 @@ fn outcome_text(render: &ArchivedRender) -> String {
 }
 
 /// A section as it is, or what was taken out of it and put in.
-fn write_section(text: &mut String, id: &str, before: &str, after: Option<&str>) {
+pub(super) fn write_section(text: &mut String, id: &str, before: &str, after: Option<&str>) {
     match after {
         None if before.is_empty() => {
             let _ = writeln!(text, "== {id}: empty\n");

@@ -6,8 +6,10 @@ mod add;
 mod choose;
 pub(crate) mod config_file;
 mod edit_config;
+pub(crate) mod key_alone;
 pub(crate) mod local_servers;
 pub(crate) mod on_host;
+mod refresh;
 
 use std::path::PathBuf;
 
@@ -32,6 +34,7 @@ use crate::terminal::escape_line;
   greenroom models add http://localhost:11434/v1#qwen3
   greenroom models add https://api.example.com/v1 --key-env EXAMPLE_KEY
   greenroom models default qwen3
+  greenroom models refresh
   greenroom models remove qwen3
 
 Exit codes: 0 all answer, 1 some do not, 2 wrong usage."
@@ -39,6 +42,13 @@ Exit codes: 0 all answer, 1 some do not, 2 wrong usage."
 pub(crate) struct ModelsOptions {
     #[command(subcommand)]
     verb: Option<ModelsVerb>,
+    #[command(flatten)]
+    list: ModelListOptions,
+}
+
+/// List the configured models and check that each answers, as `greenroom models` does
+#[derive(Debug, clap::Args)]
+struct ModelListOptions {
     /// Ask this model instead of those that are configured; may be repeated
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
     model: Vec<Model>,
@@ -82,9 +92,11 @@ impl ConfigPlace {
 
 #[derive(Debug, clap::Subcommand)]
 enum ModelsVerb {
+    List(ModelListOptions),
     Add(add::AddOptions),
     Remove(RemoveOptions),
     Default(DefaultOptions),
+    Refresh(refresh::RefreshOptions),
 }
 
 /// Remove a model from the configuration
@@ -107,17 +119,20 @@ struct DefaultOptions {
 
 pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
     match options.verb {
+        Some(ModelsVerb::List(options)) => list(options).await,
         Some(ModelsVerb::Add(add)) => add::run(add).await,
         Some(ModelsVerb::Remove(remove)) => run_remove(&remove).await,
         Some(ModelsVerb::Default(default)) => run_default(&default).await,
-        None => list(options).await,
+        Some(ModelsVerb::Refresh(refresh)) => refresh::run(refresh).await,
+        None => list(options.list).await,
     }
 }
 
-async fn list(options: ModelsOptions) -> anyhow::Result<Exit> {
-    let models = match options.model.is_empty() {
-        false => options.model,
-        true => options.place.settings()?.ordered_models(),
+async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
+    let is_named = !options.model.is_empty();
+    let models = match is_named {
+        true => options.model,
+        false => options.place.settings()?.ordered_models(),
     };
     let asked = models.into_iter().map(|model| {
         tokio::spawn(async move {
@@ -132,14 +147,19 @@ async fn list(options: ModelsOptions) -> anyhow::Result<Exit> {
     if options.json {
         let models = checked.iter().enumerate();
         let models: Vec<Value> = models
-            .map(|(index, (model, answer))| to_json(model, answer, index == 0))
+            .map(|(index, (model, answer))| {
+                let mut json = to_json(model, answer, index == 0);
+                json["source"] = json!(ModelSource::of(model, is_named).name());
+                json
+            })
             .collect();
         print_json(&Value::Array(models))?;
     } else if checked.is_empty() {
         print(HOW_TO_ADD)?;
     } else {
         for (index, (model, answer)) in checked.iter().enumerate() {
-            print(&format_line(model, answer, index == 0))?;
+            let source = ModelSource::of(model, is_named);
+            print(&format_line(model, answer, index == 0, source))?;
         }
     }
     let all_answer = checked.iter().all(|(_, answer)| answer.is_ok());
@@ -154,8 +174,35 @@ const HOW_TO_ADD: &str = "No models are configured. Add one:
   greenroom models add http://localhost:11434/v1#qwen3
   greenroom models add https://api.example.com/v1 --key-env EXAMPLE_KEY
 
-The first asks no key; the second lists what the server has and lets you choose.
+The first asks no key; the second lists what the server has and lets you choose. A key in ANTHROPIC_API_KEY, OPENAI_API_KEY,
+GEMINI_API_KEY or OPENROUTER_API_KEY is enough as well: a host that is started with it has that vendor's usual model.
 ";
+
+/// Why a model is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ModelSource {
+    CommandLine,
+    Configuration,
+    Environment,
+}
+
+impl ModelSource {
+    fn of(model: &Model, is_named: bool) -> Self {
+        match (is_named, model.is_of_environment) {
+            (true, _) => Self::CommandLine,
+            (false, true) => Self::Environment,
+            (false, false) => Self::Configuration,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::CommandLine => "commandLine",
+            Self::Configuration => "configuration",
+            Self::Environment => "environment",
+        }
+    }
+}
 
 fn to_json(model: &Model, answer: &Result<(), ModelServerError>, is_default: bool) -> Value {
     let mut json = json!({
@@ -166,6 +213,9 @@ fn to_json(model: &Model, answer: &Result<(), ModelServerError>, is_default: boo
         "default": is_default,
         "answers": answer.is_ok(),
     });
+    if let Some(variable) = &model.key_env {
+        json["keyVariable"] = json!(variable);
+    }
     if let Err(error) = answer {
         json["error"] = json!(error.message);
         if let Some(advice) = error.advice {
@@ -175,13 +225,26 @@ fn to_json(model: &Model, answer: &Result<(), ModelServerError>, is_default: boo
     json
 }
 
-fn format_line(model: &Model, answer: &Result<(), ModelServerError>, is_default: bool) -> String {
+fn format_line(
+    model: &Model,
+    answer: &Result<(), ModelServerError>,
+    is_default: bool,
+    source: ModelSource,
+) -> String {
+    let source = match (source, &model.key_env) {
+        (ModelSource::CommandLine, _) => String::new(),
+        (ModelSource::Configuration, _) => "  configured".to_owned(),
+        (ModelSource::Environment, variable) => {
+            let variable = variable.as_deref().unwrap_or_default();
+            format!("  by the key in {}", escape_line(variable))
+        }
+    };
     let state = match answer {
         Ok(()) => "answers".to_owned(),
         Err(error) => format!("does not answer: {}", escape_line(&error.message)),
     };
     format!(
-        "{}{}  {}  {state}\n",
+        "{}{}  {}{source}  {state}\n",
         escape_line(&model.id),
         if is_default { " (default)" } else { "" },
         escape_line(&model.address())
@@ -236,6 +299,17 @@ fn check_known(config: &Config, id: &str) -> anyhow::Result<()> {
         .iter()
         .map(|model| model.id.as_str())
         .collect();
+    if let Some(model) = config
+        .environment_models
+        .iter()
+        .find(|model| model.id == id)
+    {
+        bail!(
+            "`{id}` is there by the key in {}, and is not in the configuration: `greenroom models add {}` puts it there",
+            model.key_env.as_deref().unwrap_or_default(),
+            on_host::quote(&format!("{}#{}", model.address(), model.server_name()))
+        );
+    }
     match known.is_empty() {
         true => bail!("there is no model `{id}`, nor any other; `greenroom models add` adds one"),
         false => bail!("there is no model `{id}`; there are: {}", known.join(", ")),

@@ -113,20 +113,28 @@ pub(crate) struct ModelOnHost {
 /// Makes sure that the host has a model; one it does not have is added until it stops.
 pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Result<ModelOnHost> {
     let known = model_ids(live);
-    let model = match choice {
-        ModelChoice::At(model) => model,
-        ModelChoice::Id(id) if known.contains(id) => {
+    // The name of a vendor means its usual model, unless a model is called so.
+    let usual = match choice {
+        ModelChoice::Id(id) if !known.contains(id) => Model::parse(id).ok(),
+        ModelChoice::Id(_) | ModelChoice::At(_) => None,
+    };
+    let model = match (choice, &usual) {
+        (ModelChoice::At(model), _) => model,
+        (ModelChoice::Id(_), Some(usual)) => usual,
+        (ModelChoice::Id(id), None) if known.contains(id) => {
             return Ok(ModelOnHost {
                 id: id.clone(),
                 note: None,
             });
         }
-        ModelChoice::Id(id) if known.is_empty() => {
+        (ModelChoice::Id(id), None) if known.is_empty() => {
             bail!(
                 "the host has no model `{id}`, nor any other; name one as URL#MODEL, or add it with `greenroom models add`"
             )
         }
-        ModelChoice::Id(id) => bail!("the host has no model `{id}`; it has: {}", known.join(", ")),
+        (ModelChoice::Id(id), None) => {
+            bail!("the host has no model `{id}`; it has: {}", known.join(", "))
+        }
     };
     let id = match live.add_model(&serde_json::to_value(model)?).await {
         Ok(id) => id,

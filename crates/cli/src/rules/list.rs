@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use host::rules::{CallPlace, Rule, RuleSet, Scope};
+use host::rules::{CallPlace, PermissionRule, RuleScope, RuleSet};
 use serde_json::{Value, json};
 
 use super::{DataOptions, real_directory};
@@ -11,7 +11,7 @@ use crate::output::{print, print_json};
 use crate::terminal::escape_line;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct ListOptions {
+pub(super) struct RuleListOptions {
     /// Only rules that hold in this directory
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -22,10 +22,10 @@ pub(super) struct ListOptions {
     data: DataOptions,
 }
 
-pub(super) fn run(options: &ListOptions) -> anyhow::Result<Exit> {
+pub(super) fn run(options: &RuleListOptions) -> anyhow::Result<Exit> {
     let store = options.data.store()?;
     let rules = store.load()?;
-    let listed: Vec<&Rule> = match &options.directory {
+    let listed: Vec<&PermissionRule> = match &options.directory {
         None => rules.rules().iter().collect(),
         Some(directory) => rules.in_force(&CallPlace {
             session: String::new(),
@@ -48,9 +48,9 @@ pub(super) fn run(options: &ListOptions) -> anyhow::Result<Exit> {
 }
 
 /// The rules as lines, safe to print: where they hold, and below what they are.
-pub(crate) fn describe_rules(listed: &[&Rule], rules: &RuleSet) -> Vec<String> {
+pub(crate) fn describe_rules(listed: &[&PermissionRule], rules: &RuleSet) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut scope: Option<&Scope> = None;
+    let mut scope: Option<&RuleScope> = None;
     for rule in listed {
         if scope != Some(&rule.scope) {
             scope = Some(&rule.scope);
@@ -62,25 +62,25 @@ pub(crate) fn describe_rules(listed: &[&Rule], rules: &RuleSet) -> Vec<String> {
     lines
 }
 
-fn describe_scope(scope: &Scope, rules: &RuleSet) -> String {
+fn describe_scope(scope: &RuleScope, rules: &RuleSet) -> String {
     match scope {
-        Scope::Session(session) => match rules.session_directory(session) {
+        RuleScope::Session(session) => match rules.session_directory(session) {
             Some(directory) => format!("{scope} in {directory}"),
             None => scope.to_string(),
         },
-        Scope::Project(_) | Scope::Always => scope.to_string(),
+        RuleScope::Project(_) | RuleScope::Always => scope.to_string(),
     }
 }
 
-fn to_json(rule: &Rule, rules: &RuleSet) -> Value {
+fn to_json(rule: &PermissionRule, rules: &RuleSet) -> Value {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (session, directory) = match &rule.scope {
-        Scope::Session(session) => {
+        RuleScope::Session(session) => {
             let directory = rules.session_directory(session);
             (Some(session.clone()), directory.map(str::to_owned))
         }
-        Scope::Project(directory) => (None, Some(text(directory))),
-        Scope::Always => (None, None),
+        RuleScope::Project(directory) => (None, Some(text(directory))),
+        RuleScope::Always => (None, None),
     };
     json!({
         "rule": rule.pattern.as_str(),

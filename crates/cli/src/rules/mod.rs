@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use client::endpoint;
-use host::rules::{Effect, Pattern, RULES_FILE, Rule, RuleStore, Scope, parse, template};
+use host::rules::{
+    Pattern, PermissionRule, RULES_FILE, RuleEffect, RuleScope, RuleStore, parse, template,
+};
 
-use crate::config::edit::{EditedFile, edit_file};
+use crate::config::edit::{FileToEdit, edit_file};
 use crate::exit::Exit;
 use crate::output::print;
 use crate::terminal::escape_line;
@@ -43,7 +45,7 @@ pub(crate) struct RulesOptions {
 #[derive(Debug, clap::Subcommand)]
 enum RulesVerb {
     /// List all rules
-    List(list::ListOptions),
+    List(list::RuleListOptions),
     /// Add a rule
     Add(ChangeOptions),
     /// Remove a rule
@@ -92,18 +94,18 @@ struct ChangeOptions {
 }
 
 impl ChangeOptions {
-    fn rule(&self) -> anyhow::Result<Rule> {
+    fn rule(&self) -> anyhow::Result<PermissionRule> {
         let scope = match (&self.session, self.always) {
-            (Some(session), _) => Scope::Session(session.clone()),
-            (None, true) => Scope::Always,
-            (None, false) => Scope::Project(real_directory(self.directory.as_deref())?),
+            (Some(session), _) => RuleScope::Session(session.clone()),
+            (None, true) => RuleScope::Always,
+            (None, false) => RuleScope::Project(real_directory(self.directory.as_deref())?),
         };
         let effect = match (self.ask, self.deny) {
-            (true, _) => Effect::Ask,
-            (_, true) => Effect::Deny,
-            (false, false) => Effect::Allow,
+            (true, _) => RuleEffect::Ask,
+            (_, true) => RuleEffect::Deny,
+            (false, false) => RuleEffect::Allow,
         };
-        Ok(Rule {
+        Ok(PermissionRule {
             scope,
             effect,
             pattern: Pattern::parse(&self.rule)?,
@@ -135,7 +137,7 @@ fn add(options: &ChangeOptions) -> anyhow::Result<Exit> {
     };
     options.data.store()?.add(&rule, None)?;
     print(&format!("{}\n", describe(&rule)))?;
-    if rule.effect == Effect::Allow && is_broad(&rule) {
+    if rule.effect == RuleEffect::Allow && is_broad(&rule) {
         print("With it agents can run anything without asking: this program runs others.\n")?;
     }
     Ok(Exit::Complete)
@@ -163,13 +165,13 @@ fn wrong(error: &anyhow::Error) -> anyhow::Result<Exit> {
 }
 
 /// A rule and where it holds, on one line.
-fn describe(rule: &Rule) -> String {
+fn describe(rule: &PermissionRule) -> String {
     let line = format!("{} {}: {}", rule.effect.name(), rule.pattern, rule.scope);
     escape_line(&line)
 }
 
 /// Whether a rule allows everything, by a program that runs others.
-fn is_broad(rule: &Rule) -> bool {
+fn is_broad(rule: &PermissionRule) -> bool {
     const RUN_OTHERS: &[&str] = &[
         "bash", "command", "doas", "env", "eval", "exec", "find", "node", "npx", "perl", "python",
         "python3", "ruby", "sh", "ssh", "sudo", "xargs", "zsh",
@@ -189,7 +191,7 @@ fn edit(path: &Path) -> anyhow::Result<Exit> {
             .err()
             .map(|error| format!("{RULES_FILE}: {error}")))
     };
-    edit_file(&EditedFile {
+    edit_file(&FileToEdit {
         path,
         template: template(),
         find_problem: &find_problem,

@@ -1,4 +1,4 @@
-//! `greenroom send`: one turn against a running host.
+//! `greenroom send`: one turn against the host that runs, or against one that is started for it if there is a model to ask.
 //!
 //! Promises: the answer streams to standard output as it comes; everything else goes to standard error. The exit code
 //! says how the turn ended. Ctrl-C cancels the turn and waits for its end; only a second one, later, stops waiting. Where
@@ -16,9 +16,11 @@ use anyhow::{Context, bail};
 use client::chat::{Attachment, ChatSelector, OpenChat, OpenOptions};
 use wire::ChannelUri;
 
-use crate::chat::explain_no_session;
+use crate::chat::{connect, explain_no_session};
 use crate::exit::Exit;
+use crate::models::key_alone;
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
+use crate::serve::settings;
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
@@ -42,6 +44,8 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
 The agent of a new session works in the current directory. On a terminal you are asked before it does what needs consent. Without one \
 (a pipe, a script, --json) whatever asks is denied at once and questions are dismissed; --approvals says what needs no asking.
+
+Where no host runs and a model is configured, or a key is in the environment, a host is started in the background and stays.
 
 Ctrl-C cancels the turn. Exit codes: 0 complete, 1 the turn failed, 2 wrong usage, 3 cancelled, 4 no host or refused, 5 complete, but \
 something was denied because nobody could be asked, 6 cancelled because --timeout passed.")]
@@ -194,8 +198,25 @@ fn content_type_of(path: &Path, data: &[u8]) -> &'static str {
     }
 }
 
+/// Whether a host that is started here has a model.
+fn has_model(host: &HostOptions) -> bool {
+    let data = host.data_directory();
+    let settings = data.and_then(|data| settings(data, None));
+    // What is wrong with the settings is said by the host that is started with them.
+    settings.is_ok_and(|settings| !settings.ordered_models().is_empty())
+}
+
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = options.host.live(&[ChannelUri::root()]).await?;
+    let (live, updates) = match has_model(&options.host) {
+        true => connect(&options.host).await?,
+        // A host without a model answers nobody who is in earnest: it is started by whoever wants one.
+        false => options.host.live(&[ChannelUri::root()]).await?,
+    };
+    if options.model.is_none()
+        && let Some(note) = key_alone::note(&live)
+    {
+        eprintln!("{note}");
+    }
     // Another machine's directories are not ours.
     let directory = match options.host.named_host() {
         Some(_) => None,

@@ -120,6 +120,11 @@ pub fn greenroom(data: &Path) -> Command {
         "NO_COLOR",
         "EDITOR",
         "VISUAL",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "OPENROUTER_API_KEY",
     ] {
         command.env_remove(variable);
     }

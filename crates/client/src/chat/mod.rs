@@ -33,6 +33,7 @@ mod answer;
 mod approvals;
 mod asked;
 mod branch;
+mod check;
 mod commands;
 mod completion;
 mod confirmation;

@@ -60,6 +60,10 @@ pub struct Media {
     pub count: Option<u64>,
     /// Types that are taken unless they move.
     pub still_only: Vec<String>,
+    /// The most pages of a document.
+    pub pages: Option<u64>,
+    /// Whether a document may be encrypted.
+    pub encrypted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -95,6 +99,17 @@ impl CapabilityMap {
     pub fn of(&self, target: Target, model: Option<&str>) -> Capabilities {
         // What is in the map was checked when it was put there.
         self.read(target, model).unwrap_or_default()
+    }
+
+    /// Whether it says something of what a model takes of a kind (`image`, `pdf`, ..), beside what holds for all.
+    pub fn is_specific(&self, target: Target, model: &str, kind: &str) -> bool {
+        let models = self
+            .0
+            .get(target.name())
+            .and_then(|entry| entry.get("models"));
+        let models = models.and_then(Value::as_object).into_iter().flatten();
+        let mut matching = models.filter(|(pattern, _)| matches(pattern, model));
+        matching.any(|(_, entry)| entry.get(kind).is_some())
     }
 
     fn check(&self) -> Result<(), BadCapabilities> {

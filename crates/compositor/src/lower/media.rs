@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::capabilities::Media;
 use super::part::{MessageLowering, OVER_BUDGET, TOO_LARGE};
 use super::{MediaBody, Target};
 use crate::image_header;
@@ -82,6 +83,9 @@ impl MessageLowering<'_> {
         let Some(taken) = capabilities.of_class(kind.class) else {
             return Err(NotSent::unsupported(self.target, kind.class));
         };
+        if kind.class == Class::Pdf {
+            self.check_document(bytes, taken)?;
+        }
         let mut fitted = None;
         let mut changed = None;
         if kind.class == Class::Image {
@@ -133,6 +137,31 @@ impl MessageLowering<'_> {
             bytes: base64_bytes,
             changed,
         })
+    }
+
+    /// Whether a PDF may be sent as it is. What nobody can find out is left to the target.
+    fn check_document(&mut self, bytes: &[u8], taken: &Media) -> Result<(), NotSent> {
+        let target = self.target.name();
+        let may_be_encrypted = memchr::memmem::find(bytes, b"/Encrypt").is_some();
+        let is_refused = may_be_encrypted && !taken.encrypted;
+        if taken.pages.is_none() && !is_refused {
+            return Ok(());
+        }
+        let read = self.sources.read_document(bytes);
+        let known = read.as_ref().filter(|read| read.pages.is_some());
+        let is_encrypted = known.map_or(may_be_encrypted, |read| read.encrypted);
+        if is_refused && is_encrypted {
+            return Err(NotSent::because(format!(
+                "it is encrypted, and {target} cannot open it"
+            )));
+        }
+        let pages = read.and_then(|read| read.pages);
+        match (pages, taken.pages) {
+            (Some(pages), Some(most)) if pages > most => Err(NotSent::too_large(format!(
+                "it has {pages} pages, and {target} takes {most}"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn push_media(&mut self, at: usize, native: Native) {

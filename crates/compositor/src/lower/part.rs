@@ -145,6 +145,7 @@ impl MessageLowering<'_> {
                 let size = bytes.len() as u64;
                 match self.lower_body(at, part, of, &bytes) {
                     Ok(()) => return,
+                    Err(refused) if self.lower_text_of_pdf(at, of, &bytes, &refused) => return,
                     Err(refused) => (Some(size), refused),
                 }
             }
@@ -192,6 +193,12 @@ impl MessageLowering<'_> {
             return Ok(());
         }
         let class = Class::of_mime(of.mime);
+        let is_small = of
+            .size
+            .is_some_and(|size| size <= self.budget.inline.message_media_bytes);
+        if class == Class::Pdf && is_small {
+            return Ok(()); // its text may fit
+        }
         Err(match self.capabilities.of_class(class) {
             None if class != Class::Text => NotSent::unsupported(self.target, class),
             _ => NotSent::too_large(OVER_BUDGET.to_owned()),
@@ -227,6 +234,48 @@ impl MessageLowering<'_> {
         }
         self.push_media(at, native);
         Ok(())
+    }
+
+    /// Sends the text of a PDF that is not sent as it is; `false` if it has none that can be read, or that fits.
+    fn lower_text_of_pdf(
+        &mut self,
+        at: usize,
+        of: &Attachment<'_>,
+        bytes: &[u8],
+        refused: &NotSent,
+    ) -> bool {
+        let is_pdf =
+            of.sniffed_mime.is_none() && media_type::classify(of.mime, bytes).class == Class::Pdf;
+        let read = match is_pdf {
+            true => self.sources.read_document(bytes),
+            false => None,
+        };
+        let Some(read) = read.filter(|read| !read.text.trim().is_empty()) else {
+            return false; // it is described
+        };
+        let limit = self.budget.inline.range_bytes;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let end = read.text.floor_char_boundary(limit.min(read.text.len()));
+        let text = read.text.get(..end).unwrap_or_default();
+        let is_whole = text.len() == read.text.len() && read.pages == Some(read.text_pages);
+        let label = match (is_whole, read.pages) {
+            (true, _) => format!("{} (its text)", of.name),
+            (false, Some(pages)) => format!(
+                "{} (the beginning of its text; it has {pages} pages)",
+                of.name
+            ),
+            (false, None) => format!("{} (the beginning of its text)", of.name),
+        };
+        let file = texts::file(&label, text);
+        if !self.fits(file.len() as u64) {
+            return false;
+        }
+        let why = &refused.why;
+        let name = quoted(of.name);
+        self.diagnostics
+            .report(|| format!("attachment: {name}: {why} (its text is sent instead)"));
+        self.push_text_part(at, "file", file, Some(why));
+        true
     }
 
     /// A small text is inlined where it is, or the lines of it that were selected.

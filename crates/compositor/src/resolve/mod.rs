@@ -17,7 +17,7 @@ use crate::media_type::{self, Class};
 use crate::part::{FileRef, Location, MentionTarget, Range, Unit, View};
 use slice::{Cut, Slicer};
 
-pub use sources::{Animation, FileRead, ImageLimits, InlineLimits, Scanned, Sources};
+pub use sources::{Animation, DocumentRead, FileRead, ImageLimits, InlineLimits, Scanned, Sources};
 pub use stored::StoredResolution;
 
 /// What a reference resolved to.

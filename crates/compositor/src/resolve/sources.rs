@@ -80,6 +80,18 @@ pub enum Animation {
     Refused,
 }
 
+/// What a document turned out to be when it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DocumentRead {
+    /// Unknown if it could not be read so far.
+    pub pages: Option<u64>,
+    pub encrypted: bool,
+    /// Its text, from the first page on; empty if it has none, or could not be read.
+    pub text: String,
+    /// How many of its pages the text is of.
+    pub text_pages: u64,
+}
+
 /// Files, bodies and entities, as far as they may be seen. Implemented by the crate that may touch them. Calls are
 /// synchronous; each is bounded in time and memory.
 pub trait Sources {
@@ -118,6 +130,11 @@ pub trait Sources {
         bytes: &[u8],
         limits: &ImageLimits,
     ) -> Option<(String, Vec<u8>)>;
+
+    /// Reads a PDF: its pages and its text, as far as that is possible and safe; `None` if nobody can.
+    fn read_document(&mut self, _bytes: &[u8]) -> Option<DocumentRead> {
+        None
+    }
 
     /// The absolute path of a path of the workspace.
     fn absolute(&self, path: &str) -> String;

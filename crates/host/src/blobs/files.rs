@@ -34,15 +34,22 @@ pub struct FileBlobs {
 impl FileBlobs {
     /// Opens the store of a data directory; what a crash left without a name goes.
     pub fn open(data: &Path) -> Result<Self, BlobError> {
+        let store = Self::open_to_read(data);
+        store
+            .prepare(data, &data.join("blobs"))
+            .map_err(unwritable)?;
+        Ok(store)
+    }
+
+    /// The store of a data directory that a host may be serving: nothing is made or removed.
+    pub fn open_to_read(data: &Path) -> Self {
         let root = data.join("blobs");
-        let store = Self {
+        Self {
             named: root.join("sha256"),
             unnamed: root.join("tmp"),
             next_unnamed: AtomicU64::new(0),
             naming: Mutex::new(()),
-        };
-        store.prepare(data, &root).map_err(unwritable)?;
-        Ok(store)
+        }
     }
 
     fn prepare(&self, data: &Path, root: &Path) -> io::Result<()> {

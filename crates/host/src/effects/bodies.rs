@@ -8,9 +8,13 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agent_api::AgentEvent;
+use agent_api::{Agent, AgentEvent, ModelCall};
 use kernel::bodies::{detach_from_event, fill_event};
-use kernel::{Answer, Body, Compose, Fetch, Fetched, Limits, Query, Submission, WorkFailed};
+use kernel::{
+    Answer, Body, ChannelId, Compose, Fetch, Fetched, Limits, MessageCheck, Query, Record,
+    Submission, WorkFailed,
+};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
@@ -20,7 +24,10 @@ use workspace::discovery::DiscoveryCache;
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames};
+use crate::entities::Entities;
 use crate::journal::JournalThread;
+use crate::message_check::{CheckContext, check_message};
+use crate::sent_request::{CallRetention, make_record};
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
 const BODIES_MAX: usize = 4;
@@ -119,14 +126,35 @@ impl Bodies {
         let clock = self.clock;
         let discovery = self.discovery.clone();
         self.work(move |store| {
-            let found = discovery.get(&compose.working_directories);
-            let skills = found.skills.iter().filter(|skill| skill.is_for_users());
-            let known = KnownNames {
-                catalogue: found.catalogue.clone(),
-                skills: skills.map(|skill| skill.name.clone()).collect(),
-                entity_kinds,
-            };
+            let known = known_names(&discovery, &compose.working_directories, entity_kinds);
             compose::compose_message(store, &known, compose, clock.now())
+        })
+        .await
+    }
+
+    /// Says what would become of a message.
+    pub(crate) async fn check_message(
+        &self,
+        check: MessageCheck,
+        entities: Arc<dyn Entities>,
+        agent: Option<Arc<dyn Agent>>,
+    ) -> Result<Value, WorkFailed> {
+        let (clock, confinement) = (self.clock, self.confinement.clone());
+        let discovery = self.discovery.clone();
+        self.work(move |store| {
+            let directories = &check.compose.working_directories;
+            let known = known_names(&discovery, directories, entities.kinds());
+            let context = CheckContext {
+                known: &known,
+                confinement: Some(&confinement),
+                blobs: store,
+                entities: &*entities,
+                now: clock.now(),
+            };
+            let (model, refusals) = (check.model.clone(), check.refusals.clone());
+            check_message(check, &context, |message| {
+                agent?.model_terms(model.as_deref(), refusals.as_deref(), message)
+            })
         })
         .await
     }
@@ -145,6 +173,21 @@ impl Bodies {
             content_type: Some(content_type.to_owned()),
             nonce: None,
         })
+    }
+
+    /// Makes the record of a call of a model, with the bodies in it stored.
+    pub(crate) async fn record_call(
+        &self,
+        call: ModelCall,
+        turn: (ChannelId, String),
+        key: u64,
+        retention: CallRetention,
+    ) -> Result<Record, WorkFailed> {
+        let now = self.clock.now();
+        self.work(move |store| {
+            make_record(&call, turn, (key, now), retention, store).map_err(failed)
+        })
+        .await
     }
 
     /// Stores the bodies of an event that are too large for state; the event refers to them instead.
@@ -198,6 +241,21 @@ impl Bodies {
         let blobs = Arc::clone(&self.blobs);
         let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
         done.unwrap_or_else(|died| Err(WorkFailed(died.to_string())))
+    }
+}
+
+/// The commands and skills that a message may name.
+fn known_names(
+    discovery: &DiscoveryCache,
+    working_directories: &[String],
+    entity_kinds: BTreeSet<String>,
+) -> KnownNames {
+    let found = discovery.get(working_directories);
+    let skills = found.skills.iter().filter(|skill| skill.is_for_users());
+    KnownNames {
+        catalogue: found.catalogue.clone(),
+        skills: skills.map(|skill| skill.name.clone()).collect(),
+        entity_kinds,
     }
 }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, CallEstimate, CallKind, CallPermit, HostServices, Lowering, ModelOutput,
-    StoreError, TurnOver, UserMessage,
+    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, HostServices, Lowering,
+    ModelCall, ModelOutput, StoreError, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ use super::services::TurnServices;
 use crate::budget::TurnBudget;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::{Pacer, SlowReaders};
+use crate::sent_request::end_record;
 use crate::stream_batcher::StreamBatcher;
 
 /// Events of one agent between two checks whether its watchers can follow.
@@ -186,6 +187,35 @@ impl HostServices for KernelSink {
         if let Err(error) = self.services.journal.append(batch).await {
             tracing::warn!(run = ?self.run, %error, "what a model's server wants back is not recorded");
         }
+    }
+
+    async fn record_call(&self, call: ModelCall) -> Option<CallId> {
+        let retention = self.services.calls;
+        if retention.calls_max == 0 {
+            return None; // the operator wants none
+        }
+        let mut key = [0; 8];
+        if let Err(error) = getrandom::fill(&mut key) {
+            tracing::warn!(run = ?self.run, %error, "a call of a model is not recorded");
+            return None;
+        }
+        // SQLite's numbers have a sign.
+        let key = u64::from_le_bytes(key) >> 1;
+        let turn = (self.turn.chat, self.turn.turn_id.clone());
+        let bodies = &self.services.bodies;
+        match bodies.record_call(call, turn, key, retention).await {
+            Ok(record) => self.services.append_inspection_record(record).await,
+            Err(error) => {
+                tracing::warn!(run = ?self.run, %error, "a call of a model is not recorded");
+                return None;
+            }
+        }
+        Some(CallId(key))
+    }
+
+    fn record_call_end(&self, call: CallId, end: CallEnd) {
+        let record = end_record(call.0, &end, self.services.bodies.now());
+        self.services.journal.note(record);
     }
 
     async fn begin_call(

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
-    Batch, Body, Compose, Fetch, Input, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
+    Batch, Body, Compose, Fetch, Input, MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket,
+    TurnRun,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
@@ -32,6 +33,7 @@ use wire::{ChannelUri, Timestamp};
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
+pub(crate) use sources::digest_in;
 
 use crate::complete::Completer;
 use crate::journal::JournalThread;
@@ -129,6 +131,16 @@ impl Effects {
         tokio::spawn(async move {
             let composed = store.compose_message(compose, entity_kinds).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
+        });
+    }
+
+    pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
+        let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        let entities = Arc::clone(&self.services.entities);
+        let agent = self.agent(&check.provider);
+        tokio::spawn(async move {
+            let checked = store.check_message(check, entities, agent).await;
+            send(&arrivals, Input::MessageChecked { ticket, checked }).await;
         });
     }
 

@@ -11,8 +11,10 @@ use super::Bodies;
 use super::messages::Messages;
 use super::sources;
 use crate::budget::Budget;
+use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
+use crate::sent_request::CallRetention;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
@@ -22,6 +24,9 @@ pub(crate) struct TurnServices {
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
+    pub documents: Arc<DocumentReader>,
+    /// How much of what models are asked is kept.
+    pub calls: CallRetention,
     /// What turns may spend; anything if absent.
     pub budget: Option<Arc<Budget>>,
 }
@@ -33,6 +38,8 @@ impl TurnServices {
             bodies,
             staging: None,
             entities: Arc::new(NoEntities),
+            documents: Arc::default(),
+            calls: CallRetention::default(),
             budget: None,
         }
     }
@@ -46,6 +53,7 @@ impl TurnServices {
             Arc::clone(&blobs),
             self.staging.clone(),
             Arc::clone(&self.entities),
+            Arc::clone(&self.documents),
         );
         Messages {
             journal: self.journal.clone(),

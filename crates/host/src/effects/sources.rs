@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use compositor::Part;
+use compositor::resolve::DocumentRead;
 use wire::{Digest, Object};
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
 use super::staging::Staging;
 use crate::blobs::{Blobs, Found};
+use crate::document_reader::DocumentReader;
 use crate::entities::Entities;
 
 /// The largest body that is read to be shown to a model: no provider takes more.
@@ -25,6 +27,7 @@ pub(crate) struct HostStore {
     blobs: Arc<dyn Blobs>,
     staging: Staging,
     entities: Arc<dyn Entities>,
+    documents: Arc<DocumentReader>,
 }
 
 pub(crate) fn open(
@@ -33,6 +36,7 @@ pub(crate) fn open(
     blobs: Arc<dyn Blobs>,
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
+    documents: Arc<DocumentReader>,
 ) -> HostSources {
     let workspace = Workspace::open(working_directories, confinement);
     if let Err(error) = &workspace {
@@ -48,6 +52,7 @@ pub(crate) fn open(
             blobs,
             staging: Staging::at(staging),
             entities,
+            documents,
         },
     }
 }
@@ -77,5 +82,9 @@ impl ContentStore for HostStore {
 
     fn entity(&mut self, kind: &str, target: &Object) -> bool {
         self.entities.has(kind, target)
+    }
+
+    fn read_document(&mut self, bytes: &[u8]) -> Option<DocumentRead> {
+        self.documents.read(bytes)
     }
 }

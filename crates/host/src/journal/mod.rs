@@ -19,8 +19,9 @@ pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub(crate) use sqlite::make_private_file;
 pub use sqlite::{
-    Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession,
-    SearchError, SearchHit, SearchIndex, Sqlite, SqliteReader, TextPiece,
+    Archive, ArchivedAsk, ArchivedCall, ArchivedChat, ArchivedLowering, ArchivedPiece,
+    ArchivedRender, ArchivedRequest, ArchivedSession, SearchError, SearchHit, SearchIndex, Sqlite,
+    SqliteReader, TextPiece,
 };
 pub use thread::{CommitStats, JournalThread, RefusedBatch};
 

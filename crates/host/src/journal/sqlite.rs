@@ -6,6 +6,7 @@
 
 mod actions;
 mod archive;
+mod calls;
 mod messages;
 mod migrations;
 mod outputs;
@@ -31,6 +32,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
+pub use self::calls::{ArchivedCall, ArchivedPiece, ArchivedRequest};
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
 pub use self::search::{SearchError, SearchHit, SearchIndex, TextPiece};
@@ -44,7 +46,7 @@ const FILE: &str = "journal.sqlite";
 const BUSY_MS: u64 = 5_000;
 
 /// More statements than any connection uses, so that none is ever compiled twice.
-const STATEMENTS_MAX: usize = 64;
+const STATEMENTS_MAX: usize = 96;
 
 /// What `probe` writes: more pages than a free list left by a refused batch is likely to hold back.
 const PROBE_BYTES: u32 = 64 * 1024;

@@ -152,24 +152,34 @@ impl SocketReader<'_> {
                         return end;
                     }
                 }
-                ReadWake::Silence => {
-                    let (now, last) = (Instant::now(), self.liveness.last_activity());
-                    match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
-                        Some((at, _)) if now >= at + silence_max => {
-                            let reason = "no sign of life";
-                            self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
-                            return ReadEnd::Closing;
-                        }
-                        Some((at, _)) => alarm.as_mut().reset(at + silence_max),
-                        None if now >= last + silence_max => {
-                            self.outbox.ping();
-                            pinged = Some((now, self.liveness.activity_count()));
-                            alarm.as_mut().reset(now + silence_max);
-                        }
-                        None => alarm.as_mut().reset(last + silence_max),
-                    }
-                }
+                ReadWake::Silence => match self.check_silence(&mut pinged, silence_max) {
+                    Some(next) => alarm.as_mut().reset(next),
+                    None => return ReadEnd::Closing,
+                },
             }
+        }
+    }
+
+    /// Pings a peer that was silent, and ends the connection of one that stays so. When to look again; `None` if it ends.
+    fn check_silence(
+        &self,
+        pinged: &mut Option<(Instant, u64)>,
+        silence_max: Duration,
+    ) -> Option<Instant> {
+        let (now, last) = (Instant::now(), self.liveness.last_activity());
+        match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
+            Some((at, _)) if now >= at + silence_max => {
+                let reason = "no sign of life";
+                self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
+                None
+            }
+            Some((at, _)) => Some(at + silence_max),
+            None if now >= last + silence_max => {
+                self.outbox.ping();
+                *pinged = Some((now, self.liveness.activity_count()));
+                Some(now + silence_max)
+            }
+            None => Some(last + silence_max),
         }
     }
 

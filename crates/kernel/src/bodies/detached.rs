@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::ActionKind;
+use wire::ext::compose::COMPOSE;
 use wire::{Incoming, Object, bounds};
 
 use super::{Data, decoded_len, take_text};
@@ -48,6 +49,9 @@ impl DetachedBodies {
             }
             Incoming::Request { method, params, .. } if method == "createChat" => {
                 take(params.get_mut("initialMessage"), "", inline, &mut detached);
+            }
+            Incoming::Request { method, params, .. } if method == COMPOSE => {
+                take(params.get_mut("message"), "", inline, &mut detached);
             }
             _ => {}
         }

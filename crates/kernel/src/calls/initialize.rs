@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wire::ext::{models, system_message_transform as ext};
+use wire::ext::{compose, models, system_message_transform as ext};
 use wire::published::commands::InitializeParams;
 use wire::version::{self, NegotiationError};
 use wire::{Generation, Id, Object, RpcError, Version};
@@ -125,6 +125,7 @@ fn result_fields(kernel: &Kernel, ready: &Ready) -> Object {
     let mut meta = ext::support();
     if facts.clients_have_token {
         meta[models::ADD_MODEL] = models::support();
+        meta[compose::COMPOSE] = compose::support();
     }
     put("_meta", meta);
     if let Some(directory) = &facts.default_directory {

@@ -3,6 +3,7 @@
 
 mod change_models;
 mod completions;
+mod compose;
 mod create_chat;
 mod create_session;
 mod dispose_chat;
@@ -79,6 +80,9 @@ pub(crate) fn handle(
         }
         Call::ImportSession(params) => import_session::gather(step, params, answers)
             .map(|imported| import_session::apply(step, peer, id, imported)),
+        Call::Compose(params) => {
+            compose::gather(step, params, waiting).map(|answer| step.respond(peer, id, &answer))
+        }
         Call::AddModel(model) => {
             change_models::gather(step, answers, || ModelChange::Add(model.clone()))
                 .map(|answer| step.respond(peer, id, &answer))

@@ -181,6 +181,7 @@ const COMPLETIONS: FieldBound = fields(&[
     ("session", URI),
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
+const COMPOSE: FieldBound = fields(&[("channel", URI), ("message", MESSAGE), ("model", FIELD)]);
 const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
 const IMPORTED_CHAT: FieldBound = fields(&[
     ("resource", URI),
@@ -230,6 +231,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
         Method::AddModel => &ADD_MODEL,
+        Method::Compose => &COMPOSE,
         Method::ImportSession => &IMPORT_SESSION,
         _ => &ON_CHANNEL,
     }

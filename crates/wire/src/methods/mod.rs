@@ -16,6 +16,7 @@ use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::ext::compose::ComposeParams;
 use crate::ext::import_session::ImportSessionParams;
 use crate::ext::models::AddModelParams;
 use crate::rpc::{RpcError, code};
@@ -45,6 +46,8 @@ pub enum Call {
     /// `x-reloadModels`
     ReloadModels,
     ImportSession(Box<ImportSessionParams>),
+    /// `x-compose`
+    Compose(Box<ComposeParams>),
 }
 
 /// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
@@ -82,6 +85,7 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::ImportSession => {
             typed(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
         }
+        Method::Compose => typed(params).map(|params| Call::Compose(Box::new(params))),
         Method::AddModel => {
             typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
         }

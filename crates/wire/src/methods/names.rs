@@ -64,6 +64,7 @@ names! {
         AddModel = "x-addModel",
         ReloadModels = "x-reloadModels",
         ImportSession = "x-importSession",
+        Compose = "x-compose",
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_name_leads_back_to_itself() {
-        assert_eq!(Method::ALL.len(), 34);
+        assert_eq!(Method::ALL.len(), 35);
         assert_eq!(HostRequest::ALL.len(), 10);
         assert_eq!(ClientNotification::ALL.len(), 2);
         assert_eq!(HostNotification::ALL.len(), 9);

@@ -137,6 +137,9 @@ impl Wire {
             Self::Chat => r#"],"tools":"#,
             Self::Anthropic => r#"]}],"stream""#,
             Self::Responses => r#"],"stream""#,
+            Self::Gemini if text.contains(r#"]}],"generationConfig""#) => {
+                r#"]}],"generationConfig""#
+            }
             Self::Gemini => r#"]}]}"#,
         };
         let at = text.rfind(end).unwrap_or_else(|| panic!("{end} in {text}"));

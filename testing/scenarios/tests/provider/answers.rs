@@ -11,7 +11,7 @@ use serde_json::json;
 use testkit::{Answer, Call, Gate, ModelServer};
 use tokio::sync::mpsc;
 
-use super::{ask, endpoint, greeting};
+use super::{ask, endpoint, greeting, send_request};
 
 fn usage(input: u64, output: u64) -> ModelEvent {
     Usage(provider::Usage {
@@ -85,7 +85,7 @@ async fn text_is_received_as_it_is_streamed() {
     server.answers([Answer::streams(["Hel"]).waits(&gate).then_streams(["lo"])]);
     let (sender, mut receiver) = mpsc::channel(4);
     let endpoint = endpoint(&server);
-    let asked = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
+    let asked = tokio::spawn(async move { send_request(&endpoint, &greeting(), &sender).await });
     assert_eq!(receiver.recv().await, Some(text("Hel")));
     gate.open();
     assert_eq!(receiver.recv().await, Some(text("lo")));

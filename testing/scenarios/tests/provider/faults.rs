@@ -10,7 +10,7 @@ use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::{Received, ask, eager, endpoint, greeting};
+use super::{Received, ask, eager, endpoint, greeting, send_request};
 
 /// The server gives this answer five times over.
 async fn ask_one_with(answer: Answer) -> (Received, usize) {
@@ -338,7 +338,7 @@ async fn whoever_waits_is_told_how_long_a_server_is_silent() {
     let answer = Answer::streams(["Hel"]).waits(&second);
     server.answers([answer.then_streams(["lo"]).begins_after(&first)]);
     let (sender, mut receiver) = mpsc::channel(4);
-    let asking = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
+    let asking = tokio::spawn(async move { send_request(&endpoint, &greeting(), &sender).await });
     let mut seen = Vec::new();
     while let Some(event) = receiver.recv().await {
         match event {
@@ -374,7 +374,7 @@ async fn a_refusal_of_what_could_be_smaller_is_not_tried_again() {
         let (sender, _receiver) = mpsc::channel(4);
         let mut request = greeting();
         request.reducible = true;
-        let ended = provider::ask(&endpoint(&server), &request, &sender).await;
+        let ended = send_request(&endpoint(&server), &request, &sender).await;
         let blame = ended.unwrap_err().blame;
         let image = std::collections::BTreeSet::from([provider::MediaKind::Image]);
         assert_eq!(blame, Some(provider::Blame::Kinds(image)));
@@ -395,14 +395,14 @@ async fn dropping_the_receiver_closes_the_connection() {
     let endpoint = endpoint(&server);
     let request = greeting();
     tokio::select! {
-        ended = provider::ask(&endpoint, &request, &sender) => panic!("it ended: {ended:?}"),
+        ended = send_request(&endpoint, &request, &sender) => panic!("it ended: {ended:?}"),
         event = receiver.recv() => assert!(event.is_some()),
     }
     server.abandoned(1).await;
 
     // The receiver is gone.
     drop(receiver);
-    let ended = provider::ask(&endpoint, &request, &sender).await;
+    let ended = send_request(&endpoint, &request, &sender).await;
     assert_eq!(ended.unwrap_err().kind, Interrupted);
     server.abandoned(2).await;
 }
@@ -414,7 +414,7 @@ async fn a_cancel_before_the_first_byte_hangs_up_too() {
     server.answers([Answer::streams([]).begins_after(&never)]);
     let (sender, _receiver) = mpsc::channel(1);
     let endpoint = endpoint(&server);
-    let asking = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
+    let asking = tokio::spawn(async move { send_request(&endpoint, &greeting(), &sender).await });
     never.reached().await;
     asking.abort();
     server.abandoned(1).await;

@@ -72,11 +72,20 @@ fn greeting() -> ModelRequest {
     }
 }
 
+async fn send_request(
+    endpoint: &ModelEndpoint,
+    request: &ModelRequest,
+    sender: &mpsc::Sender<ModelEvent>,
+) -> Result<(), ProviderError> {
+    let encoded = provider::encode(endpoint, request);
+    provider::send(endpoint, encoded, sender).await
+}
+
 async fn ask(endpoint: &ModelEndpoint) -> Received {
     let (sender, mut receiver) = mpsc::channel(4);
     let request = greeting();
     let asking = async {
-        let ended = provider::ask(endpoint, &request, &sender).await;
+        let ended = send_request(endpoint, &request, &sender).await;
         drop(sender);
         ended
     };

@@ -75,6 +75,8 @@ struct Plan {
     particular: Vec<(String, Answer)>,
     /// Answers whatever is asked, if it is there.
     rule: Option<Rule>,
+    /// What is read at other addresses, by path.
+    documents: Vec<(String, Answer)>,
 }
 
 /// What a server answers to a request.
@@ -137,6 +139,11 @@ impl ModelServer {
     /// What `GET /models` lists.
     pub fn has_models<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         self.plan().models = names.into_iter().map(str::to_owned).collect();
+    }
+
+    /// What anybody gets who asks at this path, instead of what would be there.
+    pub fn has_document(&self, path: &str, answer: Answer) {
+        self.plan().documents.push((path.to_owned(), answer));
     }
 
     /// Queues answers to `GET /models`; afterwards it lists the models again.
@@ -222,6 +229,10 @@ impl Plan {
         {
             return Answer::error(401, "Incorrect API key provided");
         }
+        let mut documents = self.documents.iter();
+        if let Some((_, answer)) = documents.find(|(known, _)| known == path) {
+            return answer.clone();
+        }
         match (request.method.as_str(), path) {
             ("GET", "/v1/models") => match self.lists.pop_front() {
                 Some(answer) => answer,
@@ -251,8 +262,8 @@ impl Plan {
 
 /// Where questions are asked, in any of the wire formats.
 fn answers_at(path: &str) -> bool {
-    matches!(
-        path,
-        "/v1/chat/completions" | "/v1/messages" | "/v1/responses"
-    ) || path.starts_with("/v1/models/") && path.ends_with(":streamGenerateContent")
+    let questions = ["/chat/completions", "/messages", "/responses"];
+    let mut bases = questions.iter().filter_map(|end| path.strip_suffix(end));
+    bases.any(|base| base == "/v1" || base.starts_with("/openai/"))
+        || path.contains("/models/") && path.ends_with(":streamGenerateContent")
 }

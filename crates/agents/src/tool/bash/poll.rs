@@ -28,7 +28,7 @@ pub(in super::super) struct BashKillTool {
 }
 
 #[derive(Debug, Deserialize)]
-struct OutputInput {
+struct LookInput {
     id: String,
     #[serde(default)]
     wait_seconds: u64,
@@ -39,7 +39,7 @@ struct KillInput {
     id: String,
 }
 
-impl ToolInput for OutputInput {
+impl ToolInput for LookInput {
     const EXAMPLE: &'static str = r#"{"id": "b1234", "wait_seconds": 30}"#;
 
     fn schema() -> Value {
@@ -96,7 +96,7 @@ impl Tool for BashOutputTool {
     }
 
     fn parameters(&self) -> Value {
-        OutputInput::schema()
+        LookInput::schema()
     }
 
     fn nature(&self) -> Nature {
@@ -108,7 +108,7 @@ impl Tool for BashOutputTool {
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
-        let OutputInput { id, .. } = input::parse(input)?;
+        let LookInput { id, .. } = input::parse(input)?;
         Ok(Plan {
             summary: format!(
                 "Look at background command {}",
@@ -124,7 +124,7 @@ impl Tool for BashOutputTool {
         _workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let OutputInput { id, wait_seconds } = input::parse(input)?;
+        let LookInput { id, wait_seconds } = input::parse(input)?;
         let wait = Duration::from_secs(wait_seconds.min(WAIT_SECONDS_MAX));
         let look = self.chat.background.look(&id, wait).await?;
         let command = shorten(&look.command, SUMMARY_CHARS_MAX);

@@ -31,12 +31,12 @@ struct ReadInput {
 
 /// Which lines of a text, or cells of a notebook.
 #[derive(Debug, Clone, Copy, Default)]
-struct Range {
+struct ReadRange {
     offset: Option<usize>,
     limit: Option<usize>,
 }
 
-impl Range {
+impl ReadRange {
     /// Counted from 1.
     fn first(self) -> usize {
         self.offset.unwrap_or(1).max(1)
@@ -130,7 +130,7 @@ fn read(
     cancellation: &Cancellation,
 ) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(&input.path)?;
-    let range = Range {
+    let range = ReadRange {
         offset: input.offset,
         limit: input.limit,
     };

@@ -11,7 +11,7 @@ use workspace::{FILE_BYTES_MAX, Workspace, WorkspacePath, digest_of};
 
 use super::super::format::{count, group_digits};
 use super::super::{TEXT_BYTES_MAX, ToolError, ToolOutcome};
-use super::Range;
+use super::ReadRange;
 
 /// Shown of what one cell printed.
 const OUTPUT_BYTES_MAX: usize = 4 * 1_024;
@@ -30,7 +30,7 @@ pub(super) fn is_notebook(path: &str) -> bool {
 /// The cells of a notebook; `None` if it is not one.
 pub(super) fn read(
     path: &WorkspacePath,
-    range: Range,
+    range: ReadRange,
     workspace: &Workspace,
 ) -> Result<Option<ToolOutcome>, ToolError> {
     let file = workspace.read_bytes(path, FILE_BYTES_MAX)?;
@@ -79,10 +79,10 @@ struct CellPage {
 impl CellPage {
     /// Whether the cell fitted.
     fn add(&mut self, number: usize, cell: &Value) -> bool {
-        let kind = match cell["cell_type"].as_str() {
-            Some(kind @ ("code" | "markdown" | "raw")) => kind,
-            _ => "unknown",
-        };
+        let kind = cell["cell_type"].as_str();
+        let mut known = ["code", "markdown", "raw"].into_iter();
+        let kind = known.find(|known| kind == Some(known));
+        let kind = kind.unwrap_or("unknown");
         let mut text = format!("[cell {number}, {kind}]\n");
         push_cut(&mut text, &join(&cell["source"]), SOURCE_BYTES_MAX);
         let outputs = cell["outputs"].as_array().map_or(&[][..], Vec::as_slice);

@@ -6,7 +6,7 @@ use workspace::{Cancellation, TextLine, Workspace, WorkspacePath};
 
 use super::super::format::{count, group_digits};
 use super::super::{TEXT_BYTES_MAX, ToolError, ToolOutcome};
-use super::Range;
+use super::ReadRange;
 
 /// Lines of one call.
 pub(super) const LINES_MAX: usize = 2_000;
@@ -14,7 +14,7 @@ pub(super) const LINES_MAX: usize = 2_000;
 /// Reads a page of a text file.
 pub(super) fn read(
     path: &WorkspacePath,
-    range: Range,
+    range: ReadRange,
     workspace: &Workspace,
     cancellation: &Cancellation,
 ) -> Result<ToolOutcome, ToolError> {
@@ -51,7 +51,7 @@ struct FilePage {
 }
 
 impl FilePage {
-    fn new(range: Range) -> Self {
+    fn new(range: ReadRange) -> Self {
         Self {
             first: range.first(),
             lines_max: range.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX),

@@ -30,7 +30,7 @@ const ACCEPTED: &str =
     "text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.5";
 
 /// What a server answered.
-pub(super) struct Page {
+pub(super) struct WebPage {
     /// Where it was found, after redirects.
     pub(super) url: Url,
     pub(super) content_type: String,
@@ -59,7 +59,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, ToolError> {
 }
 
 /// Fetches a page.
-pub(super) async fn fetch(url: &Url, allowed: &[String]) -> Result<Page, ToolError> {
+pub(super) async fn fetch(url: &Url, allowed: &[String]) -> Result<WebPage, ToolError> {
     let fetched = tokio::time::timeout(TOTAL_MAX, follow(url.clone(), allowed)).await;
     fetched.unwrap_or_else(|_| {
         let seconds = TOTAL_MAX.as_secs();
@@ -70,7 +70,7 @@ pub(super) async fn fetch(url: &Url, allowed: &[String]) -> Result<Page, ToolErr
     })
 }
 
-async fn follow(mut url: Url, allowed: &[String]) -> Result<Page, ToolError> {
+async fn follow(mut url: Url, allowed: &[String]) -> Result<WebPage, ToolError> {
     let first = url.clone();
     for _ in 0..=REDIRECTS_MAX {
         let response = ask(&url, allowed).await?;
@@ -151,7 +151,7 @@ fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-async fn read(url: Url, mut response: Response) -> Result<Page, ToolError> {
+async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or("").to_owned();
@@ -189,7 +189,7 @@ async fn read(url: Url, mut response: Response) -> Result<Page, ToolError> {
             "{url} is not text; only text can be fetched"
         )));
     }
-    Ok(Page {
+    Ok(WebPage {
         url,
         content_type,
         body,
@@ -201,7 +201,7 @@ async fn read(url: Url, mut response: Response) -> Result<Page, ToolError> {
 fn is_text(content_type: &str) -> bool {
     let essence = compositor::media_type::essence(content_type);
     essence.is_empty()
-        || essence == "application/xhtml+xml"
+        || essence.ends_with("+xml")
         || compositor::media_type::Class::of_mime(&essence) == compositor::media_type::Class::Text
 }
 
@@ -254,7 +254,7 @@ mod tests {
             "application/xhtml+xml",
             "image/svg+xml",
         ] {
-            assert!(is_text(text) || text == "image/svg+xml", "{text}");
+            assert!(is_text(text), "{text}");
         }
         for other in [
             "image/png",

@@ -7,6 +7,7 @@
 use reqwest::Url;
 
 use super::entities::decode;
+use super::tag::{attribute, end_of_tag, find_tag, name_of};
 
 /// What of a page is not its text.
 const SKIPPED: [&str; 11] = [
@@ -19,9 +20,6 @@ const INDENT_MAX: usize = 8;
 
 /// Lists inside of lists that are told apart.
 const LISTS_MAX: usize = 64;
-
-/// What is looked at of a tag for its attributes.
-const ATTRIBUTES_BYTES_MAX: usize = 4 * 1_024;
 
 /// Links that are longer are told without where they lead.
 const TARGET_BYTES_MAX: usize = 2 * 1_024;
@@ -53,15 +51,6 @@ pub(super) fn title(html: &str) -> Option<String> {
     let text = decode(&rest[..end]);
     let text: Vec<&str> = text.split_whitespace().collect();
     Some(text.join(" ")).filter(|title| !title.is_empty())
-}
-
-/// Where a tag begins, in whatever case it is written.
-fn find_tag(html: &str, tag: &str) -> Option<usize> {
-    let (html, tag) = (html.as_bytes(), tag.as_bytes());
-    memchr::memchr_iter(b'<', html).find(|at| {
-        let here = html.get(*at..at + tag.len());
-        here.is_some_and(|here| here.eq_ignore_ascii_case(tag))
-    })
 }
 
 struct MarkdownPage<'a> {
@@ -331,9 +320,8 @@ impl<'a> MarkdownPage<'a> {
             return;
         }
         self.line();
-        match self.lists.is_empty() {
-            true if !self.out.is_empty() && !self.out.ends_with("\n\n") => self.out.push('\n'),
-            true | false => {}
+        if self.lists.is_empty() && !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
         }
     }
 
@@ -378,49 +366,6 @@ fn is_block(name: &str) -> bool {
             | "body"
             | "title"
     )
-}
-
-/// Where a tag ends: a `>` in a quoted value does not end it.
-fn end_of_tag(tag: &str) -> Option<usize> {
-    let mut quote = None;
-    for (at, byte) in tag.bytes().enumerate() {
-        match (quote, byte) {
-            (None, b'>') => return Some(at),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), byte) if open == byte => quote = None,
-            _ => {}
-        }
-    }
-    // An odd quote: the tag ends where it seems to.
-    tag.find('>')
-}
-
-fn name_of(tag: &str) -> String {
-    let end = tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-    tag[..end.unwrap_or(tag.len())].to_ascii_lowercase()
-}
-
-/// The value of an attribute.
-fn attribute(tag: &str, name: &str) -> Option<String> {
-    let mut rest = &tag[..tag.floor_char_boundary(ATTRIBUTES_BYTES_MAX)];
-    loop {
-        let at = rest.to_ascii_lowercase().find(name)?;
-        let is_start = rest[..at].ends_with(|c: char| c.is_ascii_whitespace());
-        let after = rest[at + name.len()..].trim_start();
-        rest = &rest[at + name.len()..];
-        let Some(value) = after.strip_prefix('=').filter(|_| is_start) else {
-            continue;
-        };
-        let value = value.trim_start();
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let value = match quote {
-            Some(quote) => value[1..].split(quote).next(),
-            None => value
-                .split(|c: char| c.is_ascii_whitespace() || c == '>')
-                .next(),
-        };
-        return value.map(|value| decode(value).trim().to_owned());
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod address;
 mod entities;
 mod fetch;
 mod html;
+mod tag;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::input::{self, ToolInput};
 use super::{
     Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, ToolSettings,
 };
-use fetch::Page;
+use fetch::WebPage;
 
 /// Text of one call.
 const PAGE_BYTES_MAX: usize = TEXT_BYTES_MAX - 2 * 1_024;
@@ -127,7 +128,7 @@ impl Tool for WebFetchTool {
     }
 }
 
-fn outcome(page: &Page, offset: usize) -> Result<ToolOutcome, ToolError> {
+fn outcome(page: &WebPage, offset: usize) -> Result<ToolOutcome, ToolError> {
     let (url, bytes) = (&page.url, group_digits(page.body.len() as u64));
     let source = decode(&page.content_type, &page.body);
     let is_page = is_html(&page.content_type, &source);

@@ -1,6 +1,6 @@
 //! `/permissions`: the session's mode, and the rules that hold in it.
 
-use host::rules::{CallPlace, Rule, RuleStore};
+use host::rules::{CallPlace, PermissionRule, RuleStore};
 
 use super::TerminalChat;
 use crate::chat::line::{Line, Style};
@@ -32,7 +32,7 @@ impl TerminalChat {
             session: self.chat.session().to_string(),
             directories: directory.into_iter().collect(),
         };
-        let listed: Vec<&Rule> = rules.in_force(&place);
+        let listed: Vec<&PermissionRule> = rules.in_force(&place);
         let lines = describe_rules(&listed, &rules).into_iter();
         let lines: Vec<Line> = lines
             .map(|line| Line::new(Style::Plain, format!("  {line}")))

@@ -237,16 +237,24 @@ fn code(path: &str) -> String {
     }
 }
 
-/// A text of others within a line of Markdown: what would be obeyed there is shown.
+/// A text of others within a line of Markdown: as it is if nothing in it means anything there, else as code. Clients that
+/// do not read Markdown show it in words all the same.
 fn prose(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in shown(text).chars() {
-        if "\\`*_[]<>&~|$".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
+    let text = shown(text);
+    let chars: Vec<char> = text.chars().collect();
+    let is_inner = |at: usize| {
+        let neighbours = [at.checked_sub(1), at.checked_add(1)];
+        let mut neighbours = neighbours.into_iter().map(|at| chars.get(at?));
+        neighbours.all(|c| c.is_some_and(|c| c.is_alphanumeric()))
+    };
+    let means_something = |(at, c): (usize, &char)| match c {
+        '_' => !is_inner(at), // within a word it is a letter
+        c => "\\`*[]<>&~|$".contains(*c),
+    };
+    match text.contains("://") || chars.iter().enumerate().any(means_something) {
+        true => code(&text),
+        false => text,
     }
-    escaped
 }
 
 /// A text of others without what is obeyed instead of shown.
@@ -425,6 +433,13 @@ mod tests {
             assert_eq!(text.lines().count(), 4, "{text}");
             assert!(text.contains(&format!("\n- {expected} will be")), "{text}");
         }
-        assert_eq!(prose("`**x**` <b>"), "\\`\\*\\*x\\*\\*\\` \\<b\\>");
+        for (text, expected) in [
+            ("`**x**` <b>", "`` `**x**` <b> ``"),
+            ("a_b.rs is a symbolic link", "a_b.rs is a symbolic link"),
+            ("_a_ is gone", "`_a_ is gone`"),
+            ("see http://h/", "`see http://h/`"),
+        ] {
+            assert_eq!(prose(text), expected);
+        }
     }
 }

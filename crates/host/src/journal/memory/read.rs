@@ -87,18 +87,7 @@ impl JournalTables {
                 chat,
                 turn_ids,
                 bytes_max,
-            } => {
-                let mut left = *bytes_max;
-                let newest_first = turn_ids.iter().rev().map_while(|turn_id| {
-                    let outputs = self.outputs_of(*chat, turn_id);
-                    let bytes: usize = outputs.iter().map(|output| output.json.len()).sum();
-                    left = left.checked_sub(bytes as u64)?;
-                    Some(outputs)
-                });
-                let mut found: Vec<Vec<ModelOutputRecord>> = newest_first.collect();
-                found.reverse();
-                Answer::ModelOutputs(found.into_iter().flatten().collect())
-            }
+            } => Answer::ModelOutputs(self.outputs_of_turns(*chat, turn_ids, *bytes_max)),
             Query::Message { id } => {
                 let found = self.messages.get(id);
                 Answer::Messages(
@@ -109,6 +98,25 @@ impl JournalTables {
                 )
             }
         }
+    }
+
+    /// What was recorded of models' answers in the last of some turns, as many as fit.
+    fn outputs_of_turns(
+        &self,
+        chat: ChannelId,
+        turn_ids: &[String],
+        bytes_max: u64,
+    ) -> Vec<ModelOutputRecord> {
+        let mut left = bytes_max;
+        let newest_first = turn_ids.iter().rev().map_while(|turn_id| {
+            let outputs = self.outputs_of(chat, turn_id);
+            let bytes: usize = outputs.iter().map(|output| output.json.len()).sum();
+            left = left.checked_sub(bytes as u64)?;
+            Some(outputs)
+        });
+        let mut found: Vec<Vec<ModelOutputRecord>> = newest_first.collect();
+        found.reverse();
+        found.into_iter().flatten().collect()
     }
 
     /// What was recorded of models' answers in a turn, from the nearest chat that has any.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use kernel::{
     Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, ModelOutputRecord, Record, Seq,
 };
+use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
 use crate::journal::JournalError;
@@ -88,11 +89,7 @@ impl JournalTables {
                 through_n,
                 as_of,
             } => self.fork(*chat, source.0, *through_n, *as_of),
-            Record::Turn { chat, n, turn } => {
-                let turn = Arc::clone(turn);
-                let hidden_at = None;
-                self.turns.insert((chat.0, *n), TurnRow { turn, hidden_at });
-            }
+            Record::Turn { chat, n, turn } => self.put_turn(chat.0, *n, turn),
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
             Record::Dispose { channel, at } => self.dispose(channel.0, *at),
             Record::Reference {
@@ -123,7 +120,10 @@ impl JournalTables {
             }
             Record::ModelOutput(output) => self.put_output(output),
             // For inspection from another process only: it cannot look into memory.
-            Record::Lowered(_) | Record::Render(_) => {}
+            Record::Lowered(_)
+            | Record::Render(_)
+            | Record::ModelCall(_)
+            | Record::ModelCallEnd(_) => {}
             Record::Trim { through } => self.trim(*through),
             Record::Sweep {
                 disposed_before,
@@ -157,6 +157,12 @@ impl JournalTables {
             }
             None => self.remove_checkpoint(chat, turn_id),
         }
+    }
+
+    fn put_turn(&mut self, chat: u64, n: u64, turn: &Arc<Turn>) {
+        let turn = Arc::clone(turn);
+        let hidden_at = None;
+        self.turns.insert((chat, n), TurnRow { turn, hidden_at });
     }
 
     fn put_output(&mut self, output: &ModelOutputRecord) {

@@ -13,6 +13,7 @@ use wire::reduce::reduce_chat;
 use wire::state::{ChatState, SessionState};
 use wire::{ChannelUri, Timestamp, action};
 
+use super::calls::{self, ArchivedCall, ArchivedRequest};
 use super::messages::{self, ArchivedLowering};
 use super::read::list::UNLISTED;
 use super::renders::{self, ArchivedRender};
@@ -199,6 +200,16 @@ impl Archive {
     /// A chat's messages as they were sent to models, the oldest first.
     pub fn lowered(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedLowering>, JournalError> {
         messages::lowered_of(&self.conn, chat.id.0)
+    }
+
+    /// The requests to models of a chat that are stored, the oldest first.
+    pub fn calls(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedCall>, JournalError> {
+        calls::of_chat(&self.conn, chat.id.0)
+    }
+
+    /// What was sent in a call.
+    pub fn read_request(&self, call: &ArchivedCall) -> Result<ArchivedRequest, JournalError> {
+        calls::request(&self.conn, call)
     }
 
     fn page(&self, chat: ChannelId, before_n: u64) -> Result<TurnPage, JournalError> {

@@ -92,3 +92,41 @@ pub(super) fn store_outputs(tx: &Transaction<'_>) -> Result<()> {
          CREATE UNIQUE INDEX model_output_key ON model_output (chat, turn_id, round);",
     )
 }
+
+/// Format 8: what models were asked, in pieces that calls share (G-37).
+pub(super) fn store_calls(tx: &Transaction<'_>) -> Result<()> {
+    tx.execute_batch(
+        "CREATE TABLE model_call (
+             id INTEGER PRIMARY KEY,
+             chat INTEGER NOT NULL,
+             n INTEGER NOT NULL,
+             key INTEGER NOT NULL,
+             turn_id TEXT NOT NULL,
+             at INTEGER NOT NULL,
+             ended_at INTEGER,
+             purpose TEXT NOT NULL,
+             round INTEGER NOT NULL,
+             api TEXT NOT NULL,
+             model TEXT NOT NULL,
+             body_bytes INTEGER NOT NULL,
+             body_digest BLOB NOT NULL,
+             end_json TEXT,
+             body_layout TEXT NOT NULL,
+             details_layout TEXT NOT NULL
+         );
+         CREATE UNIQUE INDEX model_call_number ON model_call (chat, n);
+         CREATE UNIQUE INDEX model_call_key ON model_call (key);
+         -- Small rows that are changed with every call that repeats the piece; its bytes are written once.
+         CREATE TABLE sent_piece (
+             id INTEGER PRIMARY KEY,
+             chat INTEGER NOT NULL,
+             digest BLOB NOT NULL,
+             content_type TEXT,
+             size INTEGER NOT NULL,
+             last_call INTEGER NOT NULL
+         );
+         CREATE INDEX sent_piece_digest ON sent_piece (digest, chat);
+         CREATE INDEX sent_piece_call ON sent_piece (chat, last_call);
+         CREATE TABLE sent_piece_body (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
+    )
+}

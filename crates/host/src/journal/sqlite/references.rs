@@ -15,7 +15,8 @@ const OF_THE_CHANNEL: i64 = -1;
 
 pub(super) const REFERRED: &str =
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM reference WHERE digest = ?1)
-     OR EXISTS (SELECT 1 FROM part_reference WHERE digest = ?1)";
+     OR EXISTS (SELECT 1 FROM part_reference WHERE digest = ?1)
+     OR EXISTS (SELECT 1 FROM sent_piece WHERE digest = ?1 AND content_type IS NOT NULL)";
 
 pub(super) const CONTENT_TYPE: &str =
     "SELECT content_type FROM reference WHERE digest = ?1 AND content_type IS NOT NULL LIMIT 1";

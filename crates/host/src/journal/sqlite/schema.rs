@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     migrations::refer_by_part,
     migrations::part_large_rows,
     migrations::store_outputs,
+    migrations::store_calls,
 ];
 
 /// "GRjl": distinguishes a journal from any other SQLite file.

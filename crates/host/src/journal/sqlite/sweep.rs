@@ -7,7 +7,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::write::{forget_client, run};
-use super::{actions, messages, outputs, references};
+use super::{actions, calls, messages, outputs, references};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
 const SWEEP_CHANNELS_MAX: i64 = 100;
@@ -93,6 +93,7 @@ fn bury(conn: &Connection, channel: i64) -> Result<()> {
     run(conn, "DELETE FROM render WHERE chat = ?1", &[&channel])?;
     messages::forget_chat(conn, channel)?;
     outputs::forget_chat(conn, channel)?;
+    calls::forget_chat(conn, channel)?;
     let held: bool = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM turn WHERE channel = ?1)")?
         .query_row([channel], |row| row.get(0))?;

@@ -1,6 +1,8 @@
 //! `greenroom compose`: what a message would become, and what each provider would be sent of it, before anybody sends it.
 //!
-//! Promises: nothing is stored, staged or sent; no host is needed.
+//! Promises: nothing is stored, staged or sent to a model; no host is needed, but for a message to a session.
+
+mod check;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -11,10 +13,13 @@ use compositor::SubmittedMessage;
 use compositor::lower::{CapabilityMap, Lowered, Target};
 use host::preview::{Preview, PreviewContext, preview};
 use serde_json::{Value, json};
+use wire::ext::compose::ComposeResult;
 
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
+use crate::session_name::SessionName;
+use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line, json_line};
 
 /// The largest input that is read.
@@ -26,15 +31,24 @@ const INPUT_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
   echo 'look at @file:src/main.rs:10-25' | greenroom compose
   greenroom compose message.json --target anthropic --json
   echo '/review src/lib.rs' | greenroom compose --workspace ~/project --target openai_chat
+  greenroom compose message.json --model claude
+  echo 'and now?' | greenroom compose --session native:/0190...
 
 The input is a message of the protocol as JSON (`text`, `attachments`), a list of parts as JSON, an object with `parts`, or plain \
-text. Commands and skills are those of the workspace. Nothing is sent, stored or written anywhere.")]
+text. Commands and skills are those of the workspace. Nothing is sent to a model, stored or written anywhere. With --session \
+the host says what its chat's model would get, with what its server refused there before, and the room left in its window.")]
 pub(crate) struct ComposeOptions {
     /// File with the message; `-` or nothing reads standard input
     file: Option<PathBuf>,
     /// Only this target: anthropic, openai_responses, openai_chat, gemini or acp
     #[arg(long, value_name = "NAME", value_parser = parse_target)]
     target: Option<Target>,
+    /// For this model: an id of the configuration, or WIRE+URL#MODEL; with --session, an id of its host
+    #[arg(long, value_name = "ID", conflicts_with = "target")]
+    model: Option<String>,
+    /// For this session or chat of a running host (a URI, a part of an id, or a title), with its model and the room left there
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "workspace", "entities", "capabilities"])]
+    session: Option<SessionName>,
     /// The directory that paths, commands and skills belong to
     #[arg(long, value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
@@ -47,6 +61,8 @@ pub(crate) struct ComposeOptions {
     /// Print one JSON object: `parts`, `diagnostics`, `lowered`
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    host: HostOptions,
 }
 
 fn parse_target(name: &str) -> Result<Target, String> {
@@ -54,7 +70,13 @@ fn parse_target(name: &str) -> Result<Target, String> {
     Target::from_name(name).ok_or_else(|| format!("there are {known}"))
 }
 
-pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
+pub(crate) async fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
+    if let Some(session) = &options.session {
+        let input = parse_input(&read_input(options.file.as_ref())?)?;
+        let model = options.model.as_deref();
+        let checked = check::check_in_session(&options.host, session, model, input).await?;
+        return print_check(&checked, options.json);
+    }
     if !options.workspace.is_dir() {
         bail!("{} is not a directory", options.workspace.display());
     }
@@ -77,6 +99,10 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         None => Target::ALL.to_vec(),
     };
     let input = parse_input(&read_input(options.file.as_ref())?)?;
+    if let Some(model) = &options.model {
+        let checked = check::check_for_model(&options.host, model, input, &context)?;
+        return print_check(&checked, options.json);
+    }
     let (preview, exit) = match preview(input, &context, &targets) {
         Ok(preview) => (preview, Exit::Complete),
         Err(refused) => {
@@ -93,6 +119,14 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         false => print(&to_text(&preview))?,
     }
     Ok(exit)
+}
+
+fn print_check(checked: &ComposeResult, json: bool) -> anyhow::Result<Exit> {
+    match json {
+        true => print_json(&wire::action::to_value(checked))?,
+        false => print(&check::to_text(checked))?,
+    }
+    Ok(Exit::Complete)
 }
 
 fn read_json(file: &PathBuf) -> anyhow::Result<Value> {

@@ -1,0 +1,108 @@
+//! What a chat loses by going on with another model: it is said once, in the turn that changes it.
+//!
+//! Promises: nothing is said where nothing is lost.
+//! Must not know: why somebody changes the model.
+
+use std::collections::BTreeSet;
+
+use agent_api::{PastTurn, TurnInput};
+use compositor::lower::Capabilities;
+use serde_json::Value;
+
+use super::model_view::{HistoryEntry, ModelView, NativeBody};
+use super::{Model, NativeContext, outputs};
+use crate::provider::MediaKind;
+
+/// Attachments that are named.
+const NAMED_MAX: usize = 5;
+
+/// What this turn's model does not get of what the one before got. `entries` were just lowered for it; `newest` is the message
+/// that the turn answers.
+pub(super) fn describe(
+    shared: &NativeContext,
+    (model, input): (&Model, &TurnInput),
+    view: &ModelView<'_>,
+    (entries, newest): (&[HistoryEntry], usize),
+) -> Option<String> {
+    if input.resume.is_some() {
+        return None; // it was said when the turn began
+    }
+    let last = input
+        .history
+        .iter()
+        .rev()
+        .find(|past| model_of(past).is_some())?;
+    let before = model_of(last).filter(|before| *before != model.id)?;
+    let capabilities = shared.models.find(before);
+    let capabilities = capabilities.map(|entry| entry.model.capabilities(&shared.capabilities));
+    let losses = [
+        describe_media(&view.described(entries, newest), capabilities.as_ref()),
+        describe_window(model, last),
+        describe_thoughts(input, before),
+    ];
+    let losses: Vec<String> = losses.into_iter().flatten().collect();
+    (!losses.is_empty()).then(|| {
+        format!(
+            "This chat goes on with {} instead of {before}. {}",
+            model.id,
+            losses.join(" ")
+        )
+    })
+}
+
+fn model_of(past: &PastTurn) -> Option<&str> {
+    past.turn["message"]["model"]["id"].as_str()
+}
+
+/// Attachments that the model before took, and this one does not. Of a model that is gone nothing is known: it may have.
+fn describe_media(described: &[NativeBody<'_>], before: Option<&Capabilities>) -> Option<String> {
+    let was_taken = |kind: MediaKind| {
+        before.is_none_or(|before| match kind {
+            MediaKind::Image => before.image.is_some(),
+            MediaKind::Document => before.pdf.is_some(),
+            MediaKind::Audio => before.audio.is_some(),
+            MediaKind::Video => before.video.is_some(),
+        })
+    };
+    let lost: Vec<&NativeBody<'_>> = described
+        .iter()
+        .filter(|body| was_taken(body.kind))
+        .collect();
+    let kinds: BTreeSet<MediaKind> = lost.iter().map(|body| body.kind).collect();
+    let kinds: Vec<&str> = kinds.into_iter().map(MediaKind::plural).collect();
+    let names: Vec<String> = lost
+        .iter()
+        .take(NAMED_MAX)
+        .map(|body| body.name())
+        .collect();
+    let names = match lost.len().saturating_sub(NAMED_MAX) {
+        _ if lost.is_empty() => return None,
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    };
+    Some(format!(
+        "It does not take these {} of earlier messages as they are, and gets their text or a description: {names}.",
+        kinds.join(" and ")
+    ))
+}
+
+/// More in use than the model can read.
+fn describe_window(model: &Model, last: &PastTurn) -> Option<String> {
+    let used = last.turn["usage"]["_meta"]["contextUsed"].as_u64();
+    let used = used.or_else(|| {
+        let input = last.turn["usage"]["inputTokens"].as_u64();
+        input.filter(|_| last.turn["usage"]["_meta"]["turn"] != Value::Null)
+    })?;
+    let size = model.context();
+    (used > size).then(|| {
+        format!(
+            "It reads {size} tokens, and the chat uses {used}: the oldest turns are left out (`/compact` keeps a summary of them)."
+        )
+    })
+}
+
+fn describe_thoughts(input: &TurnInput, before: &str) -> Option<String> {
+    let mut turns = input.history.iter();
+    let is_lost = turns.any(|past| outputs::has_sealed(&past.outputs, before));
+    is_lost.then(|| format!("What {before} thought is not passed on."))
+}

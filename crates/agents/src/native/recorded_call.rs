@@ -1,0 +1,123 @@
+//! A request to the model that is recorded before it is sent, and how it ended.
+//!
+//! Promises: each attempt is a call of its own; what is recorded are the bytes that are sent; a call whose answer nobody waits
+//! for any more is recorded as abandoned.
+//! Must not know: any wire format, what becomes of the answer.
+
+use agent_api::{
+    CallEnd, CallId, CallPurpose, EventSink, ModelCall, ModelCallOutcome, PartDecision, Section,
+};
+
+use super::Model;
+use super::usage::cost_of;
+use crate::provider::{
+    self, AnswerUnwanted, ModelEndpoint, ModelEvent, ModelEventSink, ModelRequest, ProviderError,
+    ProviderErrorKind, StopReason, Usage,
+};
+
+/// What is asked, by whom, and what is known of it besides the request.
+pub(super) struct CallContext<'a> {
+    pub purpose: CallPurpose,
+    pub round: usize,
+    pub model: &'a Model,
+    pub endpoint: &'a ModelEndpoint,
+    /// The system prompt before anybody rewrote it.
+    pub sections_before: &'a [Section],
+    pub decisions: Vec<PartDecision>,
+    pub events: &'a dyn EventSink,
+}
+
+/// Asks a model and sends its answer on until it stops.
+pub(super) async fn ask(
+    context: &CallContext<'_>,
+    request: &ModelRequest,
+    sink: impl ModelEventSink,
+) -> Result<(), ProviderError> {
+    let encoded = provider::encode(context.endpoint, request);
+    let (url, headers) = encoded.describe_head(context.endpoint);
+    let call = ModelCall {
+        purpose: context.purpose,
+        round: u64::try_from(context.round).unwrap_or(u64::MAX),
+        api: context.endpoint.api().name(),
+        model: context.model.id.clone(),
+        url,
+        headers,
+        body: encoded.body.clone(),
+        sections_before: context.sections_before.to_vec(),
+        sections_after: request.system.clone(),
+        decisions: context.decisions.clone(),
+    };
+    let id = context.events.record_call(call).await;
+    let mut sent = ObservedCall {
+        id,
+        context,
+        sink,
+        usage: Usage::default(),
+        end: CallEnd::default(),
+    };
+    let asked = provider::send(context.endpoint, encoded, &mut sent).await;
+    if let Err(error) = &asked {
+        let reason = error.to_string();
+        sent.end.outcome = match error.kind {
+            ProviderErrorKind::Rejected | ProviderErrorKind::Unauthorized => {
+                ModelCallOutcome::Refused(reason)
+            }
+            _ if error.blame.is_some() => ModelCallOutcome::Refused(reason),
+            _ => ModelCallOutcome::Failed(reason),
+        };
+    }
+    asked
+}
+
+/// A call that was sent. How it ended is recorded when it is dropped.
+struct ObservedCall<'a, S> {
+    id: Option<CallId>,
+    context: &'a CallContext<'a>,
+    sink: S,
+    usage: Usage,
+    end: CallEnd,
+}
+
+impl<S: ModelEventSink> ModelEventSink for &mut ObservedCall<'_, S> {
+    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
+        match &event {
+            ModelEvent::Usage(usage) => self.usage = *usage,
+            ModelEvent::Waiting(_) => self.end.repeats += 1,
+            ModelEvent::Stopped(reason) => {
+                let reason = describe_stop(reason).to_owned();
+                self.end.outcome = ModelCallOutcome::Answered(reason);
+            }
+            _ => {}
+        }
+        self.sink.accept(event).await
+    }
+}
+
+impl<S> Drop for ObservedCall<'_, S> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else {
+            return; // it is not recorded
+        };
+        let end = CallEnd {
+            input_tokens: self.usage.input_tokens,
+            output_tokens: self.usage.output_tokens,
+            cache_read_tokens: self.usage.cache_read_tokens,
+            cache_write_tokens: self.usage.cache_write_tokens,
+            cost: cost_of(self.usage, self.context.model),
+            ..std::mem::take(&mut self.end)
+        };
+        self.context.events.record_call_end(id, end);
+    }
+}
+
+fn describe_stop(reason: &StopReason) -> &str {
+    match reason {
+        StopReason::End => "end",
+        StopReason::ToolCalls => "tool calls",
+        StopReason::Length => "output limit",
+        StopReason::ContentFilter => "content filter",
+        StopReason::Refusal => "refusal",
+        StopReason::Paused => "paused",
+        StopReason::Other(other) => other,
+    }
+}

@@ -1,0 +1,42 @@
+//! Models that are there because the environment holds a key, and nobody configured any (G-70): what people are told of them.
+//!
+//! Promises: a key is named by its variable; nothing of it is shown.
+
+use client::Live;
+use host::Config;
+use wire::meta::KEY_VARIABLE;
+
+use super::on_host::{NATIVE, model_ids};
+use crate::terminal::escape_line;
+
+/// What somebody who opens a new chat should know of the model that answers; `None` if it was configured.
+pub(crate) fn note(live: &Live) -> Option<String> {
+    let root = live.root()?;
+    let native = root
+        .agents
+        .iter()
+        .find(|agent| agent["provider"] == NATIVE)?;
+    let model = native["models"].as_array()?.first()?;
+    let variable = model["_meta"][KEY_VARIABLE].as_str()?;
+    let id = model["id"].as_str()?;
+    Some(format!(
+        "{} answers, with the key in {}. `greenroom models add` chooses others.",
+        escape_line(id),
+        escape_line(variable)
+    ))
+}
+
+/// What somebody should know whose environment holds a key that the host does not have.
+pub(crate) fn note_missing(live: &Live) -> Option<String> {
+    if !model_ids(live).is_empty() {
+        return None;
+    }
+    let mut here = Config::default();
+    // What is wrong with one of them is said where it is used.
+    let _ = here.use_environment();
+    let variable = here.environment_models.first()?.key_env.clone()?;
+    Some(format!(
+        "{} is set here, but the host was started without it: `greenroom restart` starts it with it.",
+        escape_line(&variable)
+    ))
+}

@@ -1,0 +1,245 @@
+//! `greenroom models refresh`: asks the servers of models what they say of them, shows what is new, and keeps it for the host.
+//!
+//! Promises: the configuration is not changed, and wins over what servers say; nothing is written if nothing was said.
+
+use anyhow::{Context, bail};
+use host::model_data::ModelFacts;
+use host::model_server::{self, ModelServerError};
+use host::{Model, ToldModels};
+use serde_json::{Value, json};
+
+use super::{ConfigPlace, on_host};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::output::{print, print_json};
+use crate::terminal::escape_line;
+
+/// Servers that are asked at once.
+const AT_ONCE_MAX: usize = 8;
+
+/// Ask servers what their models can do, how much they read and what they cost
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom models refresh
+  greenroom models refresh qwen3 --dry-run
+
+What a server says is kept in model-facts.json of the data directory, and the host that runs has it at once. What the \
+configuration says of a model wins; what nobody says is taken from what greenroom knows of models by their names. Ollama, \
+llama.cpp, LM Studio, vLLM, OpenRouter, Anthropic and Gemini say something; OpenAI says nothing but names.
+
+Exit codes: 0 all answered, 1 some did not, 2 wrong usage.")]
+pub(super) struct RefreshOptions {
+    /// The model's id, as `greenroom models` lists it [default: all of them]
+    id: Option<String>,
+    /// Show what is new and keep nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON array instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: ConfigPlace,
+}
+
+/// What became of asking for one model.
+struct Refreshed {
+    model: Model,
+    answer: Result<ModelFacts, ModelServerError>,
+}
+
+pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
+    let data = options.place.data_directory()?;
+    let mut told = ToldModels::load(&data).or_else(|error| match options.dry_run {
+        true => Err(error),
+        false => {
+            eprintln!(
+                "greenroom: {}; it is written anew",
+                escape_line(&error.to_string())
+            );
+            Ok(ToldModels::default())
+        }
+    })?;
+    let known = told.facts();
+    let models = choose(&options)?;
+    let models = models.into_iter().map(|model| Model {
+        told: known.of(&model),
+        ..model
+    });
+    let refreshed = ask_all(models.collect()).await?;
+    let mut is_new = false;
+    for one in &refreshed {
+        if let Ok(facts) = &one.answer
+            && *facts != ModelFacts::default()
+        {
+            is_new |= *facts != one.model.told;
+            told.insert(&one.model, facts.clone(), now().to_rfc3339());
+        }
+    }
+    show(&refreshed, options.json)?;
+    if is_new && !options.dry_run {
+        create_data_directory(&data)?;
+        told.save(&data)?;
+        let file = options.place.file()?;
+        let took = on_host::reload(&file, |_| true).await;
+        if !options.json {
+            print(took.describe())?;
+        }
+    } else if is_new && !options.json {
+        print("Nothing is kept: --dry-run.\n")?;
+    }
+    Ok(match refreshed.iter().all(|one| one.answer.is_ok()) {
+        true => Exit::Complete,
+        false => Exit::Failed,
+    })
+}
+
+fn create_data_directory(data: &std::path::Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .with_context(|| format!("{} cannot be created", data.display()))
+}
+
+fn choose(options: &RefreshOptions) -> anyhow::Result<Vec<Model>> {
+    let models = options.place.settings()?.ordered_models();
+    let Some(id) = &options.id else {
+        if models.is_empty() {
+            bail!("no models are configured; `greenroom models add` adds one");
+        }
+        return Ok(models);
+    };
+    let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
+    let chosen = models.into_iter().find(|model| model.id == *id);
+    match chosen {
+        Some(model) => Ok(vec![model]),
+        None if ids.is_empty() => {
+            bail!("there is no model `{id}`, nor any other; `greenroom models add` adds one")
+        }
+        None => bail!("there is no model `{id}`; there are: {}", ids.join(", ")),
+    }
+}
+
+async fn ask_all(models: Vec<Model>) -> anyhow::Result<Vec<Refreshed>> {
+    let mut refreshed = Vec::new();
+    for some in models.chunks(AT_ONCE_MAX) {
+        let asked = some.iter().cloned().map(|model| {
+            tokio::spawn(async move {
+                let answer = model_server::describe(&model).await;
+                Refreshed { model, answer }
+            })
+        });
+        for asked in asked.collect::<Vec<_>>() {
+            refreshed.push(asked.await?);
+        }
+    }
+    Ok(refreshed)
+}
+
+fn show(refreshed: &[Refreshed], is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        let all = refreshed.iter().map(Refreshed::to_json).collect();
+        print_json(&Value::Array(all))?;
+        return Ok(());
+    }
+    for one in refreshed {
+        print(&one.describe())?;
+    }
+    Ok(())
+}
+
+/// Something that a server says of a model.
+struct ToldFact {
+    name: String,
+    before: Value,
+    now: Value,
+    /// The configuration says something else, and wins.
+    overruled_by: Option<Value>,
+}
+
+impl Refreshed {
+    /// What the server says, by name, with what was known before.
+    fn said(&self, facts: &ModelFacts) -> Vec<ToldFact> {
+        let fields = |facts: &ModelFacts| match serde_json::to_value(facts) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) | Err(_) => wire::Object::new(), // facts are an object
+        };
+        let (before, configured) = (fields(&self.model.facts()), fields(&self.model.said()));
+        let said = fields(facts).into_iter().map(|(name, now)| ToldFact {
+            before: before.get(&name).cloned().unwrap_or_default(),
+            overruled_by: configured.get(&name).filter(|it| **it != now).cloned(),
+            name,
+            now,
+        });
+        said.collect()
+    }
+
+    fn describe(&self) -> String {
+        let id = escape_line(&self.model.id);
+        let facts = match &self.answer {
+            Ok(facts) => facts,
+            Err(error) => {
+                let advice = error.advice.map(|it| format!(" {it}")).unwrap_or_default();
+                return format!(
+                    "{id}: its server does not answer: {}{advice}\n",
+                    escape_line(&error.message)
+                );
+            }
+        };
+        let said = self.said(facts);
+        if said.is_empty() {
+            let known = match self.model.facts() == ModelFacts::default() {
+                true => {
+                    "Nothing is known of it: say in the configuration what it can do, such as `context_tokens`."
+                }
+                false => "What is known of it stays.",
+            };
+            return format!("{id}: its server says nothing of it but its name. {known}\n");
+        }
+        let lines: Vec<String> = said.iter().filter_map(ToldFact::describe).collect();
+        match lines.is_empty() {
+            true => format!("{id}: nothing new\n"),
+            false => format!("{id}:\n{}", lines.concat()),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = json!({"id": self.model.id, "answers": self.answer.is_ok()});
+        match &self.answer {
+            Err(error) => json["error"] = json!(error.message),
+            Ok(facts) => {
+                let said = self.said(facts);
+                let changes = said
+                    .iter()
+                    .filter(|it| it.before != it.now && it.overruled_by.is_none());
+                let changes =
+                    changes.map(|it| json!({"name": it.name, "before": it.before, "now": it.now}));
+                json["told"] = json!(facts);
+                json["changes"] = changes.collect();
+                let overruled = said.iter().filter(|it| it.overruled_by.is_some());
+                json["overruled"] = overruled.map(|it| json!(it.name)).collect();
+            }
+        }
+        json
+    }
+}
+
+impl ToldFact {
+    fn describe(&self) -> Option<String> {
+        let now = escape_line(&self.now.to_string());
+        match (&self.overruled_by, &self.before) {
+            (Some(configured), _) => Some(format!(
+                "  {} {now}, but the configuration says {}\n",
+                self.name,
+                escape_line(&configured.to_string())
+            )),
+            (None, before) if *before == self.now => None,
+            (None, Value::Null) => Some(format!("  {} {now}\n", self.name)),
+            (None, before) => {
+                let before = escape_line(&before.to_string());
+                Some(format!("  {} {now}, not {before}\n", self.name))
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What model servers said of their models when they were last asked: a file of the data directory beside the configuration.
+//!
+//! Promises: the file is replaced whole; it is bounded; one that cannot be read costs what was said, and nothing else.
+//! Must not know: how servers are asked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use agents::model_data::ModelFacts;
+use agents::native::ToldFacts;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Api, Model};
+
+/// The file in the data directory.
+pub const TOLD_MODELS_FILE: &str = "model-facts.json";
+
+/// The largest file, and the most models of it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const MODELS_MAX: usize = 500;
+
+/// The version of the format; a file of another is not read.
+const VERSION: u64 = 1;
+
+/// What servers said, newest last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToldModels {
+    version: u64,
+    models: Vec<ToldModel>,
+}
+
+/// What a server said of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToldModel {
+    api: Api,
+    base_url: String,
+    model: String,
+    /// When: RFC 3339.
+    asked: String,
+    facts: ModelFacts,
+}
+
+impl Default for ToldModels {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            models: Vec::new(),
+        }
+    }
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ToldModelsError {
+    #[error("{path} cannot be read or written: {source}")]
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(
+        "{path} is not what `greenroom models refresh` writes ({why}); remove it and refresh again"
+    )]
+    Unreadable { path: PathBuf, why: String },
+}
+
+impl ToldModels {
+    /// What the file of a data directory holds; nothing if it is not there.
+    pub fn load(data: &Path) -> Result<Self, ToldModelsError> {
+        let path = data.join(TOLD_MODELS_FILE);
+        let unreadable = |why: String| ToldModelsError::Unreadable {
+            path: path.clone(),
+            why,
+        };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(source) => return Err(ToldModelsError::Io { path, source }),
+        };
+        let mut text = Vec::new();
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
+        read.map_err(|source| ToldModelsError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(unreadable(format!(
+                "it has more than {FILE_BYTES_MAX} bytes"
+            )));
+        }
+        let told: Self =
+            serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
+        match told.version {
+            VERSION => Ok(told),
+            other => Err(unreadable(format!("it is of version {other}"))),
+        }
+    }
+
+    /// Notes what the server of a model said of it; the oldest goes where there are too many.
+    pub fn insert(&mut self, model: &Model, facts: ModelFacts, asked: String) {
+        let is_same = |told: &ToldModel| {
+            told.api == model.api
+                && told.base_url == model.base_url
+                && told.model == model.server_name()
+        };
+        self.models.retain(|told| !is_same(told));
+        self.models.push(ToldModel {
+            api: model.api,
+            base_url: model.base_url.clone(),
+            model: model.server_name().to_owned(),
+            asked,
+            facts,
+        });
+        let surplus = self.models.len().saturating_sub(MODELS_MAX);
+        self.models.drain(..surplus);
+    }
+
+    /// Replaces the file of a data directory, which is there.
+    pub fn save(&self, data: &Path) -> Result<(), ToldModelsError> {
+        let path = data.join(TOLD_MODELS_FILE);
+        let staged = data.join(format!(".{TOLD_MODELS_FILE}.{}.new", std::process::id()));
+        let text = wire::rpc::to_json(self);
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&staged)
+            .and_then(|mut file| {
+                file.write_all(text.as_ref())?;
+                file.sync_all()
+            })
+            .and_then(|()| std::fs::rename(&staged, &path));
+        if written.is_err() {
+            // It may not be there at all.
+            let _ = std::fs::remove_file(&staged);
+        }
+        written.map_err(|source| ToldModelsError::Io { path, source })
+    }
+
+    /// For the native agent.
+    pub fn facts(&self) -> ToldFacts {
+        let mut facts = ToldFacts::default();
+        for told in &self.models {
+            let parsed = Model::parse(&format!(
+                "{}+{}#{}",
+                told.api.name(),
+                told.base_url,
+                told.model
+            ));
+            // An address that no model can have belongs to none.
+            if let Ok(mut model) = parsed {
+                model.base_url.clone_from(&told.base_url);
+                facts.insert(model, told.facts.clone());
+            }
+        }
+        facts
+    }
+}
+
+/// What the file of a data directory says. One that cannot be used is reported and does without.
+pub(crate) fn load_facts(data: &Path) -> ToldFacts {
+    match ToldModels::load(data) {
+        Ok(told) => told.facts(),
+        Err(error) => {
+            // The path of a user is not for the log.
+            let why = match error {
+                ToldModelsError::Io { source, .. } => source.to_string(),
+                ToldModelsError::Unreadable { why, .. } => why,
+            };
+            tracing::warn!(%why, "{TOLD_MODELS_FILE} cannot be used; `greenroom models refresh` writes it again");
+            ToldFacts::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(tokens: u64) -> ModelFacts {
+        ModelFacts {
+            context_tokens: Some(tokens),
+            ..ModelFacts::default()
+        }
+    }
+
+    #[test]
+    fn what_was_said_is_found_again_and_replaced() {
+        let data = tempfile::tempdir().unwrap();
+        let mut told = ToldModels::load(data.path()).unwrap();
+        assert_eq!(told, ToldModels::default());
+        let model = Model::parse("anthropic+http://h/v1#m").unwrap();
+        let mut renamed = model.clone();
+        renamed.id = "mine".to_owned();
+        renamed.model = Some("m".to_owned());
+        told.insert(&model, facts(1), "t".to_owned());
+        told.insert(&renamed, facts(2), "t".to_owned());
+        told.save(data.path()).unwrap();
+        let again = ToldModels::load(data.path()).unwrap();
+        assert_eq!(again, told);
+        assert_eq!(again.models.len(), 1);
+        assert_eq!(again.facts().of(&renamed), facts(2));
+        let other = Model::parse("http://h/v1#m").unwrap();
+        assert_eq!(
+            again.facts().of(&other),
+            ModelFacts::default(),
+            "another wire format"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_is_named_and_costs_nothing() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join(TOLD_MODELS_FILE);
+        for text in [
+            "",
+            "[]",
+            "{\"version\": 2, \"models\": []}",
+            "{\"version\": 1}",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = ToldModels::load(data.path()).unwrap_err().to_string();
+            assert!(
+                error.contains(TOLD_MODELS_FILE) && error.contains("refresh"),
+                "{error}"
+            );
+            assert_eq!(load_facts(data.path()), ToldFacts::default());
+        }
+        std::fs::write(&path, vec![b' '; FILE_BYTES_MAX as usize + 1]).unwrap();
+        assert!(ToldModels::load(data.path()).is_err());
+    }
+
+    #[test]
+    fn the_number_is_bounded() {
+        let mut told = ToldModels::default();
+        for n in 0..MODELS_MAX + 3 {
+            let model = Model::parse(&format!("http://h/v1#m{n}")).unwrap();
+            told.insert(&model, facts(1), String::new());
+        }
+        assert_eq!(told.models.len(), MODELS_MAX);
+        assert_eq!(told.models[0].model, "m3");
+    }
+}
