@@ -142,10 +142,23 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// A better title for a session that was named after its first message, by the text of that; asked for when its first turn
+    /// is over. Takes a bounded time.
+    async fn suggest_title(&self, _text: String) -> Option<SuggestedTitle> {
+        None
+    }
+
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
 
     /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
     fn end_chat(&self, _chat: &str) {}
+}
+
+/// A title in place of one that the agent gave before. One that somebody else gave stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestedTitle {
+    pub replaces: String,
+    pub title: String,
 }
 
 /// One conversation with an agent. Works on one turn at a time.

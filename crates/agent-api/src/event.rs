@@ -73,7 +73,7 @@ pub enum AgentEvent {
         call: u64,
         content: Vec<Value>,
     },
-    /// The files that a running call is about to change, as they are before and will be after: recorded before anything is
+    /// A call that may change things is about to begin: the files that it is about to change, as far as that is known, as they are before and will be after: recorded before anything is
     /// changed, so that it can be undone whatever becomes of the call. Their content is stored already
     /// ([`crate::HostServices::store_body`]). What is sent and asked afterwards is answered when this is on the disk.
     ToolEdits {
@@ -137,6 +137,8 @@ pub enum AgentEvent {
     /// From now on the agent remembers only the last turns, and of those before only the summary.
     Compacted {
         keep_turns: usize,
+        /// How many rounds of this very turn the summary tells as well; none if turns of before are kept.
+        rounds: u64,
         summary: Option<String>,
     },
     /// The user chose how many turns to take back: this one goes with them, and begins anew as the record of it. Sent by who

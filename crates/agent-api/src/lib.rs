@@ -21,7 +21,8 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting, SessionFacts,
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting,
+    SessionFacts, SuggestedTitle,
 };
 pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};

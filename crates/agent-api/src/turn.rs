@@ -36,6 +36,8 @@ pub struct TurnInput {
     pub history: Vec<PastTurn>,
     /// The summary of turns that were compacted.
     pub summary: Option<String>,
+    /// How many rounds of the turn after them it tells as well: of the first of the history, or of this one if there is none.
+    pub summarised_rounds: u64,
     /// The response parts that a resumed turn has so far.
     pub response_parts: Vec<Value>,
     /// The `UsageInfo` that a resumed turn reported last.

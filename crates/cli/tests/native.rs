@@ -363,7 +363,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
 
         user: to the left
         assistant: - [bash {"command":"TREE"}]
-        tool: The call was interrupted; what it did until then is not known.
+        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
     server.answers([Answer::streams(["Yes."])]);
@@ -378,11 +378,89 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
 
         user: to the left
         assistant: - [bash {"command":"TREE"}]
-        tool: The call was interrupted; what it did until then is not known.
+        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
         assistant: There it is.
-        user: and now?
+        user: and now? | (The host showed this to the user before this message:
+        The host was stopped while these were at work:
+
+        - Run sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$;…: The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.)
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
+}
+
+/// Processes that have the mark of a call.
+fn marked(mark: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let has_mark = |pid: &String| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        is_alive(pid) && String::from_utf8_lossy(&environment).contains(mark)
+    };
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(has_mark)
+        .collect()
+}
+
+/// A command is at work and a write waits for it when the host is killed, and so is what would have ended the command with it: the command goes on
+/// without anybody. The next host ends it, says so, and says of the write that it never began.
+#[tokio::test]
+async fn what_outlives_a_killed_host_is_ended_and_told() {
+    let server = ModelServer::start().await;
+    let write = Call::new("w", "write", &json!({"path": "b.txt", "content": "new"}));
+    let command = bash("echo pid:$$; echo left > a.txt; sleep 1000");
+    let read = Call::new("r", "read", &json!({"path": "c.txt"}));
+    server.answers([Answer::calls([read, command, write])]);
+    let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;
+    let mut ann = arrives(&host).await;
+    let work = host.data.path().canonicalize().unwrap();
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
+        .await;
+    let chat = ann.chat.clone();
+    ann.sends_message("go").await;
+    let seen = ann
+        .until("the command runs", |chat| printed_pids(chat).len() == 1)
+        .await;
+    let pids = printed_pids(&seen);
+    let mark = calls_of(&seen["activeTurn"])[1]["_meta"]["greenroom.mark"].clone();
+    let mark = mark.as_str().unwrap().to_owned();
+    for pid in marked(&mark) {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains("read -r _ <&3") {
+            let watcher = Pid::from_raw(pid.parse().unwrap()).unwrap();
+            kill_process(watcher, Signal::KILL).unwrap();
+        }
+    }
+    let data = host.kill();
+    assert!(pids.iter().all(|pid| is_alive(pid)), "it goes on");
+    let host = start(data, &model_of(&server)).await;
+    let mut ann = arrives(&host).await;
+    ann.enters(SESSION, chat.as_str()).await;
+    server.answers([Answer::streams(["I see."])]);
+    // Not resumed: the user goes on with something else.
+    ann.sends_message("what happened?").await;
+    let turn = ann.turn_over().await;
+    let told = parts_of(&turn, "systemNotification");
+    let told = told[0]["content"].to_string();
+    assert!(
+        told.contains("still ran, and w") && told.contains("ended now"),
+        "{told}"
+    );
+    assert!(told.contains("It had not begun."), "{told}");
+    wait_until_dead(&pids).await;
+    assert!(marked(&mark).is_empty());
+    let sent = script_of(&messages(&server.requests().last().unwrap().json()));
+    assert!(
+        sent.contains("tool: The host was stopped before this was over. The command did not"),
+        "{sent}"
+    );
+    // What was found is told the same later, though nothing of it could be found now.
+    server.answers([Answer::streams(["Still."])]);
+    ann.sends_message("and?").await;
+    ann.turn_over().await;
+    let later = script_of(&messages(&server.requests().last().unwrap().json()));
+    assert!(later.starts_with(&sent), "{sent}\n{later}");
+    assert!(!work.join("b.txt").exists());
 }
 
 /// A data directory whose host, if one was started, dies with the test.

@@ -523,6 +523,27 @@ fn a_worker_is_one_live_line_and_a_turn_ends_with_what_it_used() {
     }
 }
 
+/// A model that is silent is told of while one waits, and given up after the limit that the settings name.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_silent_model_is_told_how_long() {
+    let server = ModelServer::start().await;
+    let never = Gate::new();
+    server.answers([Answer::streams([]).begins_after(&never)]);
+    let data = tempfile::tempdir().unwrap();
+    let directory = running::data_directory(data.path());
+    std::fs::create_dir_all(&directory).unwrap();
+    let url = server.url();
+    let toml = format!("[[models]]\nid = \"echo\"\nbase_url = \"{url}\"\nstall_s = 15\n");
+    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
+    let start = move || Host::start_with(data, &[]);
+    let host = tokio::task::spawn_blocking(start).await.unwrap();
+    let mut ann = chat(&host, (120, 24));
+    ann.type_line("go");
+    ann.sees("waiting for the model, 10 s");
+    let screen = ann.sees("did not begin to answer within 15 s");
+    assert!(!screen.contains("waiting for the model"), "{screen}");
+}
+
 #[test]
 fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
     let todo = |read: &str, write: &str, done: u32| {

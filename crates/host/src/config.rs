@@ -18,6 +18,7 @@ use crate::limits::LimitsTable;
 use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
+pub(crate) use agents::native::CompactionSettings;
 pub use agents::provider::Api;
 
 /// The settings file of a data directory.
@@ -81,6 +82,12 @@ pub struct Config {
     pub budget: BudgetSettings,
     /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
     pub tool_env: Vec<String>,
+    /// Whether conversations are summarised when they come near their model's context window, and at which part of it.
+    pub auto_compact: bool,
+    pub auto_compact_at: f64,
+    /// The id of the model that names sessions; the first line of the first message does if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title_model: Option<String>,
     /// How long a command of an agent may take, in seconds, if its call does not say.
     pub bash_timeout_s: u64,
     /// How long it may take at most.
@@ -119,6 +126,9 @@ impl Default for Config {
             limits: LimitsTable::default(),
             budget: BudgetSettings::default(),
             tool_env: Vec::new(),
+            auto_compact: CompactionSettings::default().auto,
+            auto_compact_at: CompactionSettings::default().at,
+            title_model: None,
             bash_timeout_s: 120,
             bash_timeout_max_s: 600,
             web_fetch_allow: Vec::new(),
@@ -249,9 +259,18 @@ impl Config {
         Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
         check_default(&file).map_err(problem)?;
         check_variables(&file.tool_env).map_err(problem)?;
+        file.compaction().check().map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
         check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
         Ok(file)
+    }
+
+    /// When conversations are summarised by themselves.
+    pub(crate) fn compaction(&self) -> CompactionSettings {
+        CompactionSettings {
+            auto: self.auto_compact,
+            at: self.auto_compact_at,
+        }
     }
 
     /// What tools of agents are told.
@@ -278,11 +297,17 @@ fn merge_models(first: &[Model], mut others: Vec<Model>) -> Vec<Model> {
 }
 
 fn check_default(file: &Config) -> Result<(), String> {
-    match &file.default_model {
-        Some(id) if file.models.iter().all(|model| model.id != *id) => Err(format!(
+    let is_missing = |id: &&String| file.models.iter().all(|model| model.id != **id);
+    if let Some(id) = file.default_model.as_ref().filter(is_missing) {
+        return Err(format!(
             "default_model: there is no model `{id}`; `greenroom models default ID` sets it"
+        ));
+    }
+    match file.title_model.as_ref().filter(is_missing) {
+        Some(id) => Err(format!(
+            "title_model: there is no model `{id}` in this file; `greenroom models` lists what there is"
         )),
-        Some(_) | None => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -79,6 +79,21 @@ const SETTINGS: &[Setting] = &[
         Some("\"capabilities.json\""),
     ),
     (
+        "auto_compact",
+        "Whether a conversation is summarised by its model when it comes near what that can keep in mind.",
+        None,
+    ),
+    (
+        "auto_compact_at",
+        "The part of that, less the room for an answer, at which it is done: 0.1 to 1.0.",
+        None,
+    ),
+    (
+        "title_model",
+        "The id of a small model that gives sessions their titles; without it they have the first line of their first message.",
+        Some("\"qwen3\""),
+    ),
+    (
         "default_model",
         "The id of the model that messages go to unless they name another; the first one without it.",
         Some("\"qwen3\""),

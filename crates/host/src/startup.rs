@@ -101,6 +101,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
+        .with_compaction(config.compaction())
+        .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);
     let native = Arc::new(native);
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];

@@ -61,8 +61,9 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         | AgentEvent::ClientToolAwaited { .. } => handle_call(step, uri, turn, run, event),
         AgentEvent::Compacted {
             keep_turns,
+            rounds,
             summary,
-        } => compact(step, uri, keep_turns, summary),
+        } => compact(step, uri, (keep_turns, rounds), summary),
         AgentEvent::Rewind { turns } => rewind_choice::rewind(step, uri, turns),
         AgentEvent::Completed => match host_command::end_restore(step, uri) {
             true => {} // the files are done; the turn goes on
@@ -257,11 +258,16 @@ fn store_refusals(step: &mut Step, uri: &ChannelUri, turn_id: &str, refusals: &B
 }
 
 /// The agent remembers less from now on.
-fn compact(step: &mut Step, uri: &ChannelUri, keep_turns: usize, summary: Option<String>) {
+fn compact(
+    step: &mut Step,
+    uri: &ChannelUri,
+    (keep_turns, rounds): (usize, u64),
+    summary: Option<String>,
+) {
     let most = step.limits().checkpoint_bytes_max;
     let summary = summary.map(|mut summary| {
         summary.truncate(summary.floor_char_boundary(most));
         summary
     });
-    step.chat_mut(uri).compact(keep_turns, summary);
+    step.chat_mut(uri).compact(keep_turns, rounds, summary);
 }

@@ -1,6 +1,6 @@
 //! What the host does of its own accord in channels that may have to be loaded first.
 
-use agent_api::{AgentError, Worker};
+use agent_api::{AgentError, SuggestedTitle, Worker};
 use wire::ChannelUri;
 
 use crate::io::RunId;
@@ -35,6 +35,8 @@ pub(crate) enum BackgroundTask {
         turn_id: String,
         title: String,
     },
+    /// An agent has a better title for a chat's session.
+    ReplaceTitle(ChannelUri, SuggestedTitle),
     /// A client left a session while that could not be recorded.
     RemoveActiveClient {
         session: ChannelUri,
@@ -49,6 +51,7 @@ impl BackgroundTask {
             Self::CloseInterruptedTurn(uri)
             | Self::ReviveSession(uri)
             | Self::FinishSessionStart(uri, _)
+            | Self::ReplaceTitle(uri, _)
             | Self::DisposeIfEmpty(uri)
             | Self::StartQueue(uri)
             | Self::StartWorker { chat: uri, .. }

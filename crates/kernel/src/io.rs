@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section};
+use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section, SuggestedTitle};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
@@ -85,6 +85,11 @@ pub enum Input {
     OpeningPrompt {
         session: ChannelUri,
         sections: Vec<Section>,
+    },
+    /// An agent has a better title for a chat's session than the one it gave it.
+    TitleSuggested {
+        chat: ChannelUri,
+        suggested: SuggestedTitle,
     },
     Agent {
         run: RunId,

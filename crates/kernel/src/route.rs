@@ -50,6 +50,9 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::OpeningPrompt { session, sections } => {
             render::render_opening(step, &session, sections);
         }
+        Input::TitleSuggested { chat, suggested } => {
+            step.start_task(BackgroundTask::ReplaceTitle(chat, suggested));
+        }
         Input::Agent { run, event } => agent_event::handle(step, run, event),
         Input::Woke(timer) => wake(step, timer),
         Input::Probed { writable } => finish_probe(step, writable),

@@ -82,6 +82,24 @@ pub struct HistoryAt {
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Compacted {
     pub from_n: u64,
+    /// How many rounds of the turn with that number are told so as well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rounds: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+}
+
+impl Compacted {
+    /// Whether all that it tells of lies before a number.
+    pub(crate) fn is_before(&self, n: u64) -> bool {
+        match self.rounds {
+            0 => self.from_n <= n,
+            _ => self.from_n < n,
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -95,6 +95,9 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::CloseInterruptedTurn(_) => close_interrupted_turn(step, uri),
         BackgroundTask::ReviveSession(_) => sessions::revive(step, uri),
         BackgroundTask::FinishSessionStart(_, result) => sessions::finish_start(step, uri, result),
+        BackgroundTask::ReplaceTitle(_, suggested) => {
+            sessions::replace_title(step, uri, &suggested);
+        }
         BackgroundTask::EndGrace { client_id, .. } => sessions::end_grace(step, uri, &client_id),
         BackgroundTask::DisposeIfEmpty(_) => sessions::dispose_if_empty(step, uri),
         BackgroundTask::StartQueue(_) => pending::start_next(step, uri),

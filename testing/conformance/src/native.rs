@@ -31,13 +31,8 @@ pub struct NativeHarness {
     directory: TempDir,
 }
 
-/// What every host of a test is started with.
-#[derive(Default)]
-struct HostSettings {
-    models: Vec<host::Model>,
-    budget: host::BudgetSettings,
-    web_fetch_allow: Vec<String>,
-}
+/// What a host is started with.
+type HostSettings = Box<dyn Fn(&mut host::Config) + Send + Sync>;
 
 impl NativeHarness {
     /// A session with one model that asks before it acts.
@@ -52,8 +47,7 @@ impl NativeHarness {
 
     /// The same with the model's table changed.
     pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
-        let budget = host::BudgetSettings::default();
-        Self::start_with_budget(config, change, budget).await
+        Self::start_with_settings(config, change, |_| {}).await
     }
 
     /// The same with limits of what may be spent.
@@ -62,16 +56,7 @@ impl NativeHarness {
         change: impl FnOnce(&mut host::Model),
         budget: host::BudgetSettings,
     ) -> Self {
-        let settings = HostSettings {
-            budget,
-            ..HostSettings::default()
-        };
-        let change = |models: &mut Vec<host::Model>| {
-            if let Some(model) = models.first_mut() {
-                change(model);
-            }
-        };
-        Self::start_with_settings(config, change, settings).await
+        Self::start_with_settings(config, change, move |host| host.budget = budget).await
     }
 
     /// The same with other models beside it.
@@ -79,22 +64,35 @@ impl NativeHarness {
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
     ) -> Self {
-        Self::start_with_settings(config, change, HostSettings::default()).await
+        Self::start_with_models_and_settings(config, change, |_| {}).await
     }
 
     /// A session whose agent may fetch pages from these hosts, wherever they are.
     pub async fn start_with_web(config: Value, web_fetch_allow: Vec<String>) -> Self {
-        let settings = HostSettings {
-            web_fetch_allow,
-            ..HostSettings::default()
+        let settings = move |host: &mut host::Config| {
+            host.web_fetch_allow.clone_from(&web_fetch_allow);
         };
         Self::start_with_settings(config, |_| {}, settings).await
     }
 
-    async fn start_with_settings(
+    /// The same with settings of the host.
+    pub async fn start_with_settings(
+        config: Value,
+        change: impl FnOnce(&mut host::Model),
+        settings: impl Fn(&mut host::Config) + Send + Sync + 'static,
+    ) -> Self {
+        let change = |models: &mut Vec<host::Model>| {
+            if let Some(model) = models.first_mut() {
+                change(model);
+            }
+        };
+        Self::start_with_models_and_settings(config, change, settings).await
+    }
+
+    async fn start_with_models_and_settings(
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
-        mut settings: HostSettings,
+        settings: impl Fn(&mut host::Config) + Send + Sync + 'static,
     ) -> Self {
         let model = ModelServer::start().await;
         let table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
@@ -104,7 +102,10 @@ impl NativeHarness {
         for name in ["data", "work"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        settings.models = models;
+        let settings: HostSettings = Box::new(move |host| {
+            host.models.clone_from(&models);
+            settings(host);
+        });
         let host = start(directory.path(), &settings).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
@@ -221,10 +222,8 @@ fn work_of(directory: &Path) -> PathBuf {
 async fn start(directory: &Path, settings: &HostSettings) -> TestHost {
     let script = json!({"scenes": [{"steps": [{"say": ["scripted"]}]}]});
     TestHost::start_with(&directory.join("data"), &script, |config| {
-        config.models.clone_from(&settings.models);
-        config.budget = settings.budget;
-        config.web_fetch_allow.clone_from(&settings.web_fetch_allow);
         config.workspaces = vec![work_of(directory)];
+        settings(config);
     })
     .await
 }

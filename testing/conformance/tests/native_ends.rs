@@ -263,7 +263,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
         tool:      1	one
 
         assistant: - [bash {"command":"TREE"}]
-        tool: The call was interrupted; what it did until then is not known.
+        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
     "#]]
     .assert_eq(&sent);
 }
@@ -292,7 +292,7 @@ async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() 
     expect![[r#"
         user: go
         assistant: - [bash {"command":"touch made"}]
-        tool: The call was interrupted; what it did until then is not known.
+        tool: The host was stopped before this was over. It had changed nothing yet.
         assistant: - [bash {"command":"touch made"}]
         tool: [no output]
         [exit code 0]

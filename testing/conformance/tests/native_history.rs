@@ -244,9 +244,10 @@ async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
 }
 
 #[tokio::test]
-async fn a_small_model_is_reminded_of_the_newest_only() {
-    let mut harness =
-        NativeHarness::start_with_model(json!({}), |model| model.context_tokens = Some(400)).await;
+async fn a_small_model_is_reminded_of_the_newest_only_if_nothing_is_summarised() {
+    let change = |model: &mut host::Model| model.context_tokens = Some(400);
+    let settings = |host: &mut host::Config| host.auto_compact = false;
+    let mut harness = NativeHarness::start_with_settings(json!({}), change, settings).await;
     let long = "x".repeat(500);
     for text in ["one", "two", "three"] {
         harness.talk(text, [Answer::streams([long.as_str()])]).await;

@@ -232,17 +232,3 @@ async fn one_body_that_is_too_large_leaves_the_others() {
     let request = last(&harness);
     assert!(holds(&request, AttachmentKind::Image) && !holds(&request, AttachmentKind::Document));
 }
-
-#[tokio::test]
-async fn a_server_that_is_silent_for_too_long_is_given_up() {
-    let never = testkit::Gate::new();
-    let mut harness =
-        NativeHarness::start_with_model(json!({}), |model| model.stall_s = Some(1)).await;
-    let answer = Answer::streams([]).begins_after(&never);
-    let turn = harness.talk("hello", [answer]).await;
-    let error = error_of(&turn)["error"].clone();
-    assert_eq!(error["errorType"], "modelUnavailable", "{error:#}");
-    let message = error["message"].as_str().unwrap();
-    assert!(message.contains("within 1 s"), "{message}");
-    assert!(harness.ann.sees()["activity"].is_null());
-}

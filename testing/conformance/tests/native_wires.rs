@@ -246,6 +246,119 @@ async fn signatures_that_are_refused_are_left_out() {
     }
 }
 
+/// Once they are refused they stay out of the turn: what the server adds to its next answer is not sent either.
+#[tokio::test]
+async fn signatures_that_are_refused_in_mid_turn_stay_out() {
+    for wire in WIRES.into_iter().filter(|wire| wire.signs()) {
+        let mut harness = start(wire).await;
+        let list = |id: &str| Said::calling(&[(id, "list", json!({"path": "."}))]);
+        let (again, last) = (wire.stream(&list("c_2")), wire.stream(&Said::text("Fine.")));
+        let first = wire.stream(&list("c_1"));
+        let words = json!({"error": {"type": "invalid_request_error", "code": 400, "message": "Invalid `signature` in `thinking` block"}}).to_string();
+        harness.model.behaves(move |request| {
+            let body = String::from_utf8_lossy(&request.body).into_owned();
+            match (
+                body.contains(spoken::SIGNATURE),
+                body.contains("c_1"),
+                body.contains("c_2"),
+            ) {
+                (true, _, _) => Answer::status(400, &words),
+                (false, false, _) => Answer::raw(first.clone()),
+                (false, true, false) => Answer::raw(again.clone()),
+                (false, true, true) => Answer::raw(last.clone()),
+            }
+        });
+        harness.ann.sends_message("look").await;
+        let turn = harness.ann.turn_over().await;
+        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+        assert_eq!(texts_in(&turn, "systemNotification").len(), 1, "{wire:?}");
+        let signed = harness
+            .model
+            .requests()
+            .iter()
+            .filter(|request| String::from_utf8_lossy(&request.body).contains(spoken::SIGNATURE))
+            .count();
+        assert_eq!(signed, 1, "{wire:?}: it is refused once");
+    }
+}
+
+/// A refusal that says nothing of it may be about them all the same: that is tried once, and learned only if it helps.
+#[tokio::test]
+async fn an_unexplained_refusal_is_tried_without_signatures() {
+    for wire in WIRES.into_iter().filter(|wire| wire.signs()) {
+        let mut harness = start(wire).await;
+        let call = Said::calling(&[("c_1", "list", json!({"path": "."}))]);
+        talk(&mut harness, wire, "look", &[call, Said::text("Seen.")]).await;
+        let words =
+            r#"{"error": {"code": 400, "message": "Request contains an invalid argument."}}"#;
+        harness.model.behaves(move |_| Answer::status(400, words));
+        harness.ann.sends_message("go on").await;
+        let turn = harness.ann.turn_over().await;
+        assert_eq!(
+            error_of(&turn)["error"]["errorType"],
+            "modelRejected",
+            "{wire:?}"
+        );
+        let signed = |request: &CapturedRequest| {
+            String::from_utf8_lossy(&request.body).contains(spoken::SIGNATURE)
+        };
+        let tries: Vec<bool> = harness.model.requests()[2..].iter().map(signed).collect();
+        assert_eq!(tries, [true, false], "{wire:?}");
+        let stream = wire.stream(&Said::text("Fine."));
+        harness.model.behaves(move |request| match signed(request) {
+            true => Answer::status(400, words),
+            false => Answer::raw(stream.clone()),
+        });
+        for text in ["once more", "and on"] {
+            harness.ann.sends_message(text).await;
+            let turn = harness.ann.turn_over().await;
+            assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+        }
+        let tries: Vec<bool> = harness.model.requests()[4..].iter().map(signed).collect();
+        assert_eq!(tries, [true, false, false], "{wire:?}");
+    }
+}
+
+/// What was taken in an earlier round is not blamed for what is refused in a later one.
+#[tokio::test]
+async fn what_came_last_is_blamed_for_a_refusal_in_a_later_round() {
+    const ATTACHED: &str = "iVBORw0KGgo=";
+    const TAKEN: &str = "iVBORw0KGgoAAAA=";
+    let wire = Wire::Anthropic;
+    let mut harness = start(wire).await;
+    let schema = json!({"type": "object", "properties": {}});
+    let tools =
+        json!([{"name": "screenshot", "description": "Takes a picture.", "inputSchema": schema}]);
+    harness.ann.offers_tools(tools).await;
+    let call = wire.stream(&Said::calling(&[("c_1", "screenshot", json!({}))]));
+    let last = wire.stream(&Said::text("A cat."));
+    let (status, words) = wire.refuses_pictures();
+    harness.model.behaves(move |request| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        match (body.contains(TAKEN), body.contains("c_1")) {
+            (true, _) => Answer::status(status, words),
+            (false, true) => Answer::raw(last.clone()),
+            (false, false) => Answer::raw(call.clone()),
+        }
+    });
+    let attached = json!([{"type": "embeddedResource", "label": "mine.png", "contentType": "image/png", "data": ATTACHED}]);
+    harness
+        .ann
+        .sends_with_attachments("like this", attached)
+        .await;
+    let content = json!([
+        {"type": "embeddedResource", "data": TAKEN, "contentType": "image/png"},
+    ]);
+    let result = json!({"success": true, "pastTenseMessage": "Took a picture", "content": content});
+    harness.ann.completes_tool(result).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let told = texts_in(&turn, "systemNotification");
+    assert!(told.len() == 1 && !told[0].contains("mine.png"), "{told:?}");
+    let sent = bodies(&harness).pop().unwrap().to_string();
+    assert!(sent.contains(ATTACHED) && !sent.contains(TAKEN), "{sent}");
+}
+
 /// A picture that a tool of a client gives goes with its result, or right after it where a result is a text; in later turns,
 /// too.
 #[tokio::test]

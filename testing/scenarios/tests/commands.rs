@@ -211,6 +211,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
     }
     s.model().emits(agent_api::AgentEvent::Compacted {
         keep_turns: 1,
+        rounds: 0,
         summary: Some("short".to_owned()),
     });
     ann.sends_message("/compact keep the names");

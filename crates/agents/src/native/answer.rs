@@ -56,6 +56,9 @@ impl Numbers {
 /// Under this name a call says in which round of its turn it was made: calls of one round saw nothing of each other.
 pub(super) const ROUND: &str = "greenroom.round";
 
+/// Under this name a call says by which mark the processes that it starts can be recognised, also by a host that comes later.
+pub(super) const MARK: &str = "greenroom.mark";
+
 /// Under this name a call says that the model's server carried it out itself: it is a part of the answer, and has no
 /// result of ours.
 pub(super) const SERVER_TOOL: &str = "greenroom.serverTool";

@@ -12,10 +12,11 @@ use serde_json::json;
 use wire::Object;
 use wire::published::state::ToolCallConfirmationReason;
 
-use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
+use super::answer::{MARK, ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
 use super::offered_tools::OfferedTools;
 use super::refusals::Learned;
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
+use crate::tool;
 
 /// Takes the events of one answer.
 pub(super) struct AnswerSender<'a> {
@@ -78,7 +79,8 @@ impl<'a> AnswerSender<'a> {
 
     async fn take(&mut self, event: ModelEvent) -> Result<(), TurnOver> {
         match &event {
-            ModelEvent::Silent(_) | ModelEvent::Waiting(_) => {}
+            // Figures of an answer that never comes do not make it one.
+            ModelEvent::Silent(_) | ModelEvent::Waiting(_) | ModelEvent::Usage(_) => {}
             _ => self.begin().await?,
         }
         match event {
@@ -156,6 +158,7 @@ impl<'a> AnswerSender<'a> {
         let mut start = self.offered.announce(&name);
         let mut meta = start.meta.take().unwrap_or_default();
         meta.insert(ROUND.to_owned(), json!(self.round));
+        meta.insert(MARK.to_owned(), json!(tool::new_mark()));
         start.meta = Some(meta.clone());
         let input = String::new();
         let tool_use = ToolUse { id, name, input };
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
-    use crate::tool::{self, Tool};
+    use crate::tool::Tool;
 
     fn text(text: &str) -> ModelEvent {
         ModelEvent::Text(text.to_owned())
@@ -288,6 +291,25 @@ mod tests {
             });
         }
         sent
+    }
+
+    #[tokio::test]
+    async fn figures_alone_are_no_answer_that_teaches_anything() {
+        let (sender, mut received) = mpsc::channel(64);
+        let events = channel_sink(sender, PendingReplies::default());
+        let offered = OfferedTools::new(&[], Vec::new());
+        let mut numbers = Numbers::default();
+        let known = super::super::refusals::Refusals::default();
+        let mut refused = known.clone();
+        refused.signatures = true;
+        let learned = Some(refused.learned_since(&known, &[]));
+        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers, learned);
+        let mut sink = &mut answer;
+        let usage = ModelEvent::Usage(crate::provider::Usage::default());
+        sink.accept(usage).await.unwrap();
+        assert_eq!(sent(&mut received), [""; 0]);
+        sink.accept(text("a")).await.unwrap();
+        assert_eq!(sent(&mut received).len(), 4, "what was learned comes first");
     }
 
     #[tokio::test]

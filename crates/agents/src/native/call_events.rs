@@ -10,12 +10,12 @@ use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
 use super::NativeContext;
-use super::answer::{CallAnswer, RequestedCall};
+use super::answer::{CallAnswer, MARK, RequestedCall};
 use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use crate::permission::CallPlace;
-use crate::tool::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
+use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
@@ -171,8 +171,10 @@ pub(super) async fn run_tool(
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<CallOutcome, TurnOver> {
+    let mark = call.meta.get(MARK).and_then(Value::as_str);
+    let mark = mark.unwrap_or_default().to_owned();
     let call = call.number;
-    if let Err(text) = record_edits(context, call, tool, input).await? {
+    if let Err(text) = record_start(context, call, tool, input).await? {
         return Ok(CallOutcome::failed(tool.display_name(), text));
     }
     let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
@@ -186,7 +188,10 @@ pub(super) async fn run_tool(
         }
         Ok::<(), TurnOver>(())
     };
-    let working = async move { tool.run(input, context.workspace, &sender).await };
+    let working = async move {
+        let running = tool.run(input, context.workspace, &sender);
+        tool::with_mark(mark, running).await
+    };
     let (worked, forwarded) = tokio::join!(working, forwarding);
     forwarded?;
     Ok(match worked {
@@ -195,20 +200,24 @@ pub(super) async fn run_tool(
     })
 }
 
-/// Records what a call is about to do to files, and waits until that is on the disk: from then on it can be undone, also if
-/// nothing is heard of the call any more (G-67). An error is the result of the call, which does not run.
-async fn record_edits(
+/// Records that a call that edits or runs is about to begin and what it is about to do to files, and waits until that is on
+/// the disk: from then on it can be undone, and looked for, also if nothing is heard of the call any more (G-67). An error is
+/// the result of the call, which does not run.
+async fn record_start(
     context: &ToolContext<'_>,
     call: u64,
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<Result<(), String>, TurnOver> {
-    if tool.nature() != Nature::Edits {
-        return Ok(Ok(()));
-    }
-    // What cannot be previewed cannot be done: the call says why.
-    let Ok(Edits { edits, bodies }) = tool.edits(input, context.workspace).await else {
-        return Ok(Ok(()));
+    let planned = match tool.nature() {
+        Nature::Reads | Nature::Fetches => return Ok(Ok(())),
+        Nature::Edits => tool.edits(input, context.workspace).await,
+        Nature::Runs => Ok(Edits::default()), // nobody knows
+    };
+    let Edits { edits, bodies } = match planned {
+        Ok(edits) => edits,
+        // What cannot be previewed cannot be undone, and is not done.
+        Err(ToolError(text)) => return Ok(Err(text)),
     };
     for body in bodies {
         if let Err(why) = context.events.store_body(body, "text/plain").await {
@@ -285,4 +294,95 @@ pub(super) async fn complete_call(
         text: outcome.text,
         media,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use workspace::Confinement;
+
+    use super::super::{Model, NativeAgent};
+    use super::*;
+    use crate::provider::ToolUse;
+    use crate::sink::PendingReplies;
+    use crate::sink::testing::channel_sink;
+
+    /// A tool that would change files and cannot say how.
+    struct Unrecordable;
+
+    #[async_trait]
+    impl Tool for Unrecordable {
+        fn name(&self) -> &'static str {
+            "blind"
+        }
+
+        fn display_name(&self) -> &'static str {
+            "Blind"
+        }
+
+        fn description(&self) -> &'static str {
+            ""
+        }
+
+        fn parameters(&self) -> Value {
+            json!({})
+        }
+
+        fn nature(&self) -> Nature {
+            Nature::Edits
+        }
+
+        async fn plan(&self, _: &Value, _: &Workspace) -> Result<Plan, ToolError> {
+            Ok(Plan::default())
+        }
+
+        async fn edits(&self, _: &Value, _: &Workspace) -> Result<Edits, ToolError> {
+            Err(ToolError("the file cannot be looked at".to_owned()))
+        }
+
+        async fn run(
+            &self,
+            _: &Value,
+            _: &Workspace,
+            _: &mpsc::Sender<String>,
+        ) -> Result<ToolOutcome, ToolError> {
+            panic!("what cannot be undone was done");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_recorded_is_not_done() {
+        let (sender, _received) = mpsc::channel(8);
+        let events = channel_sink(sender, PendingReplies::default());
+        let agent = NativeAgent::new(vec![Model::parse("http://h/v1#m").unwrap()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let place = CallPlace {
+            session: "s".to_owned(),
+            directories: workspace.real_directories(),
+        };
+        let context = ToolContext {
+            shared: &agent.shared,
+            workspace: &workspace,
+            events: &events,
+            rules: None,
+            place,
+            reported_rules: Mutex::new(false),
+            exclusive: Mutex::new(()),
+        };
+        let call = RequestedCall {
+            number: 1,
+            tool_use: ToolUse {
+                id: "c".to_owned(),
+                name: "blind".to_owned(),
+                input: "{}".to_owned(),
+            },
+            meta: wire::Object::new(),
+        };
+        let outcome = run_tool(&context, &call, &Unrecordable, &json!({})).await;
+        let outcome = outcome.unwrap();
+        assert!(!outcome.success);
+        assert_eq!(outcome.text, "the file cannot be looked at");
+    }
 }

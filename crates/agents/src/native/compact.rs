@@ -1,150 +1,319 @@
-//! Compaction of the history: the model summarises the turns, and from then on gets the summary instead.
+//! A summary of a conversation, made by its model, and the command `/compact`.
+//!
+//! Promises: what is no summary (nothing, a refusal, a call) is never taken for one, and then nothing is forgotten; a
+//! conversation that is too long to be summarised whole is summarised as far as it fits, and that is said.
+//! Must not know: when a conversation is summarised by itself.
 
-use agent_api::{AgentEvent, CallPurpose, Section, TurnInput, TurnOver};
-use serde_json::json;
+use agent_api::{AgentError, AgentEvent, CallPurpose, Section, TurnInput, TurnOver};
 use tokio::sync::mpsc;
 
+use super::Model;
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
 use super::budget::CallBudget;
-use super::fallback::Fallback;
-use super::history::Recalled;
+use super::context::{Window, estimate_tokens};
+use super::fallback::{Fallback, SentEntries};
+use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
-use super::outputs::OutputSource;
 use super::recorded_call::{self, CallContext};
 use super::refusals::Learned;
+use super::shorten::{cut_results, drop_oldest};
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
-use super::{Model, history, todo_list};
-use crate::provider::{ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
-
-const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
+use super::work_state::WorkState;
+use crate::provider::{
+    Blame, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, StopReason, ToolSpec, Usage,
+};
 
 const REQUEST: &str = "Summarise the conversation so far for yourself, so that you can go on without it: what the user \
-     wants, what was decided and why, which files and commands matter and how they stand, what is left to do. Say \
-     nothing else.";
+     wants, what was decided and why, which files and commands matter and how they stand, what is left to do. Call no \
+     tool and say nothing else.";
 
-/// How a summary is introduced to the model.
-pub(super) const BEFORE: &str = "What was said before, in short:";
+/// The longest summary in bytes, and the part of the window that it may take.
+const SUMMARY_BYTES_MAX: usize = 32 << 10;
+const SUMMARY_PART: u64 = 8;
+
+/// How often a conversation is made shorter for its summary, by half each time.
+const SHORTENINGS_MAX: usize = 3;
 
 /// Events of the model that may wait.
 const EVENTS_MAX: usize = 64;
 
-/// Has the model summarise the turns before this one; the summary, or none if there is nothing to shorten.
-pub(super) async fn summarise(
-    model: &Model,
-    endpoint: &ModelEndpoint,
-    input: &TurnInput,
-    view: &mut ModelView<'_>,
-    (usage, budget): (&mut TurnUsage, &mut CallBudget),
-) -> Result<Option<String>, TurnStop> {
-    if input.history.is_empty() {
+/// What a summary is made with.
+pub(super) struct Summariser<'v, 'a> {
+    pub model: &'v Model,
+    pub endpoint: &'v ModelEndpoint,
+    pub window: Window,
+    pub view: &'v mut ModelView<'a>,
+    pub input: &'v TurnInput,
+    /// What the turn has used, and what it may use.
+    pub spending: (&'v mut TurnUsage, &'v mut CallBudget),
+}
+
+/// What a conversation's requests begin with; a summary's begins the same, so that it is read from the cache.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RequestHead {
+    /// Before anybody rewrote them.
+    pub sections: Vec<Section>,
+    pub system: Vec<Section>,
+    pub tools: Vec<ToolSpec>,
+}
+
+/// A summary, and what is to be said of it.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub text: String,
+    pub state: WorkState,
+    /// What it lacks, in words.
+    pub remarks: Vec<&'static str>,
+}
+
+impl Summariser<'_, '_> {
+    /// Has the model summarise a conversation. `forced`: its server does not take it as long as it is.
+    pub(super) async fn summarise(
+        &mut self,
+        entries: &[HistoryEntry],
+        head: RequestHead,
+        (hint, forced): (&str, bool),
+    ) -> Result<Summary, TurnStop> {
+        let state = WorkState::of_entries(entries);
+        let mut remarks = Vec::new();
+        let request = HistoryEntry::user(&match hint.trim() {
+            "" => REQUEST.to_owned(),
+            hint => format!("{REQUEST}\n\nThe user says: {hint}"),
+        });
+        let is_too_long = forced || estimate_tokens(entries) > self.window.input;
+        let mut asked = entries.to_vec();
+        if is_too_long {
+            remarks.extend(self.shorten(&mut asked));
+        }
+        asked.push(request);
+        let events = self.view.events;
+        let sections = head.sections.clone();
+        let request = self.make_request(&asked, head).await?;
+        let (model, budget) = (self.model, &mut self.spending.1);
+        budget.admit(&request, model, events).await?;
+        events.send(summarising()).await?;
+        let collected = self.ask(asked, (request, sections), &mut remarks).await;
+        events.send(AgentEvent::Activity(None)).await?;
+        if collected.is_err() {
+            events.release_call().await;
+        }
+        let collected = collected?;
+        let usage = (collected.usage, CallPurpose::Compaction);
+        self.spending.0.add(usage, self.model, events).await?;
+        let mut text = collected.into_summary().map_err(no_summary)?;
+        let most = usize::try_from(self.window.size / SUMMARY_PART * 4).unwrap_or(usize::MAX);
+        let end = text.floor_char_boundary(most.min(SUMMARY_BYTES_MAX));
+        if end < text.len() {
+            text.truncate(end);
+            remarks.push("the end of the summary, which was too long");
+        }
+        let text = state.add_to(text, self.input);
+        Ok(Summary {
+            text,
+            state,
+            remarks,
+        })
+    }
+
+    /// Makes a conversation fit into the request for its summary; what is lost by that.
+    fn shorten(&self, entries: &mut Vec<HistoryEntry>) -> Option<&'static str> {
+        let tokens = estimate_tokens(entries);
+        cut_results(entries);
+        // A server that refuses less than its window has another one.
+        let most = self.window.comfortable.min(tokens / 2).max(1);
+        drop_oldest(entries, most).then_some("the oldest part, which did not fit any more")
+    }
+
+    async fn make_request(
+        &mut self,
+        entries: &[HistoryEntry],
+        head: RequestHead,
+    ) -> Result<ModelRequest, TurnStop> {
+        let holds_calls = entries.iter().any(|entry| holds_calls(entry, self.model));
+        Ok(ModelRequest {
+            model: self.model.server_name().to_owned(),
+            system: head.system,
+            messages: self.view.lower_conversation(entries, usize::MAX).await?,
+            // Servers refuse calls of tools that they are not told of.
+            tools: head.tools.into_iter().filter(|_| holds_calls).collect(),
+            server_tools: match holds_calls {
+                true => self.model.server_tools.clone(),
+                false => Vec::new(),
+            },
+            forbids_calls: true,
+            max_output_tokens: self.model.answer_tokens(),
+            ..ModelRequest::default()
+        })
+    }
+
+    /// Asks; again with less if the server refuses something.
+    async fn ask(
+        &mut self,
+        mut entries: Vec<HistoryEntry>,
+        (mut request, sections): (ModelRequest, Vec<Section>),
+        remarks: &mut Vec<&'static str>,
+    ) -> Result<Collected, TurnStop> {
+        let events = self.view.events;
+        let mut fallback = Fallback::begin(self.view, &entries, &mut request);
+        let mut learned: Option<Learned> = None;
+        let mut shortenings = 0;
+        loop {
+            let context = CallContext {
+                purpose: CallPurpose::Compaction,
+                round: 0,
+                model: self.model,
+                endpoint: self.endpoint,
+                sections_before: &sections,
+                decisions: self.view.describe_decisions(&entries),
+                events,
+            };
+            let error = match collect_answer(&context, &request).await {
+                Ok(collected) => {
+                    for event in learned.into_iter().flat_map(Learned::into_events) {
+                        events.send(event).await?;
+                    }
+                    return Ok(collected);
+                }
+                Err(AskError::TurnOver) => return Err(TurnStop::Over),
+                Err(AskError::Provider(error)) => error,
+            };
+            if error.blame == Some(Blame::TooLong) && shortenings < SHORTENINGS_MAX {
+                shortenings += 1;
+                let asked = entries.pop();
+                if let Some(lost) = self.shorten(&mut entries)
+                    && !remarks.contains(&lost)
+                {
+                    remarks.push(lost);
+                }
+                entries.extend(asked);
+                request.messages = self.view.lower_conversation(&entries, usize::MAX).await?;
+                fallback = Fallback::begin(self.view, &entries, &mut request);
+                continue;
+            }
+            let sent = SentEntries {
+                entries: &entries,
+                newest: usize::MAX,
+                answered: usize::MAX,
+            };
+            let reduced = fallback.reduce(self.view, &sent, &mut request, error);
+            learned = Some(reduced.await?);
+        }
+    }
+}
+
+/// Carries out `/compact`: what is remembered from then on.
+pub(super) async fn compact_by_command<'t>(
+    mut summariser: Summariser<'_, '_>,
+    input: &'t TurnInput,
+    head: RequestHead,
+) -> Result<ChatMemory<'t>, TurnStop> {
+    let memory = ChatMemory::of_turn(input);
+    let events = summariser.view.events;
+    if memory.turns.is_empty() {
         let text = "There is nothing to shorten yet.".to_owned();
-        view.events.send(AgentEvent::Notice { text }).await?;
-        return Ok(input.summary.clone());
+        events.send(AgentEvent::Notice { text }).await?;
+        return Ok(memory);
     }
-    let mut entries = recall(model, input, &view.source()).entries;
-    let hint = input.compact.as_deref().unwrap_or("").trim();
-    entries.push(HistoryEntry::user(&match hint {
-        "" => REQUEST.to_owned(),
-        hint => format!("{REQUEST}\n\nThe user says: {hint}"),
-    }));
-    let system = vec![Section::new("identity", SYSTEM)];
-    let mut request = ModelRequest {
-        model: model.server_name().to_owned(),
-        system: view.events.render(system.clone()).await?,
-        messages: view.lower_conversation(&entries, usize::MAX).await?,
-        max_output_tokens: model.answer_tokens(),
-        ..ModelRequest::default()
-    };
-    let events = view.events;
-    budget.admit(&request, model, events).await?;
-    events.send(summarising()).await?;
-    let asking = SummaryCall {
-        model,
-        endpoint,
-        sections_before: &system,
-    };
-    let asked = ask_with_less(&asking, view, &entries, &mut request).await;
-    events.send(AgentEvent::Activity(None)).await?;
-    if asked.is_err() {
-        events.release_call().await;
-    }
-    let (summary, used) = asked?;
-    let summary = todo_list::keep_in_summary(summary, input);
-    usage.add(used, model, view.events).await?;
+    let entries = memory.recall(u64::MAX, &summariser.view.source()).entries;
+    let hint = input.compact.as_deref().unwrap_or("");
+    let summary = summariser.summarise(&entries, head, (hint, false)).await?;
+    let turns = memory.turns.len();
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,
-        summary: Some(summary.clone()),
+        rounds: 0,
+        summary: Some(summary.text.clone()),
     };
-    view.events.send(compacted).await?;
-    let turns = input.history.len();
+    events.send(compacted).await?;
     let text = match turns {
         1 => "The turn before is summarised for the model.".to_owned(),
         turns => format!("The {turns} turns before are summarised for the model."),
     };
-    view.events.send(AgentEvent::Notice { text }).await?;
-    Ok(Some(summary))
+    let text = summary.describe(&text);
+    events.send(AgentEvent::Notice { text }).await?;
+    Ok(ChatMemory {
+        summary: Some(summary.text),
+        told_rounds: 0,
+        turns: &[],
+    })
 }
 
-/// Who is asked, with which prompt.
-struct SummaryCall<'a> {
-    model: &'a Model,
-    endpoint: &'a ModelEndpoint,
-    /// Before anybody rewrote it.
-    sections_before: &'a [Section],
-}
-
-/// Asks; again with less if the server refuses something.
-async fn ask_with_less(
-    asking: &SummaryCall<'_>,
-    view: &mut ModelView<'_>,
-    entries: &[HistoryEntry],
-    request: &mut ModelRequest,
-) -> Result<(String, Usage), TurnStop> {
-    let events = view.events;
-    let mut fallback = Fallback::begin(view, entries, request);
-    let mut learned: Option<Learned> = None;
-    loop {
-        let context = CallContext {
-            purpose: CallPurpose::Compaction,
-            round: 0,
-            model: asking.model,
-            endpoint: asking.endpoint,
-            sections_before: asking.sections_before,
-            decisions: view.describe_decisions(entries),
-            events,
-        };
-        let error = match ask_for_text(&context, request).await {
-            Ok(answered) => {
-                for event in learned.into_iter().flat_map(Learned::into_events) {
-                    events.send(event).await?;
-                }
-                return Ok(answered);
-            }
-            Err(AskError::TurnOver) => return Err(TurnStop::Over),
-            Err(AskError::Provider(error)) => error,
-        };
-        let entries = (entries, usize::MAX);
-        learned = Some(fallback.reduce(view, entries, request, error).await?);
+impl Summary {
+    /// What people read of it: what happened, and what is in it for sure.
+    pub(super) fn describe(&self, what: &str) -> String {
+        let mut text = what.to_owned();
+        let kept = self.state.for_people();
+        if !kept.is_empty() {
+            text.push_str(&format!(" Kept beside the summary: {}.", kept.join("; ")));
+        }
+        if !self.remarks.is_empty() {
+            text.push_str(&format!(" Left out: {}.", self.remarks.join("; ")));
+        }
+        text
     }
+}
+
+/// Whether an entry holds calls, of our tools or of the server's.
+fn holds_calls(entry: &HistoryEntry, model: &Model) -> bool {
+    match entry {
+        HistoryEntry::Model(ModelMessage::Assistant { calls, items, .. }) => {
+            !calls.is_empty() || (items.is_some() && !model.server_tools.is_empty())
+        }
+        HistoryEntry::Model(_) | HistoryEntry::User(_) | HistoryEntry::Result { .. } => false,
+    }
+}
+
+/// Why nothing was summarised.
+fn no_summary(why: String) -> TurnStop {
+    TurnStop::Failed(AgentError {
+        error_type: "notCompacted".to_owned(),
+        message: format!("the conversation was not summarised: {why}; nothing of it was changed"),
+        resumable: true,
+    })
 }
 
 fn summarising() -> AgentEvent {
     AgentEvent::Activity(Some("summarising".to_owned()))
 }
 
-/// The text of an answer, and what it used.
-async fn ask_for_text(
+/// What came of a request for a summary.
+#[derive(Debug, Default)]
+struct Collected {
+    text: String,
+    calls: usize,
+    refused: bool,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+impl Collected {
+    /// The summary; otherwise why it is none.
+    fn into_summary(self) -> Result<String, String> {
+        let wrong = match self.stop {
+            Some(StopReason::Refusal) => "the model refused to summarise it",
+            _ if self.refused => "the model refused to summarise it",
+            Some(StopReason::ContentFilter) => "the model's server cut the summary off",
+            _ if self.text.trim().is_empty() && self.calls > 0 => "the model called a tool instead",
+            Some(StopReason::Length) if self.text.trim().is_empty() => {
+                "the model reached its output limit before it said anything"
+            }
+            _ if self.text.trim().is_empty() => "the model said nothing",
+            _ => return Ok(self.text.trim().to_owned()),
+        };
+        Err(wrong.to_owned())
+    }
+}
+
+async fn collect_answer(
     context: &CallContext<'_>,
     request: &ModelRequest,
-) -> Result<(String, Usage), AskError> {
+) -> Result<Collected, AskError> {
     let events = context.events;
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
     let asking = async move { recorded_call::ask(context, request, &sender).await };
     let collecting = async {
-        let mut text = String::new();
-        let mut used = Usage::default();
+        let mut collected = Collected::default();
         let mut shows_silence = false;
         while let Some(event) = received.recv().await {
             if let ModelEvent::Silent(lasted) = event {
@@ -156,42 +325,47 @@ async fn ask_for_text(
                 events.send(summarising()).await?;
             }
             match event {
-                ModelEvent::Text(piece) => text.push_str(&piece),
-                ModelEvent::Usage(usage) => used = usage,
+                ModelEvent::Text(piece) => collected.text.push_str(&piece),
+                ModelEvent::Refusal(_) => collected.refused = true,
+                ModelEvent::CallStarted { .. } => collected.calls += 1,
+                ModelEvent::Usage(usage) => collected.usage = usage,
+                ModelEvent::Stopped(reason) => collected.stop = Some(reason),
                 ModelEvent::Waiting(text) => {
                     events.send(AgentEvent::Notice { text }).await?;
                 }
+                // Thoughts, and what else is no summary.
                 _ => {}
             }
         }
-        Ok::<(String, Usage), TurnOver>((text, used))
+        Ok::<Collected, TurnOver>(collected)
     };
     let (asked, collected) = tokio::join!(asking, collecting);
     asked.map_err(AskError::Provider)?;
     Ok(collected?)
 }
 
-/// Earlier turns, and the summary of those before them. Half of what fits is left for this turn.
-pub(super) fn recall(model: &Model, input: &TurnInput, source: &OutputSource) -> Recalled {
-    let summary = input.summary.as_deref().map(summary_entries);
-    let turns = history::recall_turns(&input.history, model.context() / 2, source);
-    let entries = summary.into_iter().flatten().chain(turns.entries);
-    Recalled {
-        entries: entries.collect(),
-        notices: turns.notices,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A summary as entries of the conversation.
-pub(super) fn summary_entries(text: &str) -> [HistoryEntry; 2] {
-    let answer = ModelMessage::Assistant {
-        text: "I keep it in mind.".to_owned(),
-        calls: Vec::new(),
-        items: None,
-    };
-    let summary = json!(format!("{BEFORE}\n{text}"));
-    [
-        HistoryEntry::Model(ModelMessage::User(summary)),
-        HistoryEntry::Model(answer),
-    ]
+    #[test]
+    fn what_is_no_summary_is_not_taken_for_one() {
+        let said = |text: &str, stop: StopReason| Collected {
+            text: text.to_owned(),
+            stop: Some(stop),
+            ..Collected::default()
+        };
+        let words = |collected: Collected| collected.into_summary().unwrap_err();
+        assert!(words(said(" \n", StopReason::End)).contains("said nothing"));
+        assert!(words(said("No.", StopReason::Refusal)).contains("refused"));
+        assert!(words(said("We", StopReason::ContentFilter)).contains("cut"));
+        assert!(words(said("", StopReason::Length)).contains("output limit"));
+        let called = Collected {
+            calls: 1,
+            ..said("", StopReason::ToolCalls)
+        };
+        assert!(words(called).contains("called a tool"));
+        let fine = said(" All of it. ", StopReason::End);
+        assert_eq!(fine.into_summary().unwrap(), "All of it.");
+    }
 }

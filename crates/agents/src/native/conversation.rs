@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentError, AgentEvent, AgentReply, CallPurpose, EventSink, Section, TurnOver, UserMessage,
+    AgentError, AgentEvent, AgentReply, CallPurpose, EventSink, Section, TurnInput, TurnOver,
+    UserMessage,
 };
 use serde_json::Value;
 
@@ -15,7 +16,9 @@ use super::ask_model::{AskError, ask_model};
 use super::budget::{Admitted, CallBudget, SUM_UP};
 use super::call;
 use super::call_events::ToolContext;
-use super::fallback::Fallback;
+use super::context::{CompactionSettings, ContextMeter, Window};
+use super::fallback::{Fallback, SentEntries};
+use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
 use super::recorded_call::CallContext;
@@ -23,7 +26,7 @@ use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
+use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
 use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
@@ -49,10 +52,20 @@ pub(super) struct Conversation<'a> {
     pub entries: Vec<HistoryEntry>,
     /// The position of the message that this turn answers.
     pub newest: usize,
+    /// What stands before this position was in a request that its server answered, or in a turn of before.
+    pub answered: usize,
     pub request: ModelRequest,
     pub numbers: Numbers,
     pub usage: TurnUsage,
     pub budget: CallBudget,
+    pub input: &'a TurnInput,
+    /// What the model is told of what was before.
+    pub memory: ChatMemory<'a>,
+    pub compaction: CompactionSettings,
+    pub window: Window,
+    pub meter: ContextMeter,
+    /// How often the conversation was summarised in this turn.
+    pub summaries: usize,
 }
 
 impl<'a> Conversation<'a> {
@@ -70,20 +83,23 @@ impl<'a> Conversation<'a> {
             self.request.tools = offered.specs();
             self.sections = self.prompt.render();
             self.request.system = events.render(self.sections.clone()).await?;
+            self.compact_near_window().await?;
             let number = rounds_before + round;
             let admitted = self.budget.admit(&self.request, self.model, events).await?;
             let offered = match admitted {
                 Admitted::Call => offered,
-                Admitted::LastCall => self.ask_for_summary(),
+                Admitted::LastCall => self.ask_for_summary().await,
             };
-            let answer = match self.ask(number, &offered).await {
+            let answer = match self.ask((number, admitted), &offered).await {
                 Ok(answer) => answer,
                 Err(stop) => {
                     events.release_call().await;
                     return Err(stop);
                 }
             };
-            self.usage.add(answer.usage, self.model, events).await?;
+            self.meter.report(answer.usage, self.entries.len());
+            let used = (answer.usage, CallPurpose::Answer);
+            self.usage.add(used, self.model, events).await?;
             let output = outputs::record(&self.view.source(), number, &answer);
             if let Some(output) = output {
                 events.record_output(output).await;
@@ -125,22 +141,24 @@ impl<'a> Conversation<'a> {
     }
 
     /// The next answer is the last one: no tools, and the model is told so.
-    fn ask_for_summary(&mut self) -> OfferedTools<'a> {
+    async fn ask_for_summary(&mut self) -> OfferedTools<'a> {
         self.request.tools = Vec::new();
         self.request.server_tools = Vec::new();
-        self.add_message(ModelMessage::User(Value::from(SUM_UP)));
+        let sum_up = ModelMessage::User(Value::from(SUM_UP));
+        self.add_entry(HistoryEntry::Model(sum_up)).await;
         OfferedTools::new(&[], Vec::new())
     }
 
     /// Asks the model; again with less if its server refuses something.
     async fn ask(
         &mut self,
-        round: usize,
+        (round, admitted): (usize, Admitted),
         offered: &OfferedTools<'_>,
     ) -> Result<ModelAnswer, TurnStop> {
         let events = self.tool_context.events;
         let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
         let mut learned = None;
+        let mut may_compact = admitted == Admitted::Call;
         loop {
             let context = CallContext {
                 purpose: CallPurpose::Answer,
@@ -154,13 +172,28 @@ impl<'a> Conversation<'a> {
             let (request, numbers) = (&self.request, &mut self.numbers);
             let asked = ask_model(offered, &context, request, numbers, learned);
             let error = match asked.await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.answered = self.entries.len();
+                    return Ok(answer);
+                }
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(error)) => error,
             };
-            let entries = (self.entries.as_slice(), self.newest);
+            if error.blame == Some(Blame::TooLong)
+                && std::mem::take(&mut may_compact)
+                && self.compact_refused().await?
+            {
+                fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
+                learned = None;
+                continue;
+            }
+            let sent = SentEntries {
+                entries: &self.entries,
+                newest: self.newest,
+                answered: self.answered,
+            };
             let (view, request) = (&mut self.view, &mut self.request);
-            let less = fallback.reduce(view, entries, request, error).await?;
+            let less = fallback.reduce(view, &sent, request, error).await?;
             learned = Some(less);
         }
     }
@@ -170,21 +203,22 @@ impl<'a> Conversation<'a> {
         let calls = answer.calls.into_iter().map(|call| call.tool_use);
         let calls: Vec<ToolUse> = calls.collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        self.add_message(ModelMessage::Assistant {
+        self.add_entry(HistoryEntry::Model(ModelMessage::Assistant {
             text: answer.text,
             calls,
-            items: answer.items.filter(|_| !self.request.strings_only),
-        });
+            items: answer.items,
+        }))
+        .await;
         for (id, result) in ids.into_iter().zip(results) {
             let entry = HistoryEntry::result(id, result.text, result.media);
-            let message = self.view.lower_entry(&entry, self.entries.len()).await;
-            self.entries.push(entry);
-            self.request.messages.push(message);
+            self.add_entry(entry).await;
         }
     }
 
-    fn add_message(&mut self, message: ModelMessage) {
-        self.entries.push(HistoryEntry::Model(message.clone()));
+    /// What is refused is left out of later requests of the turn as it is out of those of later turns.
+    async fn add_entry(&mut self, entry: HistoryEntry) {
+        let message = self.view.lower_entry(&entry, self.entries.len()).await;
+        self.entries.push(entry);
         self.request.messages.push(message);
     }
 

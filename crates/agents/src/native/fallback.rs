@@ -1,8 +1,8 @@
-//! A request that its server refuses is sent again with less in it: first without what was likely refused, then as plain
-//! text.
+//! A request that its server refuses is sent again with less in it: first without what was likely refused, then with
+//! nothing that a server could refuse.
 //!
 //! Promises: at most two more tries, each different from the one before; something is learned only from a try that
-//! was answered; one attachment cannot spoil a chat.
+//! was answered, and nothing of which that try says nothing; one attachment cannot spoil a chat.
 //! Must not know: what becomes of the answer.
 
 use std::collections::BTreeSet;
@@ -26,6 +26,15 @@ pub(super) struct Fallback {
     reduction: Reduction,
 }
 
+/// What the messages of a request were made from.
+pub(super) struct SentEntries<'a> {
+    pub entries: &'a [HistoryEntry],
+    /// Where the message stands that the turn answers.
+    pub newest: usize,
+    /// What stands before this was taken before.
+    pub answered: usize,
+}
+
 impl Fallback {
     /// A request as it is meant. It begins with the `entries`.
     pub(super) fn begin(
@@ -46,7 +55,9 @@ impl Fallback {
         request.reducible = match self.reduction {
             // Without bodies a server that fails has most likely failed, and not refused.
             Reduction::AsMeant => has_bodies,
-            Reduction::WithoutRefused => has_bodies || view.has_lists(),
+            Reduction::WithoutRefused => {
+                has_bodies || view.has_lists() || view.has_signatures(entries)
+            }
             Reduction::PlainText => false,
         };
         request.strings_only = view.refusals().strings_only;
@@ -57,28 +68,30 @@ impl Fallback {
     pub(super) async fn reduce(
         &mut self,
         view: &mut ModelView<'_>,
-        (entries, newest): (&[HistoryEntry], usize),
+        sent: &SentEntries<'_>,
         request: &mut ModelRequest,
         error: ProviderError,
     ) -> Result<Learned, ProviderError> {
+        let entries = sent.entries;
         let less = error.blame.as_ref().and_then(|blame| {
             let sent = SentRequest {
                 natives: view.natives(entries),
                 has_lists: view.has_lists(),
                 has_signatures: view.has_signatures(entries),
-                newest,
+                lacks_signatures: view.refusals().signatures,
+                answered: sent.answered,
                 is_refused: error.kind == ProviderErrorKind::Rejected,
             };
             choose(&self.known, blame, self.reduction, &sent)
         });
-        let Some((reduction, refusals, names)) = less else {
+        let Some(less) = less else {
             view.set_refusals(self.known.clone());
             return Err(error);
         };
-        self.reduction = reduction;
-        let learned = refusals.learned_since(&self.known, &names);
-        view.set_refusals(refusals);
-        request.messages = view.lower_again(entries, newest).await;
+        self.reduction = less.reduction;
+        let learned = less.learned.learned_since(&self.known, &less.names);
+        view.set_refusals(less.without);
+        request.messages = view.lower_again(entries, sent.newest).await;
         self.prepare(view, entries, request);
         Ok(learned)
     }
@@ -89,39 +102,73 @@ struct SentRequest<'a> {
     natives: Vec<NativeBody<'a>>,
     has_lists: bool,
     has_signatures: bool,
-    /// Where the message stands that the turn answers.
-    newest: usize,
+    /// Whether it was already sent without them.
+    lacks_signatures: bool,
+    /// What stands before this position was taken before.
+    answered: usize,
     /// Whether the server said that it does not take it, and not merely failed.
     is_refused: bool,
 }
 
-/// What to do without next, and the names of single bodies among it.
+/// What to do without next.
+#[derive(Debug)]
+struct Less {
+    reduction: Reduction,
+    /// What the next try does without.
+    without: Refusals,
+    /// What of it is known to be refused if that try is answered.
+    learned: Refusals,
+    /// The names of single bodies among it.
+    names: Vec<String>,
+}
+
+impl Less {
+    fn without(refusals: Refusals, names: Vec<String>) -> Self {
+        Self {
+            reduction: Reduction::WithoutRefused,
+            learned: refusals.clone(),
+            without: refusals,
+            names,
+        }
+    }
+}
+
 fn choose(
     known: &Refusals,
     blame: &Blame,
     reduction: Reduction,
     sent: &SentRequest<'_>,
-) -> Option<(Reduction, Refusals, Vec<String>)> {
+) -> Option<Less> {
     let mut refusals = known.clone();
     let has_bodies = !sent.natives.is_empty();
-    let plain = |mut refusals: Refusals| {
-        refusals.strings_only = true;
-        let is_different = has_bodies || sent.has_lists;
-        is_different.then_some((Reduction::PlainText, refusals, Vec::new()))
-    };
     match (reduction, blame) {
         (Reduction::PlainText, _) => None,
-        (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => plain(refusals),
+        (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => {
+            choose_plain(known, sent)
+        }
         (Reduction::AsMeant, Blame::Signatures) if sent.has_signatures => {
             refusals.signatures = true;
-            Some((Reduction::WithoutRefused, refusals, Vec::new()))
+            Some(Less::without(refusals, Vec::new()))
         }
-        // There is nothing to describe: perhaps it is the form of the texts.
-        (Reduction::AsMeant, Blame::Unknown) if !has_bodies && sent.is_refused => plain(refusals),
+        // Nothing is named, and there is nothing to describe: perhaps it is what the server itself had added.
+        (Reduction::AsMeant, Blame::Unknown)
+            if !has_bodies && sent.is_refused && sent.has_signatures =>
+        {
+            refusals.signatures = true;
+            Some(Less::without(refusals, Vec::new()))
+        }
+        // Perhaps it is the form of the texts.
+        (Reduction::AsMeant, Blame::Unknown) if !has_bodies && sent.is_refused => {
+            choose_plain(known, sent)
+        }
         (Reduction::AsMeant, _) if !has_bodies => None,
         (Reduction::AsMeant, Blame::Body(kinds)) => {
             let names = describe_bodies(&mut refusals, kinds, sent);
-            Some((Reduction::WithoutRefused, refusals, names))
+            Some(Less::without(refusals, names))
+        }
+        (Reduction::AsMeant, Blame::TooLong) => {
+            let names = describe_bodies(&mut refusals, &BTreeSet::new(), sent);
+            Some(Less::without(refusals, names))
         }
         (Reduction::AsMeant, Blame::Kinds(_) | Blame::Unknown | Blame::Signatures) => {
             let sent = sent.natives.iter().map(|native| native.kind);
@@ -134,9 +181,29 @@ fn choose(
             if refusals.kinds.len() == before {
                 refusals.kinds.extend(sent);
             }
-            Some((Reduction::WithoutRefused, refusals, Vec::new()))
+            Some(Less::without(refusals, Vec::new()))
         }
     }
+}
+
+/// Nothing that could be refused: neither bodies, nor lists, nor what the server had added.
+fn choose_plain(known: &Refusals, sent: &SentRequest<'_>) -> Option<Less> {
+    let has_bodies = !sent.natives.is_empty();
+    if !has_bodies && !sent.has_lists && !sent.has_signatures {
+        return None; // it would be the same
+    }
+    let mut without = known.clone();
+    without.strings_only = true;
+    without.signatures |= sent.has_signatures || sent.lacks_signatures;
+    let mut learned = without.clone();
+    // The bodies were gone before, and that did not help: if this does, it was not the bodies.
+    learned.strings_only = known.strings_only || has_bodies || sent.has_lists;
+    Some(Less {
+        reduction: Reduction::PlainText,
+        without,
+        learned,
+        names: Vec::new(),
+    })
 }
 
 /// Does without bodies of these kinds, or without all; their names.
@@ -151,9 +218,10 @@ fn describe_bodies(
     if blamed.is_empty() {
         blamed = natives.collect();
     }
-    // What was sent before was taken before.
-    if blamed.iter().any(|native| native.position == sent.newest) {
-        blamed.retain(|native| native.position == sent.newest);
+    // What was taken before is not what is refused now.
+    let is_new = |native: &&NativeBody<'_>| native.position >= sent.answered;
+    if blamed.iter().any(is_new) {
+        blamed.retain(is_new);
     }
     let names = blamed.iter().map(|native| native.name()).collect();
     for native in blamed {
@@ -169,17 +237,27 @@ mod tests {
     fn chosen(blame: &Blame, sent: &SentRequest<'_>) -> Option<Reduction> {
         let known = Refusals::default();
         let chosen = choose(&known, blame, Reduction::AsMeant, sent);
-        chosen.map(|(reduction, _, _)| reduction)
+        chosen.map(|less| less.reduction)
+    }
+
+    fn sent<'a>(natives: Vec<NativeBody<'a>>) -> SentRequest<'a> {
+        SentRequest {
+            natives,
+            has_lists: false,
+            has_signatures: false,
+            lacks_signatures: false,
+            answered: 0,
+            is_refused: true,
+        }
     }
 
     #[test]
     fn a_server_that_merely_fails_teaches_nothing_about_texts() {
         let mut sent = SentRequest {
-            natives: Vec::new(),
             has_lists: true,
             has_signatures: true,
-            newest: 0,
             is_refused: false,
+            ..sent(Vec::new())
         };
         assert_eq!(chosen(&Blame::Unknown, &sent), None);
         assert_eq!(
@@ -191,6 +269,7 @@ mod tests {
             chosen(&Blame::Signatures, &sent),
             Some(Reduction::WithoutRefused)
         );
+        sent.has_signatures = false;
         sent.is_refused = true;
         assert_eq!(chosen(&Blame::Unknown, &sent), Some(Reduction::PlainText));
         assert_eq!(chosen(&Blame::Body(BTreeSet::new()), &sent), None);
@@ -200,7 +279,41 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_the_newest_message_are_blamed_first() {
+    fn what_is_unexplained_is_tried_without_signatures_once() {
+        let known = Refusals::default();
+        let mut sent = SentRequest {
+            has_signatures: true,
+            ..sent(Vec::new())
+        };
+        let less = choose(&known, &Blame::Unknown, Reduction::AsMeant, &sent).unwrap();
+        assert!(less.without.signatures && less.learned.signatures && !less.without.strings_only);
+        sent.has_signatures = false;
+        sent.lacks_signatures = true;
+        let more = choose(&known, &Blame::Unknown, less.reduction, &sent);
+        assert!(more.is_none(), "{more:?}");
+    }
+
+    #[test]
+    fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
+        let known = Refusals::default();
+        let without_bodies = SentRequest {
+            has_signatures: true,
+            ..sent(Vec::new())
+        };
+        let less = choose(
+            &known,
+            &Blame::Unknown,
+            Reduction::WithoutRefused,
+            &without_bodies,
+        );
+        let less = less.unwrap();
+        assert!(less.without.strings_only && less.without.signatures);
+        assert!(less.learned.signatures && !less.learned.strings_only);
+        assert!(less.learned.kinds.is_empty());
+    }
+
+    #[test]
+    fn bodies_that_were_taken_before_are_blamed_last() {
         let message = agent_api::UserMessage::text("x");
         let native = |kind, position| NativeBody {
             kind,
@@ -209,24 +322,22 @@ mod tests {
             part: 0,
         };
         let sent = SentRequest {
-            natives: vec![
+            has_lists: true,
+            answered: 2,
+            ..sent(vec![
                 native(MediaKind::Image, 0),
                 native(MediaKind::Document, 2),
-                native(MediaKind::Image, 2),
-            ],
-            has_lists: true,
-            has_signatures: false,
-            newest: 2,
-            is_refused: true,
+                native(MediaKind::Image, 4),
+            ])
         };
         let blame = Blame::Body(BTreeSet::from([MediaKind::Image]));
         let known = Refusals::default();
-        let (_, _, names) = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
-        assert_eq!(names.len(), 1);
+        let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
+        assert_eq!(less.names.len(), 1);
         let blame = Blame::Kinds(BTreeSet::from([MediaKind::Audio]));
-        let (_, refusals, _) = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
+        let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
         assert_eq!(
-            refusals.kinds,
+            less.learned.kinds,
             BTreeSet::from([MediaKind::Image, MediaKind::Document]),
             "what is named is not there: all that is"
         );

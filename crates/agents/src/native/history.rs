@@ -5,26 +5,26 @@
 
 use std::sync::Arc;
 
-use agent_api::model_call::{PICTURE_TOKENS, TOKEN_BYTES};
+use agent_api::model_call::TOKEN_BYTES;
 use agent_api::{PastTurn, UserMessage};
 use compositor::Part;
 use compositor::part::View;
-use compositor::resolve::Resolved;
 use serde_json::{Value, json};
 use wire::Digest;
 
 use super::answer::CallAnswer;
+use super::context::estimate_bytes;
 use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
 use super::outputs::{OutputSource, TurnOutputs};
 use crate::provider::{ModelMessage, ToolUse};
 
-/// What a picture counts for, in bytes of text.
-const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;
-
 /// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
+
+/// What stands before what is known of a call that the host did not see end.
+const INTERRUPTED_BY_HOST: &str = "The host was stopped before this was over.";
 
 /// Earlier turns as the model gets them.
 #[derive(Debug, PartialEq, Default)]
@@ -34,15 +34,21 @@ pub(super) struct Recalled {
     pub notices: Vec<String>,
 }
 
-/// The turns, oldest first, as many of the newest as fit.
-pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64, source: &OutputSource) -> Recalled {
+/// The turns, oldest first, as many of the newest as fit. Of the first one, some rounds are told elsewhere.
+pub(super) fn recall_turns(
+    turns: &[PastTurn],
+    told_rounds: u64,
+    tokens_max: u64,
+    source: &OutputSource,
+) -> Recalled {
+    let told = |index: usize| if index == 0 { told_rounds } else { 0 };
     let space = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
     let mut used = 0;
     let mut first = turns.len();
     for (index, turn) in turns.iter().enumerate().rev() {
-        let messages = entries_of_turn(turn, &[], source);
+        let messages = entries_of_turn(turn, told(index), &[], source);
         used += messages.iter().map(estimate_bytes).sum::<usize>();
         if used > space && first < turns.len() {
             break;
@@ -50,8 +56,8 @@ pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64, source: &OutputS
         first = index;
     }
     let mut recalled = Recalled::default();
-    for turn in turns.iter().skip(first) {
-        let entries = entries_of_turn(turn, &recalled.notices, source);
+    for (index, turn) in turns.iter().enumerate().skip(first) {
+        let entries = entries_of_turn(turn, told(index), &recalled.notices, source);
         if !entries.is_empty() {
             recalled.notices.clear();
         }
@@ -70,6 +76,7 @@ fn parts_of(past: &PastTurn) -> &[Value] {
 /// The entries of a turn; none if it was between the user and the host alone.
 fn entries_of_turn(
     past: &PastTurn,
+    told_rounds: u64,
     notices: &[String],
     source: &OutputSource,
 ) -> Vec<HistoryEntry> {
@@ -79,7 +86,7 @@ fn entries_of_turn(
     let message = message.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
     let reaches_model = reaches_model(&message);
     let outputs = TurnOutputs::read(&past.outputs, source);
-    let response = entries_of_parts(parts_of(past), &mut users, outputs);
+    let response = entries_of_parts((parts_of(past), told_rounds), &mut users, outputs);
     if !reaches_model && response.is_empty() {
         return Vec::new();
     }
@@ -100,9 +107,10 @@ fn reaches_model(message: &UserMessage) -> bool {
 }
 
 /// The entries of a response, by rounds: text and the calls after it make one assistant message, then come the results.
-/// `steering` are the typed messages that steered the turn, `outputs` the model's answers, as far as they are stored.
+/// `steering` are the typed messages that steered the turn, `outputs` the model's answers, as far as they are stored. The
+/// first rounds are left out, with what came before and between them, if they are told elsewhere.
 pub(super) fn entries_of_parts(
-    parts: &[Value],
+    (parts, told_rounds): (&[Value], u64),
     steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
     outputs: TurnOutputs,
 ) -> Vec<HistoryEntry> {
@@ -110,6 +118,7 @@ pub(super) fn entries_of_parts(
         entries: Vec::new(),
         outputs,
         next_round: 0,
+        told_rounds,
     };
     let mut round = Round::default();
     for part in parts {
@@ -147,6 +156,8 @@ struct Entries {
     outputs: TurnOutputs,
     /// The number of the round that comes next, if its calls do not say.
     next_round: u64,
+    /// Rounds below this are left out.
+    told_rounds: u64,
 }
 
 #[derive(Default)]
@@ -189,7 +200,7 @@ impl Round {
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
         let answer = CallAnswer {
-            text: result_text(call),
+            text: result_text(call, &messages.outputs),
             media: media_of_result(call),
         };
         self.calls.push((tool_use, answer));
@@ -202,6 +213,10 @@ impl Round {
         let (mut calls, results): (Vec<ToolUse>, Vec<CallAnswer>) = self.calls.into_iter().unzip();
         let number = self.number.unwrap_or(messages.next_round);
         messages.next_round = number + 1;
+        if number < messages.told_rounds {
+            messages.entries.clear();
+            return;
+        }
         let items = messages.outputs.restore(number, &self.text, &mut calls);
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let answer = HistoryEntry::Model(ModelMessage::Assistant {
@@ -217,7 +232,7 @@ impl Round {
 }
 
 /// The result of a call as the model got it: its text content, or why there is none.
-fn result_text(call: &Value) -> String {
+fn result_text(call: &Value, outputs: &TurnOutputs) -> String {
     match call["status"].as_str().unwrap_or("") {
         "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
@@ -227,7 +242,13 @@ fn result_text(call: &Value) -> String {
                 false => super::consent::denied_text(suggestion),
             }
         }
-        _ => INTERRUPTED.to_owned(),
+        _ => {
+            let id = call["toolCallId"].as_str().unwrap_or("");
+            match outputs.finding(id) {
+                Some(finding) => format!("{INTERRUPTED_BY_HOST} {finding}"),
+                None => INTERRUPTED.to_owned(),
+            }
+        }
     }
 }
 
@@ -283,35 +304,6 @@ fn plain_text(text: &Value) -> String {
     text.unwrap_or("").to_owned()
 }
 
-/// Roughly what an entry takes. A picture counts as many tokens as models count for one.
-fn estimate_bytes(entry: &HistoryEntry) -> usize {
-    match entry {
-        HistoryEntry::User(message) => {
-            let parts = message.parts.iter().enumerate();
-            let sizes = parts.map(|(index, part)| match message.resolved.get(&index) {
-                Some(Resolved::Text { text, .. }) => text.len(),
-                Some(Resolved::Media { .. }) => PICTURE_BYTES,
-                Some(Resolved::Omitted { .. } | Resolved::Unavailable { .. }) | None => {
-                    match part.view() {
-                        View::Attachment(_) => PICTURE_BYTES,
-                        _ => wire::rpc::to_json(part.object()).len(),
-                    }
-                }
-            });
-            sizes.sum()
-        }
-        HistoryEntry::Result { text, media, .. } => {
-            text.len() + media.parts.len().saturating_mul(PICTURE_BYTES)
-        }
-        HistoryEntry::Model(ModelMessage::User(content)) => content.to_string().len(),
-        HistoryEntry::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
-        HistoryEntry::Model(ModelMessage::Assistant { text, calls, .. }) => {
-            let calls = calls.iter().map(|call| call.name.len() + call.input.len());
-            text.len() + calls.sum::<usize>()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,8 +320,9 @@ mod tests {
         let source = OutputSource {
             api: crate::provider::Api::Chat,
             model: "m".to_owned(),
+            findings: Default::default(),
         };
-        super::recall_turns(turns, tokens_max, &source)
+        super::recall_turns(turns, 0, tokens_max, &source)
     }
 
     fn user_text(text: &str) -> HistoryEntry {
@@ -341,7 +334,7 @@ mod tests {
     }
 
     fn entries_of_parts(parts: &[Value]) -> Vec<HistoryEntry> {
-        super::entries_of_parts(parts, &mut std::iter::empty(), TurnOutputs::default())
+        super::entries_of_parts((parts, 0), &mut std::iter::empty(), TurnOutputs::default())
     }
 
     #[test]

@@ -7,17 +7,20 @@
 mod answer;
 mod answer_sender;
 mod ask_model;
+mod auto_compact;
 mod budget;
 mod call;
 mod call_events;
 mod client_call;
 mod compact;
 mod consent;
+mod context;
 mod conversation;
 mod exit_plan;
 mod fallback;
 mod history;
 mod host_call;
+mod memory;
 mod model_facts;
 mod model_list;
 mod model_settings;
@@ -26,17 +29,21 @@ mod model_view;
 mod models;
 mod notices;
 mod offered_tools;
+mod orphans;
 mod outputs;
 mod prompt;
 mod recorded_call;
 mod refusals;
 mod rules;
 mod settings;
+mod shorten;
 mod stop;
+mod title;
 mod todo_list;
 mod turn;
 mod usage;
 mod vendors;
+mod work_state;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -44,7 +51,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
     Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
-    TurnInput, UserMessage,
+    SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -57,7 +64,9 @@ use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
+use title::TitleModel;
 
+pub use context::CompactionSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::models_of_environment;
@@ -92,6 +101,8 @@ pub(crate) struct NativeContext {
     gatherer: Gatherer,
     capabilities: CapabilityMap,
     confinement: Confinement,
+    compaction: CompactionSettings,
+    titles: TitleModel,
     rules: rules::Rules,
 }
 
@@ -108,6 +119,8 @@ impl NativeAgent {
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
                 confinement: Confinement::none(),
+                compaction: CompactionSettings::default(),
+                titles: TitleModel::default(),
                 rules: None,
             }),
             workspaces: Mutex::default(),
@@ -140,6 +153,24 @@ impl NativeAgent {
     pub fn with_rules(mut self, data: &Path) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.rules = Some(Arc::new(RuleStore::new(data)));
+        }
+        self
+    }
+
+    /// Has sessions named by the model with this id.
+    #[must_use]
+    pub fn with_title_model(mut self, id: Option<String>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.titles = TitleModel::new(id);
+        }
+        self
+    }
+
+    /// Summarises conversations by themselves as these say.
+    #[must_use]
+    pub fn with_compaction(mut self, settings: CompactionSettings) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.compaction = settings;
         }
         self
     }
@@ -272,6 +303,13 @@ impl Agent for NativeAgent {
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())
+    }
+
+    async fn suggest_title(&self, text: String) -> Option<SuggestedTitle> {
+        let titles = &self.shared.titles;
+        // One that is gone since the host was started names nothing.
+        let model = self.shared.models.find(titles.id.as_deref()?)?;
+        titles.suggest(&model, &text).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

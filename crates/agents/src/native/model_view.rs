@@ -16,6 +16,7 @@ use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, 
 use compositor::part::View;
 use serde_json::Value;
 
+use super::orphans::Findings;
 use super::outputs::OutputSource;
 use super::refusals::Refusals;
 use super::{Model, NativeContext};
@@ -117,6 +118,7 @@ pub(super) struct ModelView<'a> {
     decisions: BTreeMap<usize, Vec<LoweringDecision>>,
     /// Whether a message was lowered to a list.
     has_lists: bool,
+    findings: Findings,
 }
 
 impl<'a> ModelView<'a> {
@@ -137,7 +139,13 @@ impl<'a> ModelView<'a> {
             refusals,
             decisions: BTreeMap::new(),
             has_lists: false,
+            findings: Findings::default(),
         }
+    }
+
+    /// From now on calls without an end are told with what is known of them.
+    pub(super) fn set_findings(&mut self, findings: Findings) {
+        self.findings = findings;
     }
 
     /// Forgets what another model refused (G-50).
@@ -154,6 +162,7 @@ impl<'a> ModelView<'a> {
         OutputSource {
             api: self.api,
             model: self.model.clone(),
+            findings: Findings::clone(&self.findings),
         }
     }
 
@@ -309,6 +318,16 @@ impl<'a> ModelView<'a> {
         }
     }
 
+    /// Whether the model's answers go back as its server wants them, and not in our words. It is the same for all of them:
+    /// a server takes what it signed also after something else of the conversation was left out, but not some of it.
+    fn sends_items(&self) -> bool {
+        match self.api {
+            // Ours are in the form of a server that takes lists.
+            Api::Chat => !self.refusals.strings_only,
+            Api::Anthropic | Api::Responses | Api::Gemini => !self.refusals.signatures,
+        }
+    }
+
     /// A message of the model as it goes back: without what its server had added, if that is refused.
     fn keep_or_strip(&self, message: &ModelMessage) -> ModelMessage {
         match message {
@@ -316,13 +335,11 @@ impl<'a> ModelView<'a> {
                 text,
                 calls,
                 items: Some(_),
-            } if self.refusals.signatures || self.refusals.strings_only => {
-                ModelMessage::Assistant {
-                    text: text.clone(),
-                    calls: calls.clone(),
-                    items: None,
-                }
-            }
+            } if !self.sends_items() => ModelMessage::Assistant {
+                text: text.clone(),
+                calls: calls.clone(),
+                items: None,
+            },
             message => message.clone(),
         }
     }
@@ -355,14 +372,13 @@ impl<'a> ModelView<'a> {
 
     /// Whether something of the model goes back that only its server can read.
     pub(super) fn has_signatures(&self, entries: &[HistoryEntry]) -> bool {
-        let is_kept = !self.refusals.signatures && !self.refusals.strings_only;
         let is_signed = |entry: &HistoryEntry| {
             matches!(
                 entry,
                 HistoryEntry::Model(ModelMessage::Assistant { items: Some(_), .. })
             )
         };
-        self.api != Api::Chat && is_kept && entries.iter().any(is_signed)
+        self.api != Api::Chat && self.sends_items() && entries.iter().any(is_signed)
     }
 
     /// The attachments of messages before a position that the model was not sent as themselves when they were last lowered.

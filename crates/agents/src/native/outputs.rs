@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::ModelAnswer;
+use super::orphans::Findings;
 use crate::provider::{Api, ToolUse};
 
 /// An answer that takes more is not recorded: later requests tell it in the chat's own words.
@@ -24,6 +25,8 @@ pub(super) struct OutputSource {
     pub api: Api,
     /// The model by its id in the configuration.
     pub model: String,
+    /// What is known of calls that have no end, whoever asked for them.
+    pub findings: Findings,
 }
 
 /// As it is stored.
@@ -68,9 +71,12 @@ pub(super) fn has_sealed(outputs: &[ModelOutput], model: &str) -> bool {
     })
 }
 
-/// What was recorded of a turn, by round.
+/// What was recorded of a turn, by round, and what is known of its calls.
 #[derive(Debug, Default)]
-pub(super) struct TurnOutputs(BTreeMap<u64, StoredOutput>);
+pub(super) struct TurnOutputs {
+    answers: BTreeMap<u64, StoredOutput>,
+    findings: Findings,
+}
 
 impl TurnOutputs {
     /// What of it may go back to a model.
@@ -81,7 +87,15 @@ impl TurnOutputs {
             let is_ours = stored.api == source.api && stored.model == source.model;
             is_ours.then_some((output.round, stored))
         });
-        Self(read.collect())
+        Self {
+            answers: read.collect(),
+            findings: Findings::clone(&source.findings),
+        }
+    }
+
+    /// What is known of a call that has no end.
+    pub(super) fn finding(&self, call_id: &str) -> Option<&str> {
+        self.findings.get(call_id).map(String::as_str)
     }
 
     /// The answer of a round, if the chat shows it as it was. Its calls get the ids that the model gave them.
@@ -91,7 +105,7 @@ impl TurnOutputs {
         text: &str,
         calls: &mut [ToolUse],
     ) -> Option<Arc<Vec<Value>>> {
-        let stored = self.0.remove(&round)?;
+        let stored = self.answers.remove(&round)?;
         if stored.text_bytes != text.len() || stored.calls.len() != calls.len() {
             return None;
         }
@@ -112,6 +126,7 @@ mod tests {
         OutputSource {
             api: Api::Anthropic,
             model: model.to_owned(),
+            findings: Findings::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::tool::{TODO, TodoList};
 
 /// What a summary says before the list.
-const HEADING: &str = "What was on the list to be done:";
+pub(super) const HEADING: &str = "What was on the list to be done:";
 
 /// The list as it stands when a turn begins, if something on it is left to do.
 pub(super) fn find_open(input: &TurnInput) -> Option<TodoList> {

@@ -14,15 +14,20 @@ use workspace::discovery::Skill;
 use super::answer::Numbers;
 use super::budget::CallBudget;
 use super::call_events::ToolContext;
+use super::compact::{RequestHead, Summariser};
 use super::consent::PermissionMode;
+use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::history::Recalled;
+use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
 use super::offered_tools::OfferedTools;
+use super::orphans::inspect_orphans;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
+use super::title::make_title;
 use super::usage::TurnUsage;
 use super::{
     Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
@@ -32,9 +37,6 @@ use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
 use crate::tool::{self, Brief, Tool};
-
-/// Longest title made of a message.
-const TITLE_CHARS_MAX: usize = 60;
 
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
@@ -73,33 +75,39 @@ async fn converse(
     let skills = find_skills(context.workspace).await;
     let tools = offered_tools(context, model, &skills, input.brief.as_deref());
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
-    let mut view = ModelView::new(shared, model, input, events);
-    view.forget_other_models().await?;
+    let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
-    let earlier = match input.compact {
+    let window = Window::new(model, shared.compaction);
+    let memory = match input.compact {
         Some(_) => {
-            let spending = (&mut usage, &mut budget);
-            let summary = compact::summarise(model, endpoint, input, &mut view, spending).await?;
-            let summary = summary.as_deref().map(compact::summary_entries);
-            Recalled {
-                entries: summary.into_iter().flatten().collect(),
-                notices: Vec::new(),
-            }
+            let head = begin_requests(&tools, &prompt, events).await?;
+            let summariser = Summariser {
+                model,
+                endpoint,
+                window,
+                view: &mut view,
+                input,
+                spending: (&mut usage, &mut budget),
+            };
+            compact::compact_by_command(summariser, input, head).await?
         }
-        None => compact::recall(model, input, &view.source()),
+        None => ChatMemory::of_turn(input),
     };
     if !input.reaches_model {
         return Ok(());
     }
-    let outputs = TurnOutputs::read(&input.outputs, &view.source());
-    let response =
-        history::entries_of_parts(&input.response_parts, &mut std::iter::empty(), outputs);
-    let rounds_before = count_rounds(&response);
+    let earlier = recall(&memory, model, shared.compaction, &view);
+    let (response, rounds_before) = recall_response(input, &memory, &view);
     let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
+    let answered = count_answered(&entries, newest);
     let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
+    let meter = match input.compact {
+        Some(_) => ContextMeter::default(),
+        None => ContextMeter::resume(memory.turns.last(), model, newest),
+    };
     let conversation = Conversation {
         model,
         endpoint,
@@ -111,12 +119,32 @@ async fn converse(
         sections: Vec::new(),
         entries,
         newest,
+        answered,
         request,
         numbers: Numbers::default(),
         usage,
         budget,
+        input,
+        meter,
+        memory,
+        compaction: shared.compaction,
+        window,
+        summaries: 0,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// The model's view on the turn, with what is known of calls that an earlier host left behind.
+async fn open_view<'a>(
+    shared: &NativeContext,
+    model: &Model,
+    input: &'a TurnInput,
+    (workspace, events): (&Workspace, &'a dyn EventSink),
+) -> Result<ModelView<'a>, TurnStop> {
+    let mut view = ModelView::new(shared, model, input, events);
+    view.forget_other_models().await?;
+    view.set_findings(inspect_orphans(input, workspace, events).await?);
+    Ok(view)
 }
 
 /// The request with the conversation so far. If the chat goes on with another model, it is said what that loses.
@@ -161,6 +189,54 @@ fn build_tool_context<'a>(
         reported_rules: Mutex::new(false),
         exclusive: Mutex::new(()),
     }
+}
+
+/// The response of a resumed turn so far, as far as no summary tells of it, and how many rounds it had.
+fn recall_response(
+    input: &TurnInput,
+    memory: &ChatMemory<'_>,
+    view: &ModelView<'_>,
+) -> (Vec<HistoryEntry>, usize) {
+    let outputs = TurnOutputs::read(&input.outputs, &view.source());
+    let told = memory.told_rounds_of_active();
+    let parts = (input.response_parts.as_slice(), told);
+    let response = history::entries_of_parts(parts, &mut std::iter::empty(), outputs);
+    let rounds = count_rounds(&response) + usize::try_from(told).unwrap_or(usize::MAX);
+    (response, rounds)
+}
+
+/// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
+fn recall(
+    memory: &ChatMemory<'_>,
+    model: &Model,
+    compaction: CompactionSettings,
+    view: &ModelView<'_>,
+) -> Recalled {
+    let most = match compaction.auto {
+        true => u64::MAX,
+        // Half of what fits is left for this turn.
+        false => model.context() / 2,
+    };
+    memory.recall(most, &view.source())
+}
+
+/// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
+async fn begin_requests(
+    tools: &[&dyn Tool],
+    prompt: &Prompt,
+    events: &dyn EventSink,
+) -> Result<RequestHead, TurnStop> {
+    let offers = match tools.is_empty() {
+        true => Vec::new(), // the model calls none
+        false => events.client_tools().await?,
+    };
+    let offered = OfferedTools::new(tools, offers);
+    let sections = prompt.render();
+    Ok(RequestHead {
+        system: events.render(sections.clone()).await?,
+        sections,
+        tools: offered.specs(),
+    })
 }
 
 async fn build_prompt(
@@ -273,40 +349,18 @@ fn count_rounds(response: &[HistoryEntry]) -> usize {
     response.iter().filter(is_over).count()
 }
 
+/// How many entries were in a request that was answered: a turn that was resumed had rounds before.
+fn count_answered(entries: &[HistoryEntry], newest: usize) -> usize {
+    let is_answer =
+        |entry: &HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }));
+    let last = entries.iter().rposition(is_answer);
+    last.filter(|last| *last > newest).unwrap_or(newest)
+}
+
 /// A session that nobody has named gets a title.
 async fn name_session(input: &TurnInput, events: &dyn EventSink) -> Result<(), TurnOver> {
     match make_title(&input.text).filter(|_| input.untitled) {
         Some(title) => events.send(AgentEvent::Title(title)).await,
         None => Ok(()),
-    }
-}
-
-/// The first line of what the user wants, as far as a title goes.
-fn make_title(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(TITLE_CHARS_MAX).collect();
-    if title.len() < line.len() {
-        title = title.trim_end().to_owned();
-        title.push('…');
-    }
-    Some(title)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_is_the_first_line_cut_to_size() {
-        assert_eq!(
-            make_title("\n  fix the tests \nplease"),
-            Some("fix the tests".to_owned())
-        );
-        let long = make_title(&"word ".repeat(30)).unwrap();
-        assert!(
-            long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
-            "{long}"
-        );
-        assert_eq!(make_title(" \n"), None);
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! Must not know: wire formats.
 
-use agent_api::{AgentEvent, EventSink, TurnOver};
+use agent_api::{AgentEvent, CallPurpose, EventSink, TurnOver};
 use serde_json::{Value, json};
 use wire::Object;
 use wire::published::state::UsageInfo;
 
 use super::Model;
 use crate::provider::Usage;
+
+/// Under this name a report says that the last call was about a summary: it does not tell how long the conversation is.
+pub(super) const SUMMARY_CALL: &str = "greenroom.summary";
 
 /// What a turn has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -38,7 +41,7 @@ impl TurnUsage {
     /// Reports a model call, and the turn with it. Servers that count nothing report nothing.
     pub(super) async fn add(
         &mut self,
-        call: Usage,
+        (call, purpose): (Usage, CallPurpose),
         model: &Model,
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
@@ -60,16 +63,18 @@ impl TurnUsage {
         }
         let usage = UsageInfo {
             model: Some(model.id.clone()),
-            meta: Some(self.meta(call, model)),
+            meta: Some(self.meta(call, purpose, model)),
             ..counts(call)
         };
         events.send(AgentEvent::Usage(usage)).await
     }
 
-    fn meta(self, call: Usage, model: &Model) -> Object {
+    fn meta(self, call: Usage, purpose: CallPurpose, model: &Model) -> Object {
         let mut meta = Object::new();
         meta.insert("turn".to_owned(), json!(counts(self.tokens)));
-        if let Some(input) = call.input_tokens {
+        if purpose == CallPurpose::Compaction {
+            meta.insert(SUMMARY_CALL.to_owned(), json!(true));
+        } else if let Some(input) = call.input_tokens {
             let used = input.saturating_add(call.output_tokens.unwrap_or(0));
             meta.insert("contextUsed".to_owned(), json!(used));
         }
@@ -127,7 +132,7 @@ mod tests {
             cache_write_tokens: None,
         };
         assert_eq!(
-            Value::Object(usage.meta(call, &model)),
+            Value::Object(usage.meta(call, CallPurpose::Answer, &model)),
             json!({
                 "turn": {"inputTokens": 3_000_000, "outputTokens": 100_000, "cacheReadTokens": 1_000_000},
                 "contextUsed": 12,
@@ -135,6 +140,9 @@ mod tests {
                 "cost": {"amount": 5.5, "currency": "USD"},
             })
         );
+        let meta = usage.meta(call, CallPurpose::Compaction, &model);
+        assert_eq!(meta[SUMMARY_CALL], true);
+        assert!(!meta.contains_key("contextUsed"));
         let before_sums = json!({"inputTokens": 4, "outputTokens": 2});
         let usage = TurnUsage::resume(Some(&before_sums));
         assert_eq!(usage.tokens.input_tokens, Some(4));

@@ -207,6 +207,7 @@ pub(super) fn reported(error_body: &ErrorBody) -> ProviderError {
     };
     ProviderError {
         blame: error_body.blame(None),
+        refuses_key: error_body.status == Some(401),
         ..ProviderError::new(error_body.kind(), message)
     }
 }

@@ -15,7 +15,7 @@ const MESSAGE_CHARS_MAX: usize = 600;
 pub(super) struct ErrorBody {
     /// Empty if there is nothing readable.
     pub message: String,
-    status: Option<u64>,
+    pub(super) status: Option<u64>,
     /// Types and codes in words, in lower case.
     words: String,
 }

@@ -126,6 +126,11 @@ pub(super) fn status_failure(
         404 => Some(CHECK_BASE_URL),
         _ => None,
     };
+    error.refuses_key = match status.as_u16() {
+        401 => true,
+        400 => error_body.is_about_the_key(),
+        _ => false,
+    };
     let blame = error.blame.as_ref();
     if blame.is_some_and(|blame| blame.forbids_repeating(reducible)) {
         // A smaller request may do better; the same one would be refused again.
@@ -180,4 +185,32 @@ fn find<'a, E: Error + 'static>(fault: &'a reqwest::Error) -> Option<&'a E> {
         };
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_key_that_is_not_known_is_read_again() {
+        let endpoint = ModelEndpoint::new("http://h/v1").unwrap();
+        let refuses_key = |status: u16, body: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let body = ErrorBody::from_body(body.as_bytes());
+            match status_failure(&endpoint, status, &body, (None, false)) {
+                Failure::Final(error) | Failure::Transient { error, .. } => error.refuses_key,
+            }
+        };
+        assert!(refuses_key(401, "{}"));
+        // How Gemini says it.
+        let not_valid =
+            r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}"#;
+        assert!(refuses_key(400, not_valid));
+        for status in [400, 402, 403, 404, 429, 500, 503] {
+            assert!(
+                !refuses_key(status, r#"{"error":{"message":"no"}}"#),
+                "{status}"
+            );
+        }
+    }
 }

@@ -49,7 +49,7 @@ pub(super) async fn stream<D: Decode>(
     let request = prepare(endpoint, path, body.clone(), reducible).await?;
     match request.send_until_answered(&decoder, &mut sink).await {
         // A command may print another key by now. Of a refused request nothing was sent on.
-        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+        Err(error) if error.refuses_key && endpoint.forget_key().await => {
             let request = prepare(endpoint, path, body, reducible).await?;
             request.send_until_answered(&decoder, &mut sink).await
         }
@@ -116,7 +116,7 @@ async fn fetch(
     question: Option<&serde_json::Value>,
 ) -> Result<Vec<u8>, ProviderError> {
     match fetch_once(endpoint, url.clone(), question).await {
-        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+        Err(error) if error.refuses_key && endpoint.forget_key().await => {
             fetch_once(endpoint, url, question).await
         }
         got => got,
@@ -236,9 +236,10 @@ impl RetriedRequest<'_> {
         let mut request = Request::new(reqwest::Method::POST, url);
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(self.body.clone().into());
-        let response = self.send_and_wait(request, sink).await?;
+        let mut silence = Silence::begin(self.endpoint.timeouts().silence_shown);
+        let response = self.send_and_wait(request, &mut silence, sink).await?;
         let response = check_status(self.endpoint, response, self.reducible).await?;
-        let mut answer = StreamedResponse::new(self.endpoint, response, decoder, sink);
+        let mut answer = StreamedResponse::new(self.endpoint, (response, silence), decoder, sink);
         let ended = answer.forward().await;
         let is_refused = |error: &ProviderError| {
             let blame = error.blame.as_ref();
@@ -270,10 +271,10 @@ impl RetriedRequest<'_> {
     async fn send_and_wait(
         &self,
         request: Request,
+        silence: &mut Silence,
         sink: &mut impl ModelEventSink,
     ) -> Result<Response, Failure> {
         let timeouts = self.endpoint.timeouts();
-        let silence = Silence::begin(timeouts.silence_shown);
         let sending = execute(self.endpoint, request);
         tokio::pin!(sending);
         loop {
@@ -282,16 +283,13 @@ impl RetriedRequest<'_> {
                 // It would take as long again.
                 return Err(Failure::Final(no_answer_within(timeouts.first_event)));
             }
-            let pause = silence.next_pause();
-            match timeout(pause.min(left), &mut sending).await {
-                Ok(sent) => return sent,
-                Err(_) if pause >= left => {} // it took too long
-                Err(_) => {
-                    let shown = silence.lasted();
-                    sink.accept(ModelEvent::Silent(shown))
-                        .await
-                        .map_err(ProviderError::from)?;
-                }
+            if let Some(lasted) = silence.take_due() {
+                let told = sink.accept(ModelEvent::Silent(lasted)).await;
+                told.map_err(ProviderError::from)?;
+            }
+            let pause = silence.next_pause().min(left);
+            if let Ok(sent) = timeout(pause, &mut sending).await {
+                return sent;
             }
         }
     }

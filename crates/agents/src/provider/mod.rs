@@ -21,6 +21,7 @@ mod openai_responses;
 mod refusal;
 mod server_facts;
 mod silence;
+mod sources;
 mod sse;
 #[cfg(test)]
 mod stream_tests;
@@ -56,6 +57,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// Tools that the server itself carries out, in the shapes of the wire format.
     pub server_tools: Vec<Value>,
+    /// The tools are named only because the conversation holds calls of them: the model is not to make any.
+    pub forbids_calls: bool,
     pub max_output_tokens: Option<u64>,
     /// The user's settings for the model, by the names of its `configSchema`. `null` takes a field out of the request.
     pub settings: Object,
@@ -178,6 +181,8 @@ pub struct ProviderError {
     pub message: String,
     /// Set if a request with less in it may do better.
     pub blame: Option<Blame>,
+    /// Whether the server says that it does not know the key: another one may do.
+    pub refuses_key: bool,
     /// What to do about it, where that is known.
     pub advice: Option<&'static str>,
 }
@@ -188,6 +193,7 @@ impl ProviderError {
             kind,
             message: message.into(),
             blame: None,
+            refuses_key: false,
             advice: None,
         }
     }

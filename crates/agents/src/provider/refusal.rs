@@ -79,13 +79,15 @@ pub enum Blame {
     Lists,
     /// What the model itself had added to its answers: signatures, reasoning that only the server can read.
     Signatures,
+    /// All of it together: it is longer than what the model can take in.
+    TooLong,
 }
 
 impl Blame {
     /// Whether to send the same again is of no use: the words say why, or something else can be sent.
     pub(super) fn forbids_repeating(&self, reducible: bool) -> bool {
         match self {
-            Self::Lists | Self::Signatures | Self::Kinds(_) => true,
+            Self::Lists | Self::Signatures | Self::Kinds(_) | Self::TooLong => true,
             Self::Unknown | Self::Body(_) => reducible,
         }
     }
@@ -210,7 +212,29 @@ const LISTED_AFTER: &[&str] = &[
     "only supports",
 ];
 
+/// The whole is longer than the model's context window.
+const TOO_LONG: &[&str] = &[
+    "context length",
+    "context_length",
+    "context window",
+    "context limit",
+    "context size",
+    "exceed_context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input too long",
+    "input token count",
+    "maximum number of tokens",
+    "too many tokens",
+    "string_above_max_length",
+    "reduce the length",
+];
+
 fn read_words(words: &str) -> Blame {
+    if names_any(words, TOO_LONG) {
+        return Blame::TooLong;
+    }
     if names_any(words, SIGNATURES) {
         return Blame::Signatures;
     }
@@ -357,11 +381,35 @@ mod tests {
         }
         check(413, "Request Entity Too Large", body([]));
         check(413, "", body([]));
-        check(
-            400,
-            "prompt is too long: 212 tokens > 200 maximum",
-            body([]),
-        );
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_recognised() {
+        for (status, words) in [
+            (400, "prompt is too long: 212312 tokens > 200000 maximum"),
+            (
+                400,
+                "input length and `max_tokens` exceed context limit: 199000 + 32000 > 200000",
+            ),
+            (
+                400,
+                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9010 tokens. context_length_exceeded",
+            ),
+            (
+                400,
+                "The input token count (1048600) exceeds the maximum number of tokens allowed (1048576).",
+            ),
+            (
+                400,
+                "the request exceeds the available context size (4096 tokens), try increasing it exceed_context_size_error",
+            ),
+            (
+                500,
+                "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            ),
+        ] {
+            check(status, words, Some(Blame::TooLong));
+        }
     }
 
     #[test]

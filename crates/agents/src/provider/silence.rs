@@ -1,22 +1,26 @@
-//! How long a server has said nothing.
+//! How long a model has said nothing.
 //!
+//! Promises: each whole multiple of what is shown is told once, however often something without content comes between.
 //! Must not know: who is told.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long nothing has come, and when to say so next.
+/// How long nothing of an answer has come, and when to say so next.
 pub(super) struct Silence {
     since: Instant,
     every: Duration,
+    /// How many multiples were told.
+    told: u32,
 }
 
 impl Silence {
     pub(super) fn begin(every: Duration) -> Self {
         Self {
             since: Instant::now(),
-            every,
+            every: every.max(Duration::from_millis(1)),
+            told: 0,
         }
     }
 
@@ -24,15 +28,49 @@ impl Silence {
         self.since.elapsed()
     }
 
-    /// Something came.
+    /// Something of the answer came.
     pub(super) fn end(&mut self) {
         self.since = Instant::now();
+        self.told = 0;
     }
 
-    /// Until the next whole multiple of what is shown.
+    /// How long it has lasted, if that is to be told now.
+    pub(super) fn take_due(&mut self) -> Option<Duration> {
+        let lasted = self.lasted();
+        let multiples = lasted.as_nanos() / self.every.as_nanos();
+        let multiples = u32::try_from(multiples).unwrap_or(u32::MAX);
+        if multiples <= self.told {
+            return None;
+        }
+        self.told = multiples;
+        Some(lasted)
+    }
+
+    /// Until it is to be told next.
     pub(super) fn next_pause(&self) -> Duration {
-        let every = self.every.as_nanos().max(1);
-        let over = self.lasted().as_nanos() % every;
-        Duration::from_nanos(u64::try_from(every - over).unwrap_or(u64::MAX))
+        let next = self.every.saturating_mul(self.told.saturating_add(1));
+        next.saturating_sub(self.lasted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn every_multiple_is_told_once_however_often_it_is_asked() {
+        let mut silence = Silence::begin(10 * SECOND);
+        let mut told = Vec::new();
+        for _ in 0..350 {
+            tokio::time::advance(SECOND / 10).await;
+            told.extend(silence.take_due().map(|lasted| lasted.as_secs()));
+        }
+        assert_eq!(told, [10, 20, 30]);
+        assert_eq!(silence.next_pause(), 5 * SECOND);
+        silence.end();
+        assert_eq!(silence.take_due(), None);
+        assert_eq!(silence.next_pause(), 10 * SECOND);
     }
 }

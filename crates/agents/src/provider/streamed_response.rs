@@ -46,9 +46,10 @@ pub(super) struct StreamedResponse<'a, D, L> {
 }
 
 impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
+    /// A response that began; nothing of its answer came for as long as the silence lasts.
     pub(super) fn new(
         endpoint: &'a ModelEndpoint,
-        response: Response,
+        (response, silence): (Response, Silence),
         decoder: D,
         sink: &'a mut L,
     ) -> Self {
@@ -60,7 +61,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             decoded: Vec::new(),
             bytes: 0,
             progress: ResponseProgress::Nothing,
-            silence: Silence::begin(endpoint.timeouts().silence_shown),
+            silence,
         }
     }
 
@@ -95,7 +96,16 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
         }
     }
 
-    /// What comes next; none if nothing came for too long. Whoever waits is told how long that takes.
+    /// Tells whoever waits how long nothing of the answer has come, if it is time; how long until then.
+    async fn tell_silence(&mut self) -> Result<Duration, ProviderError> {
+        if let Some(lasted) = self.silence.take_due() {
+            self.sink.accept(ModelEvent::Silent(lasted)).await?;
+        }
+        Ok(self.silence.next_pause())
+    }
+
+    /// What comes next; none if nothing came for too long. Any byte is a sign of life: a busy server keeps the connection
+    /// open that way for as long as it takes, and whoever waits is told how long that is.
     async fn next_bytes(
         &mut self,
     ) -> Result<Option<reqwest::Result<Option<Bytes>>>, ProviderError> {
@@ -105,13 +115,13 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             if left.is_zero() {
                 return Ok(None);
             }
-            let pause = self.silence.next_pause();
-            if let Ok(came) = timeout(pause.min(left), self.response.chunk()).await {
+            // What comes after the answer is not waited for aloud.
+            let pause = match self.decoder.has_stopped() {
+                true => left,
+                false => self.tell_silence().await?.min(left),
+            };
+            if let Ok(came) = timeout(pause, self.response.chunk()).await {
                 return Ok(Some(came));
-            }
-            if pause < left && !self.decoder.has_stopped() {
-                let shown = self.silence.lasted();
-                self.sink.accept(ModelEvent::Silent(shown)).await?;
             }
         }
     }

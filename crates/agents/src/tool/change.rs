@@ -42,7 +42,7 @@ pub(super) async fn plan_change<C: Change>(
     parse_and_run(input, workspace, propose).await
 }
 
-/// What a change is about to do, as the file is now.
+/// What a change is about to do, as the file is now; it is made exactly so, or not at all.
 pub(super) async fn preview_edits<C: Change>(
     tool: &str,
     input: &Value,
@@ -51,7 +51,7 @@ pub(super) async fn preview_edits<C: Change>(
     let id = change_id(tool, input);
     let preview = move |change: &C, workspace: &Workspace, _: &Cancellation| {
         let request = request(change, id);
-        let change = workspace.preview_change(&request, |before, path| {
+        let change = workspace.pin_change(&request, |before, path| {
             change.apply(before, path).map(|edited| edited.content)
         });
         change.map(file_edit::recorded_edit)

@@ -35,6 +35,7 @@ use workspace::Workspace;
 
 pub(crate) use ask_user::describe_answers;
 pub use bash::ProcessRecord;
+pub(crate) use bash::{end_processes, new_mark, with_mark};
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
 pub use settings::ToolSettings;
@@ -94,8 +95,8 @@ pub trait Tool: Send + Sync {
     /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
-    /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Unlike a plan it holds
-    /// nobody to anything.
+    /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Running it does exactly
+    /// this, or fails.
     async fn edits(&self, _input: &Value, _workspace: &Workspace) -> Result<Edits, ToolError> {
         Ok(Edits::default())
     }

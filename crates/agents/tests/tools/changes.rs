@@ -189,6 +189,31 @@ async fn a_file_changed_since_consent_was_asked_for_is_not_overwritten() {
     assert_eq!(session.text("unread"), "two and more\n");
 }
 
+/// What was recorded for an undo is what is written, byte for byte: a change that comes between is not overwritten, whoever
+/// made it.
+#[tokio::test]
+async fn what_is_recorded_before_a_change_is_what_is_written() {
+    let session = Session::with(&[("a", "one\ntwo\n")]);
+    session.reads("a").await;
+    let change = edit("a", "one", "1");
+    session.plan("edit", change.clone()).await.unwrap();
+    session.edits("edit", &change).await.unwrap();
+    // Of this session itself, so that it may follow the proposal; but not what was recorded.
+    let between = edit("a", "two", "2");
+    session.run("edit", between).await.unwrap();
+    let why = error(session.run("edit", change.clone()).await);
+    assert!(why.contains("has changed since"), "{why}");
+    assert_eq!(session.text("a"), "one\n2\n");
+    session.plan("edit", change.clone()).await.unwrap();
+    let recorded = session.edits("edit", &change).await.unwrap();
+    session.run("edit", change).await.unwrap();
+    let written = session.text("a");
+    assert_eq!(recorded.bodies.last().unwrap(), written.as_bytes());
+    // What cannot be done is said before it is tried.
+    let again = edit("a", "one", "1");
+    assert!(error(session.edits("edit", &again).await).contains("is not in the file"));
+}
+
 #[tokio::test]
 async fn edits_of_one_round_may_follow_each_other() {
     let session = Session::with(&[("a", "one\ntwo\n")]);

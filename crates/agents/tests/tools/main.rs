@@ -14,7 +14,7 @@ mod searches;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agents::tool::{self, Plan, Tool, ToolError, ToolOutcome};
+use agents::tool::{self, Edits, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -61,6 +61,10 @@ impl Session {
 
     async fn plan(&self, tool: &str, input: Value) -> Result<Plan, ToolError> {
         named(tool).plan(&input, &self.workspace).await
+    }
+
+    async fn edits(&self, tool: &str, input: &Value) -> Result<Edits, ToolError> {
+        named(tool).edits(input, &self.workspace).await
     }
 
     async fn run(&self, tool: &str, input: Value) -> Result<ToolOutcome, ToolError> {

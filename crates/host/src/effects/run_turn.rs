@@ -71,10 +71,29 @@ pub(super) async fn run(
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
-    let event = outcome_of(play(agent, turn, services, sink).instrument(log.span())).await;
+    let text = turn.message["text"].as_str().unwrap_or("").to_owned();
+    let unnamed = turn.untitled.then(|| (turn.chat.clone(), text));
+    let work = play(Arc::clone(&agent), turn, services, sink);
+    let event = outcome_of(work.instrument(log.span())).await;
     log.record_end(&event);
+    let is_complete = event == AgentEvent::Completed;
     send(&arrivals, Input::Agent { run, event }).await;
     pace.end_run(run);
+    if let Some(unnamed) = unnamed.filter(|_| is_complete) {
+        // Nobody waits for it, and it outlives the turn.
+        tokio::spawn(suggest_title(agent, unnamed, arrivals));
+    }
+}
+
+/// Asks an agent for a better title of a session whose first turn is over.
+async fn suggest_title(
+    agent: Arc<dyn Agent>,
+    (chat, text): (wire::ChannelUri, String),
+    arrivals: KernelQueue,
+) {
+    if let Some(suggested) = agent.suggest_title(text).await {
+        send(&arrivals, Input::TitleSuggested { chat, suggested }).await;
+    }
 }
 
 /// Does the work on a turn, in a task of its own; how it ended.
@@ -168,6 +187,7 @@ async fn play(
         reaches_model: turn.reaches_model,
         compact: turn.compact,
         sources,
+        summarised_rounds: compacted.as_ref().map_or(0, |compacted| compacted.rounds),
         summary: compacted.and_then(|compacted| compacted.summary),
         config: turn.config,
         resume: turn.resume,

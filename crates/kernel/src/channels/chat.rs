@@ -404,7 +404,7 @@ impl Chat {
         self.private.current_submission = None;
         self.private
             .compacted
-            .take_if(|compacted| compacted.from_n > from_n);
+            .take_if(|compacted| !compacted.is_before(from_n));
         self.last_hidden_seq = seq;
         self.private.remember_cut(seq, kept_n, CUTS_MAX);
         let last = self.state.turns.last().map(|turn| turn.id.clone());
@@ -461,11 +461,16 @@ impl Chat {
         id
     }
 
-    /// The agent remembers only the last turns from now on.
-    pub(crate) fn compact(&mut self, keep_turns: usize, summary: Option<String>) {
+    /// The agent remembers only the last turns from now on; of the active one the first rounds are told by the summary too,
+    /// if no turn before it is kept.
+    pub(crate) fn compact(&mut self, keep_turns: usize, rounds: u64, summary: Option<String>) {
         let from = self.turn_numbers.len().saturating_sub(keep_turns);
-        let from_n = self.number_at(from).unwrap_or(self.next_n);
-        self.private.compacted = Some(Compacted { from_n, summary });
+        let kept = self.number_at(from);
+        self.private.compacted = Some(Compacted {
+            from_n: kept.unwrap_or(self.next_n),
+            rounds: if kept.is_none() { rounds } else { 0 },
+            summary,
+        });
     }
 
     /// Milliseconds the active turn took: by the host's clock, or since its original start if it was resumed.

@@ -111,7 +111,7 @@ struct SourceRows {
 fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
     beginning.next_n = source.through.map_or(0, |(_, n)| n + 1);
     let compacted = source.compacted;
-    beginning.compacted = compacted.filter(|compacted| compacted.from_n <= beginning.next_n);
+    beginning.compacted = compacted.filter(|compacted| compacted.is_before(beginning.next_n));
     beginning.refusals = source.refusals;
     if source.visible {
         beginning.turns = source.page;

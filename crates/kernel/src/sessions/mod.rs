@@ -11,4 +11,4 @@ pub(crate) use create::{
     finish_start,
 };
 pub(crate) use dispose::{dispose_if_empty, dispose_session};
-pub(crate) use title::{follow_title, set_title_by_agent};
+pub(crate) use title::{follow_title, replace_title, set_title_by_agent};

@@ -1,5 +1,6 @@
 //! Titles: the default chat's follows the session's (G-13).
 
+use agent_api::SuggestedTitle;
 use serde_json::json;
 use wire::ActionKind;
 use wire::ChannelUri;
@@ -31,5 +32,12 @@ pub(crate) fn set_title_by_agent(step: &mut Step, chat: &ChannelUri, title: &str
     let fields = json!({"title": &title[..end]});
     if step.act_as_host(&session, ActionKind::SessionTitleChanged, fields) {
         follow_title(step, &session);
+    }
+}
+
+/// An agent has a better title than the one it gave; one that a user gave meanwhile stays.
+pub(crate) fn replace_title(step: &mut Step, chat: &ChannelUri, suggested: &SuggestedTitle) {
+    if step.session_of(chat).state().title == suggested.replaces {
+        set_title_by_agent(step, chat, &suggested.title);
     }
 }

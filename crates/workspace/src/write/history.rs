@@ -38,6 +38,16 @@ struct KnownFile {
 pub(super) struct Proposal {
     before: Option<Digest>,
     lineage: Option<u64>,
+    /// Set once it was said what exactly is written.
+    pin: Option<Pin>,
+}
+
+/// Both sides of a change that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pin {
+    /// Absent for a new file.
+    pub before: Option<Digest>,
+    pub after: Digest,
 }
 
 /// How much of a file a change is about.
@@ -91,13 +101,37 @@ impl FileHistory {
             self.insert(path, digest, lineage, was_read);
             lineage
         });
-        let proposal = Proposal { before, lineage };
+        let pin = None;
+        let proposal = Proposal {
+            before,
+            lineage,
+            pin,
+        };
         self.proposals.insert(id, proposal, PROPOSALS_MAX);
     }
 
-    /// The proposal of a change that is about to be applied, if there was one.
-    pub(super) fn take_proposal(&mut self, id: Digest) -> Option<Proposal> {
-        self.proposals.remove(&id)
+    /// The proposal of a change, if there was one.
+    pub(super) fn proposal(&self, id: Digest) -> Option<&Proposal> {
+        self.proposals.get(&id)
+    }
+
+    /// A change is about to be made, and is to be exactly this.
+    pub(super) fn record_pin(&mut self, id: Digest, pin: Pin) {
+        let (before, lineage) = match self.proposals.get(&id) {
+            Some(proposal) => (proposal.before, proposal.lineage),
+            None => (pin.before, None),
+        };
+        let proposal = Proposal {
+            before,
+            lineage,
+            pin: Some(pin),
+        };
+        self.proposals.insert(id, proposal, PROPOSALS_MAX);
+    }
+
+    /// A change is applied, or never will be: what was proposed is forgotten. What it is to be, if that was said.
+    pub(super) fn take_proposal(&mut self, id: Digest) -> Option<Pin> {
+        self.proposals.remove(&id)?.pin
     }
 
     /// Whether a file is what it was when a change was proposed, or what this session has made of it since.
@@ -218,8 +252,7 @@ mod tests {
         history.record_proposal(CHANGE, &path(), Some(digest(1)));
         assert_eq!(history.freshness(&path(), digest(1)), Freshness::Unread);
         history.record_write(&path(), digest(2), Extent::Parts);
-        let proposal = history.take_proposal(CHANGE).unwrap();
-        assert!(history.take_proposal(CHANGE).is_none());
+        let proposal = *history.proposal(CHANGE).unwrap();
         assert!(history.descends_from(&proposal, &path(), Some(digest(1))));
         assert!(history.descends_from(&proposal, &path(), Some(digest(2))));
         assert!(!history.descends_from(&proposal, &path(), Some(digest(3))));
@@ -229,11 +262,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_pinned_is_taken_once() {
+        let mut history = FileHistory::default();
+        history.record_proposal(CHANGE, &path(), Some(digest(1)));
+        let pin = Pin {
+            before: Some(digest(1)),
+            after: digest(2),
+        };
+        history.record_pin(CHANGE, pin);
+        assert!(history.proposal(CHANGE).unwrap().is_for(Some(digest(1))));
+        assert_eq!(history.take_proposal(CHANGE), Some(pin));
+        assert_eq!(history.take_proposal(CHANGE), None);
+    }
+
+    #[test]
     fn a_file_that_appears_after_a_proposal_invalidates_it() {
         let mut history = FileHistory::default();
         history.record_proposal(CHANGE, &path(), None);
         history.record_read(&path(), digest(1));
-        let proposal = history.take_proposal(CHANGE).unwrap();
+        let proposal = *history.proposal(CHANGE).unwrap();
         assert!(history.descends_from(&proposal, &path(), None));
         assert!(!history.descends_from(&proposal, &path(), Some(digest(1))));
     }

@@ -1,8 +1,8 @@
 //! Changing files: what is there now, whether it may be replaced, and replacing it.
 //!
-//! Promises: what is written is what was proposed, to the file it was proposed for, or nothing at all. A file that the
-//! session has not read, or that was changed since, is not overwritten; nor is one that changed since the
-//! change was proposed. A symbolic link is not replaced: its target is, if that lies inside.
+//! Promises: what is written is what was proposed, to the file it was proposed for, or nothing at all; what was pinned is
+//! written byte for byte. A file that the session has not read, or that was changed since, is not overwritten; nor is one
+//! that changed since the change was proposed. A symbolic link is not replaced: its target is, if that lies inside.
 //! Must not know: how the new content comes about.
 
 mod atomic;
@@ -14,10 +14,11 @@ use wire::Digest;
 
 pub use history::Extent;
 pub(crate) use history::FileHistory;
+use history::Pin;
 pub use restore::{FileNow, WantedFile};
 
 use crate::read::FILE_BYTES_MAX;
-use crate::{Cancellation, DiffStats, FileError, Workspace};
+use crate::{Cancellation, DiffStats, FileError, Workspace, digest_of};
 use target::WriteTarget;
 
 /// A requested change to one file.
@@ -65,13 +66,20 @@ impl Workspace {
         Ok(self.file_change(target, after))
     }
 
-    /// Computes a change without making it or holding anybody to it: what was proposed before stays what was proposed.
-    pub fn preview_change<E: From<FileError>>(
+    /// Computes a change that is about to be made, and pins it: it is made exactly so, or not at all. What it was proposed
+    /// for must still be there.
+    pub fn pin_change<E: From<FileError>>(
         &self,
         request: &ChangeRequest<'_>,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
+        self.check_proposal(&target, request)?;
+        let pin = Pin {
+            before: target.digest(),
+            after: digest_of(&after),
+        };
+        self.history().record_pin(request.id, pin);
         Ok(self.file_change(target, after))
     }
 
@@ -87,7 +95,7 @@ impl Workspace {
     }
 
     /// Makes a change. If it was proposed, the file must still be what it was proposed for: exactly, or for a change to
-    /// parts also what this session has made of it meanwhile.
+    /// parts also what this session has made of it meanwhile. If it was pinned, both sides must be what they were then.
     pub fn apply_change<E: From<FileError>>(
         &self,
         request: &ChangeRequest<'_>,
@@ -97,9 +105,19 @@ impl Workspace {
         let _writing = self.lock_writes();
         cancellation.check()?;
         let target = self.open_target(&self.resolve(request.path)?)?;
-        self.check_proposal(&target, request)?;
+        let checked = self.check_proposal(&target, request);
+        let pin = self.history().take_proposal(request.id);
+        checked?;
         self.check_overwrite(&target, request.extent)?;
         let after = self.edited_content(&target, edit)?;
+        let made = Pin {
+            before: target.digest(),
+            after: digest_of(&after),
+        };
+        if pin.is_some_and(|pin| pin != made) {
+            let path = self.display_path(&target.path);
+            return Err(FileError::ChangedSinceProposal { path }.into());
+        }
         self.write_target(&target, &after, request.extent, cancellation)?;
         Ok(self.file_change(target, after))
     }

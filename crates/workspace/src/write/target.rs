@@ -181,15 +181,15 @@ impl Workspace {
         target: &WriteTarget,
         request: &ChangeRequest<'_>,
     ) -> Result<(), FileError> {
-        let mut history = self.history();
-        let Some(proposal) = history.take_proposal(request.id) else {
+        let history = self.history();
+        let Some(proposal) = history.proposal(request.id) else {
             // No proposal was shown that could be outdated.
             return Ok(());
         };
         let (path, now) = (&target.path, target.digest());
         let is_valid = match request.extent {
             Extent::Whole => proposal.is_for(now),
-            Extent::Parts => history.descends_from(&proposal, path, now),
+            Extent::Parts => history.descends_from(proposal, path, now),
         };
         match is_valid {
             true => Ok(()),

@@ -48,6 +48,14 @@ impl Said {
         }
     }
 
+    /// Calls without a word.
+    pub(crate) fn only_calling(calls: &[(&str, &str, Value)]) -> Self {
+        Self {
+            text: String::new(),
+            ..Self::calling(calls)
+        }
+    }
+
     pub(crate) fn refusal() -> Self {
         Self {
             refused: true,

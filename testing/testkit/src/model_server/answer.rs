@@ -60,6 +60,8 @@ pub(super) enum Step {
     Cuts,
     /// Writes the same again and again until the reader is gone.
     WritesForever(Vec<u8>),
+    /// Keeps the connection alive with comments until the gate is open.
+    KeepsAlive(Gate),
 }
 
 impl Call {
@@ -225,6 +227,12 @@ impl Answer {
     /// Goes on only when the gate is open.
     pub fn waits(mut self, gate: &Gate) -> Self {
         self.steps.push(Step::Waits(gate.clone()));
+        self
+    }
+
+    /// Says nothing until the gate is open, but keeps the connection alive as busy servers do.
+    pub fn keeps_alive(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::KeepsAlive(gate.clone()));
         self
     }
 

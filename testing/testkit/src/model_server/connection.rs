@@ -119,6 +119,15 @@ async fn write(answer: &Answer, socket: &mut OwnedWriteHalf) -> io::Result<After
             Step::Writes(bytes) => write_piece(answer, &bytes, socket).await?,
             Step::Waits(gate) => gate.pass().await,
             Step::Cuts => return Ok(Afterwards::Close),
+            Step::KeepsAlive(gate) => {
+                let opened = gate.pass();
+                tokio::pin!(opened);
+                // Often enough for any limit; that it is done at all is what matters.
+                let every = std::time::Duration::from_millis(20);
+                while tokio::time::timeout(every, &mut opened).await.is_err() {
+                    write_piece(answer, b": still busy\n\n", socket).await?;
+                }
+            }
             Step::WritesForever(bytes) => loop {
                 write_piece(answer, &bytes, socket).await?;
                 tokio::task::yield_now().await;
@@ -137,7 +146,7 @@ async fn write(answer: &Answer, socket: &mut OwnedWriteHalf) -> io::Result<After
 fn length(steps: &[Step]) -> usize {
     let lengths = steps.iter().map(|step| match step {
         Step::Writes(bytes) => bytes.len(),
-        Step::Waits(_) | Step::Cuts | Step::WritesForever(_) => 0,
+        Step::Waits(_) | Step::Cuts | Step::WritesForever(_) | Step::KeepsAlive(_) => 0,
     });
     lengths.sum()
 }

@@ -7,10 +7,14 @@ use serde_json::{Map, Value, json};
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, link};
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More blocks than this in one answer are no answer.
 const BLOCKS_MAX: usize = 1_024;
+
+/// Citations of one block that go back.
+const CITATIONS_MAX: usize = 256;
 
 /// The events of one answer.
 #[derive(Default)]
@@ -35,6 +39,7 @@ struct AnswerBlock {
     input: String,
     /// Which of the calls it is.
     call: Option<usize>,
+    sources: CitedSources,
 }
 
 impl ReadAnswer for MessageReader {
@@ -217,11 +222,11 @@ impl MessageReader {
             }
             "citations_delta" => {
                 let citation = &delta["citation"];
+                block.add_citation(citation);
                 let title = citation["title"].as_str();
-                let link = citation["url"].as_str().and_then(|url| link(title, url));
-                if block.add_citation(citation) {
-                    events.extend(link.map(ModelEvent::Text));
-                }
+                let url = citation["url"].as_str();
+                let link = url.and_then(|url| block.sources.cite(title, url));
+                events.extend(link.map(ModelEvent::Text));
             }
             _ => {}
         }
@@ -254,10 +259,10 @@ fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &st
 }
 
 impl AnswerBlock {
-    /// Whether it is the first of this source in the block.
-    fn add_citation(&mut self, citation: &Value) -> bool {
+    /// Keeps a citation, so that it goes back with the block.
+    fn add_citation(&mut self, citation: &Value) {
         let Some(block) = self.value.as_object_mut() else {
-            return false; // a block that is no object has no sources
+            return; // a block that is no object has no sources
         };
         let citations = block
             .entry("citations")
@@ -265,12 +270,12 @@ impl AnswerBlock {
         if !citations.is_array() {
             *citations = Value::Array(Vec::new());
         }
-        let Some(citations) = citations.as_array_mut() else {
-            return false; // it was made one
-        };
-        let is_new = !citations.iter().any(|it| it["url"] == citation["url"]);
-        citations.push(citation.clone());
-        is_new
+        if let Some(citations) = citations.as_array_mut()
+            && citations.len() < CITATIONS_MAX
+            && !citations.contains(citation)
+        {
+            citations.push(citation.clone());
+        }
     }
 
     /// As it goes back.

@@ -193,6 +193,31 @@ recorded! {
     "#]];
 }
 
+/// A server that cites without end fills neither the chat nor what goes back.
+#[test]
+fn there_is_an_end_to_citations() {
+    let event = |value: serde_json::Value| format!("data: {value}\n\n");
+    let cite = |number: usize| {
+        let url = format!("https://a.example/{number}");
+        let citation = json!({"type": "web_search_result_location", "url": url});
+        event(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": citation}}),
+        )
+    };
+    let text = json!({"type": "text", "text": "x"});
+    let mut stream =
+        event(json!({"type": "content_block_start", "index": 0, "content_block": text}));
+    for number in 0..2_000 {
+        stream.push_str(&cite(number / 2));
+    }
+    let stop = json!({"stop_reason": "end_turn"});
+    stream.push_str(&event(json!({"type": "message_delta", "delta": stop})));
+    stream.push_str(&event(json!({"type": "message_stop"})));
+    let read = decode(super::decoder(), [stream.as_bytes()]);
+    assert_eq!(read.matches("Text(\" ([").count(), 256);
+    assert_eq!(read.matches("\"url\":").count(), 256);
+}
+
 proptest! {
     #[test]
     fn damaged_bytes_never_panic(

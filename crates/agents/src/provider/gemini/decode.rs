@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::ProviderErrorKind::Interrupted;
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
-use super::super::items::link;
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More parts than this in one answer, texts put together, are no answer.
@@ -25,7 +25,7 @@ pub(crate) struct GeminiReader {
     finish: Option<String>,
     /// Why the question was not even read.
     blocked: bool,
-    sources: Vec<String>,
+    sources: CitedSources,
     done: bool,
 }
 
@@ -115,7 +115,7 @@ impl GeminiReader {
             usage: None,
             finish: None,
             blocked: false,
-            sources: Vec::new(),
+            sources: CitedSources::default(),
             done: false,
         }
     }
@@ -221,11 +221,8 @@ impl GeminiReader {
         let Some(url) = web["uri"].as_str() else {
             return; // a source that has no address
         };
-        if self.sources.iter().any(|source| source == url) {
-            return; // it was named before
-        }
-        self.sources.push(url.to_owned());
-        events.extend(link(web["title"].as_str(), url).map(ModelEvent::Text));
+        let link = self.sources.cite(web["title"].as_str(), url);
+        events.extend(link.map(ModelEvent::Text));
     }
 }
 

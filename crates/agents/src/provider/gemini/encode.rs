@@ -30,6 +30,10 @@ pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     let tools = tools(request);
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
+        if request.forbids_calls {
+            let mode = json!({"functionCallingConfig": {"mode": "NONE"}});
+            body.insert("toolConfig".to_owned(), mode);
+        }
     }
     body.insert("contents".to_owned(), Value::Array(contents(request)));
     let (outer, inner): (wire::Object, wire::Object) = request

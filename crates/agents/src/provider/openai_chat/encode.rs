@@ -28,6 +28,9 @@ pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
     let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
+        if request.forbids_calls {
+            body.insert("tool_choice".to_owned(), json!("none"));
+        }
     }
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));

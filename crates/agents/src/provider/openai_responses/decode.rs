@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
-use super::super::items::link;
+use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
 /// More items than this in one answer are no answer.
@@ -24,8 +24,7 @@ pub(crate) struct ResponseReader {
     calls: BTreeMap<u64, (usize, usize)>,
     /// Positions of items of which text has come.
     texts: BTreeMap<u64, usize>,
-    /// Sources that were named already.
-    sources: Vec<String>,
+    sources: CitedSources,
     refused: bool,
     /// Whether the last event was a thought: another part of thoughts begins a paragraph.
     thinks: bool,
@@ -146,16 +145,15 @@ impl ResponseReader {
         let Some(url) = annotation["url"].as_str() else {
             return; // a source that has no address
         };
-        if self.sources.iter().any(|source| source == url) {
-            return; // it was named before
-        }
-        self.sources.push(url.to_owned());
-        let link = link(annotation["title"].as_str(), url);
+        let link = self.sources.cite(annotation["title"].as_str(), url);
         events.extend(link.map(ModelEvent::Text));
     }
 
     /// An item is whole. What did not come in pieces comes now.
     fn finish(&mut self, at: u64, item: &Value, events: &mut Vec<ModelEvent>) {
+        if self.items.contains_key(&at) {
+            return; // it was whole before: what is said twice is not done twice
+        }
         match item["type"].as_str().unwrap_or("") {
             "function_call" => {
                 self.begin(at, item, events);

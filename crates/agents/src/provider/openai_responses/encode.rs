@@ -23,6 +23,9 @@ pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
+        if request.forbids_calls {
+            body.insert("tool_choice".to_owned(), json!("none"));
+        }
     }
     body.insert("input".to_owned(), Value::Array(input(request)));
     body.insert("stream".to_owned(), json!(true));

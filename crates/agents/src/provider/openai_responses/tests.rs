@@ -163,6 +163,30 @@ recorded! {
     "#]];
 }
 
+/// What is said again is not done again, and there is an end to it.
+#[test]
+fn what_is_done_twice_counts_once() {
+    let done = |item: &serde_json::Value| {
+        let event = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+        format!("data: {event}\n\n")
+    };
+    let search = json!({"id": "ws_1", "type": "web_search_call", "status": "completed"});
+    let cited = json!({"type": "response.output_text.annotation.added", "output_index": 1,
+        "annotation": {"url": "https://a.example", "title": "A"}});
+    let mut stream = done(&search).repeat(50);
+    stream.push_str(&format!("data: {cited}\n\n").repeat(50));
+    let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+    stream.push_str(&format!("data: {end}\n\n"));
+    let expected = expect![[r#"
+        ServerCall { id: "ws_1", name: "web_search", input: "" }
+        ServerResult { id: "ws_1", text: "", success: true }
+        Text(" ([A](https://a.example))")
+        item {"id":"ws_1","type":"web_search_call","status":"completed"}
+        Stopped(End)
+    "#]];
+    expected.assert_eq(&decode(super::decoder(), [stream.as_bytes()]));
+}
+
 proptest! {
     #[test]
     fn damaged_bytes_never_panic(

@@ -132,6 +132,7 @@ async fn compact(events: &dyn EventSink) -> Result<(), SceneStop> {
     let summary = None;
     let compacted = AgentEvent::Compacted {
         keep_turns,
+        rounds: 0,
         summary,
     };
     events.send(compacted).await?;

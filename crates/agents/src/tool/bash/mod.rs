@@ -26,6 +26,7 @@ use super::{
 };
 use capture::Capture;
 use process::{CommandEnd, ShellCommand};
+pub(crate) use session::{end_processes, new_mark, with_mark};
 
 pub(super) use background::BackgroundCommands;
 pub(super) use poll::{BashKillTool, BashOutputTool};

@@ -55,6 +55,9 @@ if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi
 exec sh -c "$1"
 "#;
 
+/// What a watcher is recognised by: it waits for the end of its input.
+pub(super) const WATCHER: &str = "read -r _ <&3";
+
 pub(super) struct ShellCommand {
     pub(super) text: String,
     pub(super) directory: CommandDirectory,

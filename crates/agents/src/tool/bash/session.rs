@@ -8,29 +8,87 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use uuid::Uuid;
 
+use super::process::WATCHER;
 use super::process_record::ProcessRecord;
 
 /// The variable that holds a command's mark: whatever its processes start has it too.
 pub(super) const MARK: &str = "GREENROOM_CALL";
 
+/// How long a watcher may take to end a command whose host is gone.
+const WATCHER_TIME: Duration = Duration::from_secs(5);
+
 /// Passes over all processes: each finds what the one before it missed.
 const SWEEPS_MAX: usize = 64;
+
+tokio::task_local! {
+    /// The mark of the call that is carried out.
+    static CALL_MARK: String;
+}
+
+/// A mark that no other call has.
+pub(crate) fn new_mark() -> String {
+    Uuid::now_v7().to_string()
+}
+
+/// Carries out a call whose processes get this mark, so that they can be found by who knows it.
+pub(crate) async fn with_mark<F: Future>(mark: String, call: F) -> F::Output {
+    CALL_MARK.scope(mark, call).await
+}
+
+/// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone. What
+/// watches over them has its time to do the same.
+pub(crate) fn end_processes(mark: &str) -> usize {
+    let mark = Mark(mark.to_owned());
+    let began = Instant::now();
+    while mark.find().iter().any(is_watcher) && began.elapsed() < WATCHER_TIME {
+        std::thread::sleep(WATCHER_TIME / 100);
+    }
+    let mut ended = 0;
+    for _ in 0..SWEEPS_MAX {
+        let processes = mark.find();
+        if processes.is_empty() {
+            break;
+        }
+        processes.iter().for_each(kill);
+        ended = ended.max(processes.len());
+    }
+    ended
+}
+
+/// Whether a process waits for the end of the host to end the others.
+fn is_watcher(process: &Process) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", process.number())).unwrap_or_default();
+    memchr::memmem::find(&line, WATCHER.as_bytes()).is_some()
+}
 
 /// Identifies the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark(String);
 
 impl Mark {
+    /// That of the call, if it has one.
     pub(super) fn new() -> Self {
-        Self(Uuid::now_v7().to_string())
+        let given = CALL_MARK.try_with(Clone::clone).unwrap_or_default();
+        match given.is_empty() {
+            true => Self(new_mark()),
+            false => Self(given),
+        }
     }
 
     pub(super) fn value(&self) -> &str {
         &self.0
+    }
+
+    /// The processes that have it and are alive.
+    fn find(&self) -> Vec<Process> {
+        let mut processes = list_processes();
+        processes.retain(|process| process.is_alive() && self.is_on(process.id));
+        processes
     }
 
     /// Whether a process was started with this mark.

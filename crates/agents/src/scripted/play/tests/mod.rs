@@ -32,6 +32,7 @@ fn input(text: &str) -> TurnInput {
         history: Vec::new(),
         response_parts: Vec::new(),
         usage: None,
+        summarised_rounds: 0,
         untitled: false,
         notes: None,
         refusals: None,

@@ -1,0 +1,230 @@
+//! Calls that were at work when the host died: what can be known of them afterwards.
+//!
+//! Promises: a command's processes that are still there are ended; what is found is recorded before the model is told, so that
+//! it is told the same in every later turn.
+//! Must not know: how calls are carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_api::{AgentEvent, EventSink, ModelOutput, RecordedEdit, TurnInput, edits_of_call};
+use bytes::Bytes;
+use serde_json::Value;
+use wire::meta;
+use workspace::Workspace;
+
+use super::answer::MARK;
+use super::stop::TurnStop;
+use crate::tool;
+
+/// Findings are recorded beside the answers of a turn's rounds, under a number that no round has.
+const FINDINGS_ROUND: u64 = u32::MAX as u64;
+
+/// The most of what a user is told at once, in calls.
+const TOLD_MAX: usize = 10;
+
+/// What is known of calls, by their ids.
+pub(super) type Findings = Arc<BTreeMap<String, String>>;
+
+/// What was recorded in this turn and those before it.
+fn read_findings(input: &TurnInput) -> BTreeMap<String, String> {
+    let past = input.history.iter().flat_map(|past| past.outputs.iter());
+    let outputs = past.chain(&input.outputs);
+    let recorded = outputs.filter(|output| output.round == FINDINGS_ROUND);
+    let read = recorded.filter_map(|output| {
+        // What is damaged is not known.
+        serde_json::from_slice::<BTreeMap<String, String>>(&output.json).ok()
+    });
+    read.flatten().collect()
+}
+
+/// Looks at the calls that the last turn left behind, and tells the user of them; what is known of these and of others.
+pub(super) async fn inspect_orphans(
+    input: &TurnInput,
+    workspace: &Workspace,
+    events: &dyn EventSink,
+) -> Result<Findings, TurnStop> {
+    let mut findings = read_findings(input);
+    let orphans: Vec<Value> = orphans_of(input)
+        .filter(|call| !findings.contains_key(id_of(call)))
+        .cloned()
+        .collect();
+    if orphans.is_empty() {
+        return Ok(Arc::new(findings));
+    }
+    let workspace = workspace.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        let found = orphans.into_iter().map(|call| {
+            let text = inspect(&call, &workspace);
+            (call, text)
+        });
+        found.collect::<Vec<_>>()
+    });
+    let found = match looking.await {
+        Ok(found) => found,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    };
+    let new: BTreeMap<String, String> = found
+        .iter()
+        .map(|(call, text)| (id_of(call).to_owned(), text.clone()))
+        .collect();
+    events
+        .record_output(ModelOutput {
+            round: FINDINGS_ROUND,
+            json: Bytes::from(wire::rpc::to_json(&new)),
+        })
+        .await;
+    let lines = found.iter().take(TOLD_MAX).map(|(call, text)| {
+        let title = call["invocationMessage"].as_str();
+        let title = title.filter(|title| !title.is_empty());
+        let title = title.or(call["displayName"].as_str()).unwrap_or("A call");
+        format!("\n- {title}: {text}")
+    });
+    let lines: String = lines.collect();
+    let text = format!("The host was stopped while these were at work:\n{lines}");
+    events.send(AgentEvent::Notice { text }).await?;
+    findings.extend(new);
+    Ok(Arc::new(findings))
+}
+
+/// The calls without an end in the turn that is resumed, or in the one before this if that was cut off.
+fn orphans_of(input: &TurnInput) -> impl Iterator<Item = &Value> {
+    let parts = match input.resume {
+        Some(_) => Some(&input.response_parts),
+        None => {
+            let last = input.history.last().map(|past| &past.turn);
+            let last = last.filter(|turn| turn["state"] == "error");
+            last.and_then(|turn| turn["responseParts"].as_array())
+        }
+    };
+    let calls = parts.into_iter().flatten();
+    let calls = calls.filter(|part| part["kind"] == "toolCall");
+    let calls = calls.map(|part| &part["toolCall"]);
+    calls.filter(|call| call["status"] == "cancelled" && call["reason"] == "skipped")
+}
+
+fn id_of(call: &Value) -> &str {
+    call["toolCallId"].as_str().unwrap_or("")
+}
+
+/// What can be known of a call.
+fn inspect(call: &Value, workspace: &Workspace) -> String {
+    if call["contributor"]["kind"] == "client" {
+        return "A client was to carry it out; what it did until then is not known.".to_owned();
+    }
+    // Its input never came whole, or it waited for others.
+    if !call["toolInput"].is_string() {
+        return "It had not begun.".to_owned();
+    }
+    if !call["_meta"][meta::EDITS].is_array() {
+        return "It had changed nothing yet.".to_owned();
+    }
+    let edits = edits_of_call(call);
+    if edits.is_empty() {
+        return inspect_command(call);
+    }
+    let found = edits.iter().map(|edit| inspect_edit(edit, workspace));
+    found.collect::<Vec<_>>().join(" ")
+}
+
+fn inspect_command(call: &Value) -> String {
+    let before =
+        "The command did not come to its end by itself; what it had done until then is not undone.";
+    let Some(mark) = call["_meta"][MARK].as_str() else {
+        return format!("{before} Whether something of it still runs is not known.");
+    };
+    match tool::end_processes(mark) {
+        0 => format!("{before} Nothing of it runs any more."),
+        1 => format!("{before} One process of it still ran, and was ended now."),
+        ended => format!("{before} {ended} processes of it still ran, and were ended now."),
+    }
+}
+
+fn inspect_edit(edit: &RecordedEdit, workspace: &Workspace) -> String {
+    let path = workspace.path_of_uri(&edit.uri);
+    let path = match path {
+        Ok(path) => path,
+        Err(error) => return format!("Whether a file was changed is not known: {error}."),
+    };
+    let name = workspace.display_path(&path);
+    let now = match workspace.look_at(&path) {
+        Ok(now) => now.map(|now| now.digest),
+        Err(error) => return format!("Whether {name} was changed is not known: {error}."),
+    };
+    let before = edit.before.map(|content| content.digest);
+    let after = edit.after.map(|content| content.digest);
+    match now {
+        now if now == after => format!("{name} was changed as planned."),
+        None if before.is_none() => format!("{name} was not created."),
+        now if now == before => format!("{name} was not changed."),
+        None => format!("{name} is not there any more."),
+        Some(_) => format!("{name} is neither what it was nor what it was to be: read it."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_api::FileContent;
+    use serde_json::json;
+    use workspace::{Confinement, digest_of};
+
+    use super::*;
+
+    fn call(edits: &[RecordedEdit]) -> Value {
+        let edits: Vec<Value> = edits.iter().map(RecordedEdit::to_value).collect();
+        json!({"status": "cancelled", "reason": "skipped", "toolCallId": "c1", "toolInput": "{}",
+            "_meta": {meta::EDITS: edits}})
+    }
+
+    #[test]
+    fn whether_a_file_was_changed_is_seen_from_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(&directory).unwrap();
+        let uri = format!("file://{}", directory.display());
+        let workspace = Workspace::open(std::slice::from_ref(&uri), &Confinement::none()).unwrap();
+        let content = |text: &str| {
+            let digest = digest_of(text.as_bytes());
+            Some(FileContent { digest, mode: None })
+        };
+        let edit = |before: Option<FileContent>| RecordedEdit {
+            uri: format!("{uri}/a.txt"),
+            before,
+            after: content("new"),
+            new_directories: 0,
+        };
+        let found = |before| inspect(&call(&[edit(before)]), &workspace);
+        assert_eq!(found(None), "a.txt was not created.");
+        assert_eq!(found(content("old")), "a.txt is not there any more.");
+        for (now, expected) in [
+            ("old", "a.txt was not changed."),
+            ("new", "a.txt was changed as planned."),
+            (
+                "else",
+                "a.txt is neither what it was nor what it was to be: read it.",
+            ),
+        ] {
+            std::fs::write(directory.join("a.txt"), now).unwrap();
+            assert_eq!(found(content("old")), expected);
+        }
+        let mut outside = edit(None);
+        outside.uri = "file:///etc/passwd".to_owned();
+        let found = inspect(&call(&[outside]), &workspace);
+        assert!(
+            found.starts_with("Whether a file was changed is not known"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn what_had_not_begun_changed_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let mut waiting = call(&[]);
+        waiting["_meta"] = json!({});
+        assert_eq!(inspect(&waiting, &workspace), "It had changed nothing yet.");
+        waiting["contributor"] = json!({"kind": "client"});
+        assert!(inspect(&waiting, &workspace).contains("not known"));
+    }
+}

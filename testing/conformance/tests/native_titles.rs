@@ -1,0 +1,99 @@
+//! Titles of sessions by a small model: after the first turn, without delaying it, and never over a title that a user gave.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
+use conformance::native::{NativeHarness, SESSION, texts_in};
+use serde_json::json;
+use testkit::{Answer, Gate};
+
+/// Words of the request for a title.
+const ASKED: &str = "a title of three to six words";
+
+async fn start() -> NativeHarness {
+    NativeHarness::start_with_settings(
+        json!({}),
+        |_| {},
+        |host| {
+            let mut small = host.models[0].clone();
+            small.id = "small".to_owned();
+            host.models.push(small);
+            host.title_model = Some("small".to_owned());
+        },
+    )
+    .await
+}
+
+async fn title_is(harness: &mut NativeHarness, title: &str) {
+    let title = title.to_owned();
+    let named = harness
+        .ann
+        .until_session(SESSION, move |session| session["title"] == title.as_str());
+    named.await;
+}
+
+#[tokio::test]
+async fn a_small_model_names_the_session_after_its_first_turn() {
+    let mut harness = start().await;
+    harness
+        .model
+        .answers_to(ASKED, [Answer::streams(["\"Counting ", "sheep.\"\n"])]);
+    let turn = harness
+        .talk("please count all my sheep", [Answer::streams(["Three."])])
+        .await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    title_is(&mut harness, "Counting sheep").await;
+    let asked = harness.model.requests().pop().unwrap().json();
+    assert_eq!(asked["model"], "small");
+    assert!(asked["tools"].is_null());
+    assert!(asked.to_string().contains("count all my sheep"));
+    harness.talk("again", [Answer::streams(["Three."])]).await;
+    assert_eq!(harness.model.requests().len(), 3, "it is asked once");
+    harness.restart().await;
+    assert_eq!(harness.ann.sees_session(SESSION)["title"], "Counting sheep");
+}
+
+#[tokio::test]
+async fn a_title_of_the_user_stays() {
+    let mut harness = start().await;
+    let gate = Gate::new();
+    let late = Answer::streams(["Counting sheep"]).begins_after(&gate);
+    harness.model.answers_to(ASKED, [late]);
+    // The turn does not wait for its title.
+    harness
+        .talk("count my sheep", [Answer::streams(["Three."])])
+        .await;
+    title_is(&mut harness, "count my sheep").await;
+    gate.reached().await;
+    let named = json!({"type": "session/titleChanged", "title": "Mine"});
+    harness.ann.does_in(SESSION, named).await;
+    title_is(&mut harness, "Mine").await;
+    gate.open();
+    harness.talk("again", [Answer::streams(["Three."])]).await;
+    harness
+        .talk("and again", [Answer::streams(["Three."])])
+        .await;
+    assert_eq!(harness.ann.sees_session(SESSION)["title"], "Mine");
+}
+
+#[tokio::test]
+async fn a_title_model_that_fails_is_not_heard_of() {
+    let mut harness = start().await;
+    harness
+        .model
+        .answers_to(ASKED, [Answer::error(400, "no such model")]);
+    let turn = harness
+        .talk("count my sheep", [Answer::streams(["Three."])])
+        .await;
+    harness.model.asked(2).await;
+    let next = harness.talk("again", [Answer::streams(["Three."])]).await;
+    for turn in [turn, next] {
+        assert_eq!(turn["state"], "complete", "{turn:#}");
+        assert!(texts_in(&turn, "systemNotification").is_empty(), "{turn:#}");
+    }
+    assert_eq!(harness.ann.sees_session(SESSION)["title"], "count my sheep");
+}
