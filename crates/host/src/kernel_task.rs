@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::LogLevelHook;
 use crate::delivery::Delivery;
 use crate::effects::Effects;
-use crate::journal::{JournalError, JournalThread, RefusedBatch};
+use crate::journal::{JournalError, JournalHandle, RefusedBatch};
 use crate::kernel_queue::QueuedInput;
 use crate::limits::ServerLimits;
 use crate::stream_batcher::{DueEvents, RunState, StreamBatcher};
@@ -37,7 +37,7 @@ struct Stepped {
 pub(crate) struct KernelTask {
     kernel: Kernel,
     clock: Clock,
-    journal: JournalThread,
+    journal: JournalHandle,
     queue: mpsc::Receiver<QueuedInput>,
     delivery: Delivery,
     effects: Effects,
@@ -57,7 +57,7 @@ impl KernelTask {
     pub(crate) fn new(
         kernel: Kernel,
         clock: Clock,
-        journal: JournalThread,
+        journal: JournalHandle,
         queue: mpsc::Receiver<QueuedInput>,
         effects: Effects,
         limits: &ServerLimits,

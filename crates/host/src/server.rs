@@ -22,7 +22,7 @@ use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
 use crate::document_reader::DocumentReader;
 use crate::effects::{Bodies, Effects};
-use crate::journal::{JournalError, JournalThread};
+use crate::journal::{JournalError, JournalHandle};
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
@@ -184,7 +184,7 @@ fn start_kernel(
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
     let bodies = bodies.confined_to(parts.confinement);
-    let (journal, boot) = JournalThread::start(parts.journal)?;
+    let (journal, boot) = JournalHandle::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);

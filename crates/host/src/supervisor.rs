@@ -16,7 +16,7 @@ use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::kernel_task::KernelTask;
 use crate::net::Admission;
@@ -30,7 +30,7 @@ pub(crate) struct Supervisor {
     abort: CancellationToken,
     booted: Option<oneshot::Receiver<()>>,
     queue: KernelQueue,
-    journal: JournalThread,
+    journal: JournalHandle,
     stop: CancellationToken,
 }
 
@@ -40,7 +40,7 @@ impl Supervisor {
         task: KernelTask,
         boot: Output,
         queue: KernelQueue,
-        journal: JournalThread,
+        journal: JournalHandle,
         admission: Arc<Admission>,
     ) -> Result<Self, ServeError> {
         let (report_booted, booted) = oneshot::channel();

@@ -25,7 +25,7 @@ use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames};
 use crate::entities::Entities;
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
 use crate::sent_request::{CallRetention, make_record};
 
@@ -95,7 +95,7 @@ impl Bodies {
     pub(crate) async fn fetch(
         &self,
         fetch: Fetch,
-        journal: &JournalThread,
+        journal: &JournalHandle,
     ) -> Result<Fetched, WorkFailed> {
         let digest = fetch.digest;
         let content_type = match journal.read(Query::ContentType { digest }).await {
@@ -210,7 +210,7 @@ impl Bodies {
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,
-        journal: &JournalThread,
+        journal: &JournalHandle,
     ) {
         let aged = self.work(move |store| store.list_older_than(buckets, before).map_err(failed));
         let Ok(aged) = aged.await else {

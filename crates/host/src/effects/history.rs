@@ -8,7 +8,7 @@ use agent_api::{AgentError, ModelOutput};
 use kernel::{Answer, ChannelId, HistoryAt, Query, TurnPage};
 use serde_json::Value;
 
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 
 /// Turns and bytes an agent gets at most: more than any model takes.
 const TURNS_MAX: u32 = 1_000;
@@ -23,7 +23,7 @@ pub(super) struct StoredTurn {
 /// The turns before a turn, oldest first: those that a side chat was made from, then its own. Those that were compacted
 /// are left out.
 pub(super) async fn read(
-    journal: &JournalThread,
+    journal: &JournalHandle,
     at: &HistoryAt,
 ) -> Result<Vec<StoredTurn>, AgentError> {
     let own = Query::Turns {
@@ -65,7 +65,7 @@ pub(super) async fn read(
 
 /// What was recorded of models' answers in some turns, by turn; of the newest, as many as fit.
 pub(super) async fn read_outputs(
-    journal: &JournalThread,
+    journal: &JournalHandle,
     chat: ChannelId,
     turn_ids: Vec<String>,
 ) -> Result<BTreeMap<String, Vec<ModelOutput>>, AgentError> {
@@ -90,7 +90,7 @@ pub(super) async fn read_outputs(
     Ok(by_turn)
 }
 
-async fn page(journal: &JournalThread, query: Query) -> Result<TurnPage, AgentError> {
+async fn page(journal: &JournalHandle, query: Query) -> Result<TurnPage, AgentError> {
     match journal.read(query).await {
         Ok(Answer::Turns(page)) => Ok(page),
         Ok(_) => Err(unreadable("the journal answered something else")),

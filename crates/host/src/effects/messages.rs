@@ -18,14 +18,14 @@ use super::sources::HostSources;
 use super::transcript;
 use crate::blobs::Blobs;
 use crate::frozen::{self, Frozen};
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 
 /// Attachments without a part type of their own, chats among them.
 const CHAT_KIND: &str = "ahp-attachment";
 
 /// Reads messages for the agents of one turn.
 pub(crate) struct Messages {
-    pub journal: JournalThread,
+    pub journal: JournalHandle,
     pub blobs: Arc<dyn Blobs>,
     pub sources: Arc<Mutex<HostSources>>,
     pub chat: ChannelId,

@@ -17,7 +17,7 @@ use crate::effects::services::TurnServices;
 use crate::journal::Sqlite;
 use crate::journal::contract::{chat, dispose, fork, session, sweep, turn};
 
-async fn write(journal: &JournalThread, records: Vec<Record>) {
+async fn write(journal: &JournalHandle, records: Vec<Record>) {
     let seq = Seq(20);
     journal.append(Batch { seq, records }).await.unwrap();
 }
@@ -57,7 +57,7 @@ async fn a_fork_is_shown_the_same_file_when_the_chat_it_came_from_is_gone() {
     let file = files.path().join("a.txt");
     fs::write(&file, "as it was").unwrap();
     let sqlite = Sqlite::open(data.path()).unwrap();
-    let (journal, _) = JournalThread::start(Box::new(sqlite)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(sqlite)).unwrap();
     let blobs = MemoryBlobs::new();
     let bodies = Bodies::new(Arc::new(blobs.clone()), Clock::start(), &Limits::default());
     let services = TurnServices::new(journal.clone(), bodies.clone());

@@ -36,7 +36,7 @@ pub(crate) use services::TurnServices;
 pub(crate) use sources::digest_in;
 
 use crate::complete::Completer;
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::models::AgentRoster;
 use crate::pacer::Pacer;
@@ -45,7 +45,7 @@ use crate::stream_batcher::StreamBatcher;
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
     pub arrivals: KernelQueue,
-    pub journal: JournalThread,
+    pub journal: JournalHandle,
     pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
@@ -67,7 +67,7 @@ struct Running {
 impl Effects {
     pub(crate) fn new(
         arrivals: KernelQueue,
-        journal: JournalThread,
+        journal: JournalHandle,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
         streams: StreamBatcher,

@@ -7,13 +7,13 @@ use sha2::{Digest as _, Sha256};
 use tracing::Level;
 use wire::ChannelUri;
 
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 
 /// How much of a hash is logged: enough to see whether two texts are the same.
 const HASH_BYTES: usize = 8;
 
 /// Records a render for `inspect` (G-37) and logs it.
-pub(super) fn record(journal: &JournalThread, session: &ChannelUri, rendered: Box<Rendered>) {
+pub(super) fn record(journal: &JournalHandle, session: &ChannelUri, rendered: Box<Rendered>) {
     if tracing::enabled!(Level::DEBUG) {
         log(session, &rendered);
     }

@@ -13,13 +13,13 @@ use super::sources;
 use crate::budget::Budget;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 use crate::sent_request::CallRetention;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
 pub(crate) struct TurnServices {
-    pub journal: JournalThread,
+    pub journal: JournalHandle,
     pub bodies: Bodies,
     /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct TurnServices {
 }
 
 impl TurnServices {
-    pub(crate) fn new(journal: JournalThread, bodies: Bodies) -> Self {
+    pub(crate) fn new(journal: JournalHandle, bodies: Bodies) -> Self {
         Self {
             journal,
             bodies,

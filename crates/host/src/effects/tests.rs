@@ -25,7 +25,7 @@ impl TestHost {
         let script = json!({"scenes": [{"steps": steps}]}).to_string();
         let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
-        let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        let (journal, _) = JournalHandle::start(Box::new(Memory::new())).unwrap();
         let streams = StreamBatcher::new(Duration::ZERO);
         let blobs = MemoryBlobs::new();
         let store = Arc::new(blobs.clone());

@@ -10,7 +10,7 @@ use kernel::{Answer, Kind, Query};
 use serde_json::Value;
 use wire::ChannelUri;
 
-use crate::journal::{JournalError, JournalThread};
+use crate::journal::{JournalError, JournalHandle};
 
 /// Turns that are read at most.
 const TURNS_MAX: u32 = 200;
@@ -26,7 +26,7 @@ const CUT: &str = "\n[cut]";
 
 /// What was said in a chat, through the turn that a reference names.
 pub(super) async fn read(
-    journal: &JournalThread,
+    journal: &JournalHandle,
     reference: &ChatReference<'_>,
 ) -> Result<Resolved, JournalError> {
     let Some((turns, older)) = read_turns(journal, reference).await? else {
@@ -52,7 +52,7 @@ pub(super) async fn read(
 /// The turns through the last one, oldest first, and whether there are older ones; `None` if the chat or the turn is not
 /// there.
 async fn read_turns(
-    journal: &JournalThread,
+    journal: &JournalHandle,
     reference: &ChatReference<'_>,
 ) -> Result<Option<(Vec<Value>, bool)>, JournalError> {
     let Ok(uri) = ChannelUri::parse(reference.uri) else {

@@ -7,14 +7,15 @@
 #[cfg(test)]
 pub(crate) mod contract;
 pub mod faulty;
+pub mod handle;
 mod lock;
 pub mod memory;
 mod page;
 mod queue;
 pub mod sqlite;
-pub mod thread;
 
 pub use faulty::{Fault, Faults, Faulty};
+pub use handle::{CommitStats, JournalHandle, RefusedBatch};
 pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub(crate) use sqlite::make_private_file;
@@ -23,7 +24,6 @@ pub use sqlite::{
     ArchivedRender, ArchivedRequest, ArchivedSession, SearchError, SearchHit, SearchIndex, Sqlite,
     SqliteReader, TextPiece,
 };
-pub use thread::{CommitStats, JournalThread, RefusedBatch};
 
 use kernel::{Answer, Batch, Boot, Query};
 use wire::Digest;

@@ -13,7 +13,7 @@ use kernel::{Answer, ChannelId, Query, RestoreTask, StoredTurn, TurnPage};
 use serde_json::{Value, json};
 use wire::meta;
 
-use crate::journal::JournalThread;
+use crate::journal::JournalHandle;
 
 /// Turns that are looked at in all, and at once.
 const TURNS_MAX: usize = 1_000;
@@ -193,13 +193,13 @@ pub(super) fn redo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
 
 /// Reads the turns of a chat.
 pub(super) struct TurnReader {
-    journal: JournalThread,
+    journal: JournalHandle,
     chat: ChannelId,
     turns_left: usize,
 }
 
 impl TurnReader {
-    pub(super) fn new(journal: JournalThread, chat: ChannelId) -> Self {
+    pub(super) fn new(journal: JournalHandle, chat: ChannelId) -> Self {
         Self {
             journal,
             chat,

@@ -6,7 +6,7 @@
 //!
 //! Promises: a batch is written whole and durably, or comes back; every append and read is answered, also when a thread is
 //! gone; a panic is reported, and nothing is written after it; queues are bounded. Dropping the last handle ends the
-//! readers, [`JournalThread::close`] waits for them and for what was handed over.
+//! readers, [`JournalHandle::close`] waits for them and for what was handed over.
 //! Must not know: what a batch holds.
 
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ pub struct CommitStats {
 
 /// A handle on the journal. Clones are handles on the same one.
 #[derive(Clone)]
-pub struct JournalThread {
+pub struct JournalHandle {
     shared: Arc<Shared>,
 }
 
@@ -80,7 +80,7 @@ struct Writer {
     handed_over: usize,
 }
 
-impl JournalThread {
+impl JournalHandle {
     /// Boots the journal, on the caller's thread, and starts its readers.
     pub fn start(mut journal: Box<dyn Journal>) -> Result<(Self, Boot), JournalError> {
         let boot = journal.boot()?;
@@ -368,5 +368,5 @@ fn unreadable() -> JournalError {
 }
 
 #[cfg(test)]
-#[path = "thread_tests.rs"]
+#[path = "handle_tests.rs"]
 mod tests;

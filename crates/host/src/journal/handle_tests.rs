@@ -28,7 +28,7 @@ fn all() -> Query {
     }
 }
 
-async fn count(journal: &JournalThread) -> usize {
+async fn count(journal: &JournalHandle) -> usize {
     match journal.read(all()).await.unwrap() {
         Answer::Log(slice) => slice.actions.len(),
         other => panic!("{other:?}"),
@@ -37,7 +37,7 @@ async fn count(journal: &JournalThread) -> usize {
 
 #[tokio::test]
 async fn what_was_appended_is_read_back() {
-    let (journal, boot) = JournalThread::start(Box::new(Memory::new())).unwrap();
+    let (journal, boot) = JournalHandle::start(Box::new(Memory::new())).unwrap();
     assert_eq!(boot.seq, Seq(0));
     for seq in 1..=3 {
         journal.append(batch(seq)).await.unwrap();
@@ -52,7 +52,7 @@ async fn closing_writes_what_was_handed_over_and_refuses_the_rest() {
     let memory = Memory::new();
     let (faulty, faults) = Faulty::new(Box::new(memory.clone()));
     faults.then(Fault::Stall);
-    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     let other = journal.clone();
     let (first, second) = (journal.append(batch(1)), journal.append(batch(2)));
     let closing = async {
@@ -70,7 +70,7 @@ async fn closing_writes_what_was_handed_over_and_refuses_the_rest() {
 async fn a_refused_append_is_told_and_the_next_one_works() {
     let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
     faults.then(Fault::Refuse);
-    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     assert!(journal.append(batch(1)).await.is_err());
     assert!(journal.append(batch(1)).await.is_ok());
     assert_eq!(journal.stats().commits, 1);
@@ -80,7 +80,7 @@ async fn a_refused_append_is_told_and_the_next_one_works() {
 async fn reads_go_on_while_a_write_stalls() {
     let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
     faults.then(Fault::Stall);
-    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     let reading = async {
         let seen = count(&journal).await;
         faults.release();
@@ -92,7 +92,7 @@ async fn reads_go_on_while_a_write_stalls() {
 
 #[tokio::test]
 async fn nothing_is_written_between_the_question_and_the_removal() {
-    let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(Memory::new())).unwrap();
     let (kept, gone) = (Digest::new([1; 32]), Digest::new([2; 32]));
     let mut referring = batch(1);
     referring.records.push(Record::Reference {
@@ -138,7 +138,7 @@ impl Journal for Panicking {
 
 #[tokio::test]
 async fn a_write_that_panics_leaves_nobody_waiting_and_is_reported() {
-    let (journal, _) = JournalThread::start(Box::new(Panicking)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(Panicking)).unwrap();
     assert_eq!(journal.failure(), None);
     let (first, second) = tokio::join!(journal.append(batch(1)), journal.append(batch(2)));
     assert!(first.is_err() && second.is_err());
@@ -183,7 +183,7 @@ impl Journal for Unreadable {
 
 #[tokio::test]
 async fn a_reader_that_panics_is_reported_too() {
-    let (journal, _) = JournalThread::start(Box::new(Unreadable)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(Unreadable)).unwrap();
     assert!(journal.read(all()).await.is_err());
     let reason = journal.wait_for_failure().await;
     assert!(reason.starts_with("the thread journal-read-"), "{reason}");
@@ -192,7 +192,7 @@ async fn a_reader_that_panics_is_reported_too() {
 #[tokio::test]
 async fn a_batch_with_a_record_that_cannot_be_written_comes_back_whole() {
     let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
-    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     faults.then(Fault::BadRecord(0));
     let refused = journal.append_in_place(batch(1)).unwrap_err();
     assert!(matches!(
@@ -207,7 +207,7 @@ async fn a_batch_with_a_record_that_cannot_be_written_comes_back_whole() {
 #[tokio::test]
 async fn a_note_that_cannot_be_written_is_nobody_s_failure() {
     let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
-    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     for record in batch(7).records {
         journal.note(record);
     }
