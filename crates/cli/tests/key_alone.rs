@@ -225,6 +225,7 @@ async fn a_chat_begins_with_a_key_and_nothing_else() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of keys, told in order")]
 async fn vendors_have_an_order_others_are_offered_and_a_configured_model_wins() {
     let server = server().await;
     server.has_models(["claude-sonnet-5-5", "gpt-6.1-sol", "mine"]);

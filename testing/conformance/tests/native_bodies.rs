@@ -146,6 +146,7 @@ fn expected_tools(wire: Wire, tools: &[Value]) -> Value {
 }
 
 /// The conversation as it stands in the request of this number, cache marks included.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn expected_conversation(wire: Wire, number: usize) -> Vec<Value> {
     let picture = wire.picture(PICTURE);
     let mut all: Vec<Vec<Value>> = match wire {

@@ -43,7 +43,8 @@ async fn choose(harness: &mut NativeHarness, call: Call, option: &str) -> String
     let asked = harness.ann.asked().await;
     let mut options = asked["options"].as_array().unwrap().iter();
     let chosen = options.find(|offered| offered["id"] == option);
-    let label = chosen.unwrap_or_else(|| panic!("{option}: {asked:#}"))["label"].clone();
+    assert!(chosen.is_some(), "{option}: {asked:#}");
+    let label = chosen.unwrap()["label"].clone();
     let choice = json!({"selectedOptionId": option});
     harness.ann.decides_about(&asked, choice).await;
     harness.ann.turn_over().await;

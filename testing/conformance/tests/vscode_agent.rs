@@ -252,6 +252,7 @@ async fn approvals_are_a_chip_with_labels_and_count_from_the_next_call() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
     let harness = NativeHarness::start().await;
     let mut window = Window::opens(&harness).await;

@@ -417,12 +417,9 @@ impl World {
                 self.within(self.read_ms_max, Input::BodiesStored { ticket, stored });
             }
             Effect::Compose { ticket, compose } => {
-                let composed = host::compose::compose_message(
-                    &self.blobs,
-                    &host::compose::KnownNames::default(),
-                    *compose,
-                    self.now,
-                );
+                let names = host::compose::KnownNames::default();
+                let composed =
+                    host::compose::compose_message(&self.blobs, &names, *compose, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
@@ -444,8 +441,6 @@ impl World {
             }
             Effect::StopTurn { run } => self.models.stop(run),
             Effect::Reply { run, reply } => self.reply(run, reply),
-            // Models leave nothing running.
-            Effect::EndChat { .. } => {}
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
             Effect::Close { peer, why } => self.begin_close(peer, why),
             Effect::Pause { peer } => self.set_paused(peer, true),
@@ -458,7 +453,8 @@ impl World {
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
-            Effect::Configure { .. } | Effect::Forget { .. } => {}
+            // Models leave nothing running.
+            Effect::Configure { .. } | Effect::Forget { .. } | Effect::EndChat { .. } => {}
         }
     }
 

@@ -214,7 +214,7 @@ mod tests {
         let bodies = pieces.iter().filter(|piece| matches!(piece, SplitPiece::Body { content_type, .. } if content_type == "image/png"));
         assert_eq!(bodies.count(), 2);
         let escaped = serde_json::to_string(&long).unwrap();
-        let escaped = escaped[1..escaped.len() - 1].as_bytes();
+        let escaped = &escaped.as_bytes()[1..escaped.len() - 1];
         assert!(pieces.contains(&SplitPiece::Text(escaped)), "{pieces:?}");
     }
 
