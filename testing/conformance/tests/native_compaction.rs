@@ -119,17 +119,20 @@ async fn a_turn_is_summarised_between_its_rounds() {
     for wire in WIRES {
         let change = move |model: &mut host::Model| {
             model.api = wire.api();
-            // So small that three results fill it, as estimated.
-            model.context_tokens = Some(12_000);
+            // One result is far from filling it, as estimated, and four do, whatever prompt and tools take.
+            model.context_tokens = Some(60_000);
         };
         let full_access = json!({"approvals": "full-access"});
         let mut harness = NativeHarness::start_with_model(full_access, change).await;
-        harness.write("a.txt", &"one line of text\n".repeat(1_000));
+        harness.write("a.txt", &"one line of text\n".repeat(2_500));
         let stream = |said: &Said| Answer::raw(without_figures(wire, &wire.stream(said)));
-        let read = |id: &str| Said::calling(&[(id, "read", json!({"path": "a.txt"}))]);
+        let read = |ids: &[&'static str]| {
+            let call = |id: &&'static str| (*id, "read", json!({"path": "a.txt"}));
+            Said::calling(&ids.iter().map(call).collect::<Vec<_>>())
+        };
         let answers = [
-            stream(&read("c_1")),
-            stream(&read("c_2")),
+            stream(&read(&["c_1"])),
+            stream(&read(&["c_2", "c_3", "c_4"])),
             stream(&Said::text("Read it twice.")),
             stream(&Said::text("Done.")),
         ];
