@@ -311,6 +311,7 @@ async fn wait_until_dead(pids: &[String]) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_afterwards() {
     const TREE: &str =
         "sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$; wait";

@@ -89,7 +89,7 @@ impl NativeHarness {
         Self::start_with_models_and_settings(config, change, settings).await
     }
 
-    async fn start_with_models_and_settings(
+    pub async fn start_with_models_and_settings(
         config: Value,
         change: impl FnOnce(&mut Vec<host::Model>),
         settings: impl Fn(&mut host::Config) + Send + Sync + 'static,

@@ -153,14 +153,15 @@ fn expected_conversation(wire: Wire, number: usize) -> Vec<Value> {
         Wire::Chat => {
             let function = json!({"name": "screenshot", "arguments": "{}"});
             let calls = json!([{"id": "c_1", "type": "function", "function": function}]);
-            let result = "taken\n(1 attached to the result; this model cannot be shown them)";
+            let came = json!({"type": "text", "text": "(What came with the result of call c_1:)"});
             vec![
                 vec![
                     json!({"role": "user", "content": [{"type": "text", "text": "what is it?"}, picture]}),
                 ],
                 vec![
                     json!({"role": "assistant", "content": "Looking.", "tool_calls": calls}),
-                    json!({"role": "tool", "tool_call_id": "c_1", "content": result}),
+                    json!({"role": "tool", "tool_call_id": "c_1", "content": "taken"}),
+                    json!({"role": "user", "content": [came, picture]}),
                 ],
                 vec![
                     json!({"role": "assistant", "content": "A cat."}),

@@ -125,7 +125,7 @@ fn notices(turn: &Value) -> String {
 
 #[tokio::test]
 async fn what_a_chat_loses_by_another_model_is_said_once() {
-    let mut harness = NativeHarness::start_with_models(json!({}), |models| {
+    let change = |models: &mut Vec<host::Model>| {
         let mut small = models[0].clone();
         small.id = "small".to_owned();
         small.model = Some("small".to_owned());
@@ -137,8 +137,11 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
         other.id = "other".to_owned();
         other.api = host::Api::Anthropic;
         models.push(other);
-    })
-    .await;
+    };
+    // It would be summarised for the small one.
+    let settings = |host: &mut host::Config| host.auto_compact = false;
+    let start = NativeHarness::start_with_models_and_settings(json!({}), change, settings);
+    let mut harness = start.await;
     harness
         .model
         .answers([Answer::raw(Wire::Anthropic.stream(&Said::text("Seen.")))]);

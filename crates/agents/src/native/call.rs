@@ -56,13 +56,16 @@ async fn run_call(
         Ok(input) => input,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
+    // People are asked in the order of the calls, however long it takes to find out what each is about.
+    let turn = context.asking.lock().await;
     let plan = match tool.plan(&input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
     if tool.host_request(&input).is_some() {
-        return run_host_call_with_consent(context, call, (tool, input), plan).await;
+        return run_host_call_with_consent(context, call, (tool, input), plan, turn).await;
     }
+    let mut turn = Some(turn);
     loop {
         let subject = subject_of(tool, &input, &plan, context.workspace).await;
         match context.verdict(tool.nature(), &subject).await? {
@@ -70,13 +73,15 @@ async fn run_call(
                 return refuse_call(context, call, tool.display_name(), text).await;
             }
             Verdict::Run => {
+                turn = None;
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
                     Some(answer) => return Ok(answer),
                     None => continue,
                 }
             }
             Verdict::Ask => {
-                return run_with_consent(context, call, (tool, input), (plan, subject)).await;
+                let subject = (plan, subject);
+                return run_with_consent(context, call, (tool, input), subject, turn).await;
             }
         }
     }
@@ -129,8 +134,10 @@ async fn run_with_consent(
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
     (plan, mut subject): (Plan, CallSubject),
+    turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
     let offered = offer_rule(context, &subject, tool.nature()).await;
+    drop(turn);
     let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),
@@ -166,9 +173,12 @@ async fn run_host_call_with_consent(
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
     mut plan: Plan,
+    turn: MutexGuard<'_, ()>,
 ) -> Result<CallAnswer, TurnOver> {
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
-    match context.verdict(tool.nature(), &subject).await? {
+    let verdict = context.verdict(tool.nature(), &subject).await?;
+    drop(turn);
+    match verdict {
         Verdict::Run => {}
         Verdict::Refuse(text) => {
             return refuse_call(context, call, tool.display_name(), text).await;

@@ -30,6 +30,8 @@ pub(super) struct ToolContext<'a> {
     pub reported_rules: Mutex<bool>,
     /// Held by a call that edits or runs.
     pub exclusive: Mutex<()>,
+    /// Held while it is found out whether a call must be asked about.
+    pub asking: Mutex<()>,
 }
 
 /// Outputs that may wait to be shown while a tool runs.
@@ -370,6 +372,7 @@ mod tests {
             place,
             reported_rules: Mutex::new(false),
             exclusive: Mutex::new(()),
+            asking: Mutex::new(()),
         };
         let call = RequestedCall {
             number: 1,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::tool::{TODO, TodoList};
 
 /// What a summary says before the list.
-pub(super) const HEADING: &str = "What was on the list to be done:";
+const HEADING: &str = "What was on the list to be done:";
 
 /// The list as it stands when a turn begins, if something on it is left to do.
 pub(super) fn find_open(input: &TurnInput) -> Option<TodoList> {
@@ -38,9 +38,9 @@ fn list_of(part: &Value) -> Option<TodoList> {
     wrote.then(|| TodoList::from_result(&call["structuredContent"]))?
 }
 
-/// A summary that the list, if it is open, goes on in.
-pub(super) fn keep_in_summary(summary: String, input: &TurnInput) -> String {
-    match find_open(input) {
+/// A summary that the list goes on in.
+pub(super) fn add_to_summary(summary: String, list: Option<&TodoList>) -> String {
+    match list {
         Some(list) => format!("{summary}\n\n{HEADING}\n{}", list.to_markdown()),
         None => summary,
     }

@@ -188,6 +188,7 @@ fn build_tool_context<'a>(
         },
         reported_rules: Mutex::new(false),
         exclusive: Mutex::new(()),
+        asking: Mutex::new(()),
     }
 }
 

@@ -10,31 +10,24 @@ use serde_json::Value;
 use super::model_view::HistoryEntry;
 use super::todo_list;
 use crate::provider::ModelMessage;
+use crate::tool::{TODO, TodoList};
 
 /// Files that are named.
 const FILES_MAX: usize = 12;
 
-/// The longest path that is named, and the longest line of the list, in bytes.
-const LINE_BYTES_MAX: usize = 300;
-
-/// Lines of the list.
-const TODO_MAX: usize = 40;
+/// The longest path that is named, in bytes.
+const PATH_BYTES_MAX: usize = 300;
 
 /// Tools whose `path` is a file that is worked on.
 const FILE_TOOLS: &[&str] = &["read", "write", "edit"];
-
-/// The tool whose last call holds the list.
-const TODO_TOOL: &str = "todo";
 
 /// Where a conversation stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct WorkState {
     /// The newest first.
     pub files: Vec<String>,
-    /// What is not done.
-    pub open: Vec<String>,
-    /// Whether there is a list, with something open on it or not.
-    has_list: bool,
+    /// The last list that a call wrote.
+    pub list: Option<TodoList>,
 }
 
 impl WorkState {
@@ -51,9 +44,8 @@ impl WorkState {
             if FILE_TOOLS.contains(&call.name.as_str()) {
                 state.add_file(&input);
             }
-            if call.name == TODO_TOOL && !state.has_list {
-                state.has_list = true;
-                state.open = open_items(&input);
+            if call.name == TODO && state.list.is_none() {
+                state.list = TodoList::from_input(&input);
             }
         }
         state
@@ -64,7 +56,7 @@ impl WorkState {
             return; // the call was refused for it
         };
         let is_known = self.files.iter().any(|file| file == path);
-        if self.files.len() < FILES_MAX && path.len() <= LINE_BYTES_MAX && !is_known {
+        if self.files.len() < FILES_MAX && path.len() <= PATH_BYTES_MAX && !is_known {
             self.files.push(path.to_owned());
         }
     }
@@ -75,51 +67,23 @@ impl WorkState {
         if !self.files.is_empty() {
             summary.push_str(&format!("\n\nFiles in use: {}", self.files.join(", ")));
         }
-        if !self.has_list {
-            return todo_list::keep_in_summary(summary, input);
-        }
-        if !self.open.is_empty() {
-            let lines = self.open.iter().map(|line| format!("\n- [ ] {line}"));
-            let lines: String = lines.collect();
-            summary.push_str(&format!("\n\n{}{lines}", todo_list::HEADING));
-        }
-        summary
+        let list = match &self.list {
+            Some(list) => Some(list.clone()).filter(TodoList::is_open),
+            None => todo_list::find_open(input),
+        };
+        todo_list::add_to_summary(summary, list.as_ref())
     }
 
     /// As people read it, in a few words each.
     pub(super) fn for_people(&self) -> Vec<String> {
-        let open = (!self.open.is_empty()).then(|| match self.open.len() {
-            1 => "the to-do list (1 open)".to_owned(),
-            open => format!("the to-do list ({open} open)"),
-        });
+        let open = self.list.as_ref().map_or(0, TodoList::count_open);
+        let open = (open > 0).then(|| format!("the to-do list ({open} open)"));
         let files = (!self.files.is_empty()).then(|| {
             let names: Vec<String> = self.files.iter().map(|file| format!("`{file}`")).collect();
             format!("the names of files in use ({})", names.join(", "))
         });
         open.into_iter().chain(files).collect()
     }
-}
-
-/// The items of a list that are not done, whatever its fields are called.
-fn open_items(input: &Value) -> Vec<String> {
-    let lists = ["items", "todos", "tasks"].map(|name| input[name].as_array());
-    let items = lists.into_iter().flatten().next().into_iter().flatten();
-    let open = items.filter_map(|item| {
-        let status = item["status"].as_str().unwrap_or("");
-        if matches!(status, "completed" | "done" | "cancelled") || item["done"] == true {
-            return None;
-        }
-        let names = ["content", "text", "title"];
-        let text = item.as_str().or_else(|| {
-            let mut texts = names.iter().filter_map(|name| item[*name].as_str());
-            texts.next()
-        })?;
-        let text = text.lines().next().unwrap_or("").trim();
-        Some(text[..text.floor_char_boundary(LINE_BYTES_MAX)].to_owned())
-    });
-    open.filter(|text| !text.is_empty())
-        .take(TODO_MAX)
-        .collect()
 }
 
 #[cfg(test)]
@@ -143,11 +107,11 @@ mod tests {
 
     #[test]
     fn files_and_the_last_list_are_found() {
-        let old = json!({"items": [{"content": "old", "status": "pending"}]});
+        let old = json!({"items": [{"text": "old", "status": "pending"}]});
         let new = json!({"items": [
-            {"content": "one\nmore", "status": "completed"},
-            {"content": "two", "status": "in_progress"},
-            {"content": "three", "status": "pending"},
+            {"text": "one\nmore", "status": "completed"},
+            {"text": "two", "status": "in_progress"},
+            {"text": "three", "status": "pending"},
         ]});
         let entries = [
             calling("read", &json!({"path": "a.rs"})),
@@ -159,7 +123,12 @@ mod tests {
         ];
         let state = WorkState::of_entries(&entries);
         assert_eq!(state.files, ["a.rs", "b.rs"]);
-        assert_eq!(state.open, ["two", "three"]);
+        let list = state.list.clone().unwrap().to_markdown();
+        assert_eq!(
+            list,
+            "- [x] one more\n- [ ] two (in progress)\n- [ ] three\n"
+        );
+        assert_eq!(state.for_people()[0], "the to-do list (2 open)");
     }
 
     #[test]

@@ -50,10 +50,18 @@ impl TodoList {
         TodoList::deserialize(structured).ok()
     }
 
+    /// Reads the list in the input of a call, if that is one.
+    pub(crate) fn from_input(input: &Value) -> Option<Self> {
+        Self::parse(input).ok()
+    }
+
+    pub(crate) fn count_open(&self) -> usize {
+        self.items.len() - self.count_done()
+    }
+
     /// Whether something is left to do.
     pub(crate) fn is_open(&self) -> bool {
-        let mut items = self.items.iter();
-        items.any(|item| item.status != TodoStatus::Completed)
+        self.count_open() > 0
     }
 
     /// As a checklist in Markdown.

@@ -22,11 +22,11 @@ const CONVERSATION: [&str; 3] = ["messages", "input", "contents"];
 /// What changed.
 pub(super) struct CallDiff {
     calls: (u64, u64),
-    summary: Summary,
+    summary: DiffSummary,
     lines: String,
 }
 
-struct Summary {
+struct DiffSummary {
     messages_same: usize,
     messages_removed: usize,
     messages_added: usize,
@@ -40,7 +40,7 @@ struct Summary {
     bytes: usize,
 }
 
-impl Summary {
+impl DiffSummary {
     /// What a server has cached of the first request is still the beginning of the second.
     fn keeps_cache(&self) -> bool {
         self.messages_removed == 0
@@ -79,7 +79,7 @@ pub(super) fn compare(
     })
 }
 
-fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Value)) -> Summary {
+fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Value)) -> DiffSummary {
     let (old_messages, new_messages) = (messages_of(old), messages_of(new));
     let pairs = old_messages.iter().zip(&new_messages);
     let same = pairs.take_while(|(old, new)| old == new).count();
@@ -93,7 +93,7 @@ fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Valu
         .filter(|(name, tool)| new_tools.get(*name).is_some_and(|new| new != *tool));
     let (old_bytes, new_bytes) = (bytes_of(before, old), bytes_of(after, new));
     let pairs = old_bytes.bytes().zip(new_bytes.bytes());
-    Summary {
+    DiffSummary {
         messages_same: same,
         messages_removed: old_messages.len() - same,
         messages_added: new_messages.len() - same,

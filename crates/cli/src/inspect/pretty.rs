@@ -27,7 +27,9 @@ fn write(text: &mut String, value: &Value, depth: usize) {
         Value::String(lines) if lines.contains('\n') => {
             text.push_str("\"\"\"\n");
             for line in lines.split('\n') {
-                indent(text, depth + 1);
+                if !line.is_empty() {
+                    indent(text, depth + 1);
+                }
                 text.push_str(&escape(line));
                 text.push('\n');
             }

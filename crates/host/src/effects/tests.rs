@@ -161,7 +161,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
         ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
         ToolContent { call: 0, content: [] }
         ToolCompleted { call: 0, result: ToolResult({"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}), review: false }
-        Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
+        Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", model: None, brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
         InputRequested { ask: 8589934592, request: InputRequest { message: Some("Well?"), url: None, questions: [] } }
         Notice { text: "{\"response\":\"decline\"}" }
     "#]].assert_eq(&log);

@@ -58,7 +58,10 @@ pub struct JournalHandle {
 }
 
 struct Shared {
-    writer: Mutex<Writer>,
+    /// For one writer at a time. None once it is closed, or after a panic.
+    journal: Mutex<Option<Box<dyn Journal>>>,
+    /// Apart from the journal: whoever hands something over must not wait for a write.
+    handed_over: Mutex<HandedOver>,
     /// Signalled when a write that was handed over is done.
     written: Condvar,
     /// Records that nobody waits for; the next batch takes them along.
@@ -71,13 +74,22 @@ struct Shared {
     readers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The writing side, for one caller at a time.
-struct Writer {
-    /// None once it is closed, or after a panic.
-    journal: Option<Box<dyn Journal>>,
+/// The writes of tasks that are not done yet.
+#[derive(Default)]
+struct HandedOver {
+    count: usize,
+    /// No more are taken.
     is_closing: bool,
-    /// Writes of tasks that are not done yet.
-    handed_over: usize,
+}
+
+/// One of them: not counted any more when it is done, or dropped before it began.
+struct CountedWrite(Arc<Shared>);
+
+impl Drop for CountedWrite {
+    fn drop(&mut self) {
+        lock(&self.0.handed_over).count -= 1;
+        self.0.written.notify_all();
+    }
 }
 
 impl JournalHandle {
@@ -86,11 +98,8 @@ impl JournalHandle {
         let boot = journal.boot()?;
         let readers: Result<Vec<_>, _> = (0..READERS).map(|_| journal.reader()).collect();
         let shared = Shared {
-            writer: Mutex::new(Writer {
-                journal: Some(journal),
-                is_closing: false,
-                handed_over: 0,
-            }),
+            journal: Mutex::new(Some(journal)),
+            handed_over: Mutex::default(),
             written: Condvar::new(),
             notes: Mutex::default(),
             reads: Arc::new(Queue::new(READS_QUEUED_MAX)),
@@ -162,19 +171,14 @@ impl JournalHandle {
         work: impl FnOnce(&Shared) -> T + Send + 'static,
     ) -> Result<T, JournalError> {
         {
-            let mut writer = lock(&self.shared.writer);
-            if writer.is_closing {
+            let mut handed_over = lock(&self.shared.handed_over);
+            if handed_over.is_closing {
                 return Err(unwritable());
             }
-            writer.handed_over += 1;
+            handed_over.count += 1;
         }
-        let shared = Arc::clone(&self.shared);
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work(&shared);
-            lock(&shared.writer).handed_over -= 1;
-            shared.written.notify_all();
-            done
-        });
+        let counted = CountedWrite(Arc::clone(&self.shared));
+        let done = tokio::task::spawn_blocking(move || work(&counted.0));
         // It does not panic; a runtime that shuts down may cancel what had not begun.
         done.await.map_err(|_| unwritable())
     }
@@ -230,11 +234,11 @@ impl JournalHandle {
 impl Shared {
     /// Works with the journal while nobody else writes; an error if it is closed, or if the work panics.
     fn write<T>(&self, work: impl FnOnce(&mut dyn Journal) -> T) -> Result<T, JournalError> {
-        let mut writer = lock(&self.writer);
-        let journal = writer.journal.as_mut().ok_or_else(unwritable)?;
+        let mut writer = lock(&self.journal);
+        let journal = writer.as_mut().ok_or_else(unwritable)?;
         catch_unwind(AssertUnwindSafe(|| work(&mut **journal))).map_err(|panic| {
             // What it holds may be half changed: nothing is written any more.
-            writer.journal = None;
+            *writer = None;
             let reason = panic_message(&*panic);
             self.fail(format!("writing panicked: {reason}"));
             unwritable()
@@ -285,16 +289,13 @@ impl Shared {
 
     /// Lets what was handed over be written, and the notes; then nothing.
     fn close_writer(&self) {
-        let mut writer = lock(&self.writer);
-        writer.is_closing = true;
-        let waited = self
-            .written
-            .wait_while(writer, |writer| writer.handed_over > 0);
-        let mut writer = waited.unwrap_or_else(PoisonError::into_inner);
-        let Some(mut journal) = writer.journal.take() else {
+        let mut handed_over = lock(&self.handed_over);
+        handed_over.is_closing = true;
+        let waited = self.written.wait_while(handed_over, |it| it.count > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let Some(mut journal) = lock(&self.journal).take() else {
             return; // it was closed before, or failed
         };
-        drop(writer);
         let records: Vec<Record> = lock(&self.notes).drain(..).collect();
         let batch = Batch {
             records,

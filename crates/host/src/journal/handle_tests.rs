@@ -104,7 +104,7 @@ async fn nothing_is_written_between_the_question_and_the_removal() {
     let (sender, removed) = std::sync::mpsc::channel();
     let shared = Arc::clone(&journal.shared);
     let collecting = journal.collect(vec![kept, gone], move |digests| {
-        assert!(shared.writer.try_lock().is_err(), "nobody can write now");
+        assert!(shared.journal.try_lock().is_err(), "nobody can write now");
         sender.send(digests.to_vec()).unwrap();
     });
     assert_eq!(journal.append(referring).await, Ok(()));
