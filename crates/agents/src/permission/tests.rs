@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -475,6 +475,7 @@ struct Recorder {
     bash: PathBuf,
     programs: TempDir,
     work: TempDir,
+    running: Mutex<()>,
 }
 
 impl Recorder {
@@ -501,12 +502,15 @@ impl Recorder {
                 bash,
                 programs,
                 work,
+                running: Mutex::default(),
             }
         })
     }
 
     /// What bash ran, traced by itself and recorded by the programs.
     fn run(&self, text: &str) -> Vec<String> {
+        // There is one log for all tests of this process.
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let log = self.programs.path().join("log");
         let _ = fs::remove_file(&log);
         let output = Command::new(&self.bash)
