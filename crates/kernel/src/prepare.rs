@@ -15,6 +15,7 @@ use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 use crate::submission::Submission;
+use crate::tool_call;
 use crate::turn::agent::directories_of;
 
 /// An action that can be recorded, and what goes with it.
@@ -36,6 +37,17 @@ pub(crate) fn prepare(
     sent: &SentAction,
     answers: &HandlerAnswers,
 ) -> Result<Prepared, StopAction> {
+    let acts_on_call = matches!(
+        verb,
+        ChatAction::ToolCallConfirmed
+            | ChatAction::ToolCallResultConfirmed
+            | ChatAction::ToolCallComplete
+            | ChatAction::ToolCallContentChanged
+    );
+    let action = match acts_on_call {
+        true => tool_call::check::keep_own_meta(kernel.chat(chat).state(), action),
+        false => action,
+    };
     match verb {
         ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
             prepare_submission(kernel, chat, action, sent, answers)

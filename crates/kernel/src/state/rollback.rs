@@ -105,12 +105,27 @@ impl Step<'_> {
 
 /// Questions, timers and stops stand; what was to follow from a record that is not there does not.
 pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
-    !matches!(
-        effect,
+    match effect {
         Effect::RunTurn(_)
-            | Effect::Reply { .. }
-            | Effect::StartSession { .. }
-            | Effect::RecordRender { .. }
-            | Effect::Configure { .. }
-    )
+        | Effect::EndChat { .. }
+        | Effect::Reply { .. }
+        | Effect::StartSession { .. }
+        | Effect::RecordRender { .. }
+        | Effect::Configure { .. } => false,
+        Effect::Read { .. }
+        | Effect::Complete { .. }
+        | Effect::ChangeModels { .. }
+        | Effect::Fetch { .. }
+        | Effect::StoreBodies { .. }
+        | Effect::Compose { .. }
+        | Effect::CheckMessage { .. }
+        | Effect::StopTurn { .. }
+        | Effect::WakeAt { .. }
+        | Effect::Close { .. }
+        | Effect::Forget { .. }
+        | Effect::Pause { .. }
+        | Effect::Resume { .. }
+        | Effect::Probe
+        | Effect::Collect { .. } => true,
+    }
 }

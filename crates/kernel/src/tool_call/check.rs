@@ -20,6 +20,29 @@ fn call<'a>(state: &'a ChatState, action: &Action) -> Result<&'a Object, Refusal
         .ok_or_else(|| Refusal::because("this turn has no tool call with this id"))
 }
 
+/// What the `_meta` keys of the host and its agents begin with.
+const OWN_KEYS: &str = "greenroom.";
+
+/// A client's action on a call, with the keys of the host as they are: they say which files a call changed and which processes
+/// are its own, and files are restored and processes ended by them.
+pub(crate) fn keep_own_meta(state: &ChatState, mut action: Action) -> Action {
+    if !action.body.contains_key("_meta") {
+        return action; // the call's own stays as it is
+    }
+    let mut meta = match action.body.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        _ => Object::new(),
+    };
+    meta.retain(|key, _| !key.starts_with(OWN_KEYS));
+    let call = call(state, &action).ok();
+    let own = call.and_then(|call| call.get("_meta")?.as_object());
+    let own = own.into_iter().flatten();
+    let own = own.filter(|(key, _)| key.starts_with(OWN_KEYS));
+    meta.extend(own.map(|(key, value)| (key.clone(), value.clone())));
+    action.body.insert("_meta".to_owned(), Value::Object(meta));
+    action
+}
+
 pub(super) fn find_call<'a>(parts: &'a wire::state::PartList, id: &str) -> Option<&'a Object> {
     let part = parts.get(id).filter(|part| part.kind() == "toolCall")?;
     part.0.get("toolCall")?.as_object()
