@@ -7,6 +7,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::confined::Links;
 use crate::directory::{EntryKind, IgnoreMode};
+use crate::glob_bounds;
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// Matches that are looked at: of more, those that come first in the order of the tree.
@@ -90,6 +91,12 @@ impl Workspace {
             return Err(FileError::InvalidGlob {
                 glob: glob.to_owned(),
                 reason: "it says which files are looked for, such as `**/*.rs`".to_owned(),
+            });
+        }
+        if !glob_bounds::is_bounded(glob) {
+            return Err(FileError::InvalidGlob {
+                glob: glob_bounds::shorten(glob),
+                reason: glob_bounds::TOO_LARGE.to_owned(),
             });
         }
         let mut builder = OverrideBuilder::new(self.absolute_path(directory));

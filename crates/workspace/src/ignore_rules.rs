@@ -10,6 +10,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::directory::EntryKind;
+use crate::glob_bounds::is_bounded;
 use crate::{Workspace, WorkspacePath};
 
 /// A larger file is not taken for an ignore file.
@@ -38,7 +39,8 @@ impl IgnoreRules {
             let prefix = workspace.read_prefix(&directory.join(name), RULES_BYTES_MAX);
             let prefix = prefix.ok()?.filter(|prefix| !prefix.is_cut)?;
             let mut builder = GitignoreBuilder::new(&base);
-            for line in String::from_utf8_lossy(&prefix.bytes).lines() {
+            let text = String::from_utf8_lossy(&prefix.bytes);
+            for line in text.lines().filter(|line| is_bounded(line)) {
                 // An invalid rule must not disable the others.
                 let _ = builder.add_line(None, line.trim_start_matches('\u{feff}'));
             }

@@ -27,6 +27,7 @@ pub mod discovery;
 mod error;
 mod find;
 mod git;
+mod glob_bounds;
 mod ignore_rules;
 mod lines;
 mod list;

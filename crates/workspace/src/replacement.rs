@@ -8,8 +8,13 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
+use crate::read::FILE_BYTES_MAX;
+
 /// Occurrences of an ambiguous text that are counted.
 const OCCURRENCES_MAX: usize = 1_000;
+
+/// The largest text that a replacement may make; larger files are not written.
+const TEXT_BYTES_MAX: usize = FILE_BYTES_MAX as usize;
 
 /// An exact replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub enum ReplacementError {
         lines: Vec<usize>,
     },
     NotFound(NearMiss),
+    /// The text would become larger than a file may be.
+    TooLarge,
 }
 
 /// What resembles a text that is not there.
@@ -100,7 +107,12 @@ impl Replacement<'_> {
         if offsets.is_empty() {
             return Err(ReplacementError::NotFound(self.near_miss(text)));
         }
-        let mut after = Vec::with_capacity(text.len());
+        let kept = text.len() - offsets.len() * old.len();
+        let size = kept.saturating_add(offsets.len().saturating_mul(new.len()));
+        if size > TEXT_BYTES_MAX {
+            return Err(ReplacementError::TooLarge);
+        }
+        let mut after = Vec::with_capacity(size);
         let mut rest = 0;
         for at in &offsets {
             after.extend_from_slice(&text[rest..*at]);

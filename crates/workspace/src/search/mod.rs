@@ -13,6 +13,7 @@ pub use matches::SearchMatches;
 
 use crate::confined::Links;
 use crate::directory::{Directory, EntryKind, IgnoreMode, Listing};
+use crate::glob_bounds;
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 use matches::FileMatches;
 
@@ -109,6 +110,12 @@ impl Workspace {
         };
         let mut builder = OverrideBuilder::new(&self.root(path).path);
         for glob in globs {
+            if !glob_bounds::is_bounded(glob) {
+                return Err(FileError::InvalidGlob {
+                    glob: glob_bounds::shorten(glob),
+                    reason: glob_bounds::TOO_LARGE.to_owned(),
+                });
+            }
             builder.add(glob).map_err(|error| invalid(glob, error))?;
         }
         builder.build().map_err(|error| invalid("list", error))
