@@ -19,6 +19,10 @@ use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
+/// What a path means now is not what it meant when the call was approved.
+const ANOTHER_FILE: &str =
+    "The path leads to another file than when this was approved. Nothing was done.";
+
 /// Carries out all calls of a round; what the model gets of each, in their order.
 pub(super) async fn run_calls(
     context: &ToolContext<'_>,
@@ -133,7 +137,7 @@ async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
-    (plan, mut subject): (Plan, CallSubject),
+    (mut plan, mut subject): (Plan, CallSubject),
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
     let offered = offer_rule(context, &subject, tool.nature()).await;
@@ -146,7 +150,7 @@ async fn run_with_consent(
     if let Some(edited) = edited {
         remark = Some(format!("The user changed the input to {edited}"));
         match replan(context, tool, &edited).await {
-            Ok(planned) => (input, subject) = planned,
+            Ok(planned) => (input, plan, subject) = planned,
             Err(text) => {
                 let outcome = CallOutcome::failed(tool.display_name(), text);
                 return complete_call(context, call, outcome).await;
@@ -156,7 +160,10 @@ async fn run_with_consent(
     context.remember(scope, offered.as_ref(), &subject).await?;
     let _exclusive = lock_exclusive(context, tool).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
+    // And it is what was approved: a link in its place is not.
+    let is_same = subject == subject_of(tool, &input, &plan, context.workspace).await;
     let mut outcome = match context.verdict(tool.nature(), &subject).await? {
+        _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
         Verdict::Run | Verdict::Ask => run_tool(context, call, tool, &input).await?,
     };
@@ -222,10 +229,10 @@ async fn replan(
     context: &ToolContext<'_>,
     tool: &dyn Tool,
     edited: &str,
-) -> Result<(Value, CallSubject), String> {
+) -> Result<(Value, Plan, CallSubject), String> {
     let (input, plan) = plan_edited(context, tool, edited).await?;
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
-    Ok((input, subject))
+    Ok((input, plan, subject))
 }
 
 async fn plan_edited(

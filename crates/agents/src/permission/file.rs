@@ -291,7 +291,13 @@ fn drop_oldest_sessions(document: &mut DocumentMut) {
     let Some(sessions) = sessions else {
         return; // no session has rules
     };
-    let names: Vec<String> = sessions.iter().map(|(name, _)| name.to_owned()).collect();
+    // What a session may not do is not forgotten for what another one may.
+    let only_allows = |item: &Item| {
+        let table = item.as_table_like();
+        table.is_some_and(|table| !table.contains_key("deny") && !table.contains_key("ask"))
+    };
+    let names = sessions.iter().filter(|(_, item)| only_allows(item));
+    let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
     for name in names.iter().take(names.len().saturating_sub(SESSIONS_MAX)) {
         sessions.remove(name);
     }

@@ -5,6 +5,7 @@
 //! Must not know: models, turns, channels, permission modes.
 
 mod file;
+mod options;
 mod pattern;
 mod proposal;
 mod protected;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::options;
 use super::protected::is_protected;
 use super::shell::{self, Word};
 use super::subject::{CallSubject, SubjectDetail};
@@ -149,6 +150,8 @@ impl Pattern {
         }
         match (&self.matcher, &call.detail) {
             (Matcher::All, SubjectDetail::Path(path)) => !is_protected(&path.relative),
+            // It may be a file that rules do not reach.
+            (Matcher::All, SubjectDetail::Unknown) => false,
             (Matcher::All, _) => true,
             (Matcher::Path(pattern), SubjectDetail::Path(path)) => {
                 path.relative_to(directory).is_some_and(|relative| {
@@ -178,7 +181,7 @@ impl Pattern {
         };
         match &self.matcher {
             Matcher::All => true,
-            Matcher::CommandPrefix(words) => begins_with(words),
+            Matcher::CommandPrefix(words) => begins_with(words) && !options::steers(command),
             Matcher::Command { words, .. } => words
                 .as_ref()
                 .is_some_and(|words| words.len() == command.len() && begins_with(words)),
@@ -295,7 +298,10 @@ fn parse_path(argument: &str) -> Result<Matcher, String> {
 fn parse_domain(argument: &str) -> Result<Matcher, String> {
     let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     let domain = argument.strip_prefix("domain:").map(str::trim);
-    match domain.filter(|domain| !domain.is_empty() && domain.chars().all(is_host)) {
+    let is_domain = |domain: &&str| {
+        domain.chars().all(is_host) && domain.split('.').all(|label| !label.is_empty())
+    };
+    match domain.filter(is_domain) {
         Some(domain) => Ok(Matcher::Domain(domain.to_ascii_lowercase())),
         None => Err("write it as `web_fetch(domain:example.com)`".to_owned()),
     }

@@ -15,7 +15,7 @@ use super::subject::{CallSubject, SubjectDetail};
 const RULE_CHARS_MAX: usize = 120;
 
 /// Programs that show what there is, not what is in files, whatever stands behind them.
-const SHOWING: &[&str] = &["df", "du", "echo", "ls", "pwd", "stat", "wc", "which"];
+const SHOWING: &[&str] = &["df", "echo", "ls", "pwd", "stat", "which"];
 
 /// Programs that build and check a project, whatever stands behind them: they run its code, as the approved call does.
 const CHECKING: &[&str] = &["eslint", "jest", "mypy", "pytest", "ruff", "tsc", "vitest"];
@@ -34,7 +34,6 @@ const WITH_COMMANDS: &[(&str, &[&str])] = &[
     ("dotnet", &["build", "test"]),
     ("git", &["add", "commit", "ls-files", "rev-parse", "status"]),
     ("go", &["build", "fmt", "test", "vet"]),
-    ("kubectl", &["describe", "get", "logs"]),
     ("npm", &["ci", "ls", "test"]),
     ("pnpm", &["ls", "test"]),
     ("yarn", &["test"]),

@@ -134,10 +134,11 @@ fn read_double_quoted(rest: &mut Chars<'_>, text: &mut String) -> Option<()> {
 
 /// Words that run what stands behind them.
 const WRAPPERS: &[&str] = &[
-    "!", "[[", "bash", "builtin", "case", "command", "coproc", "dash", "do", "doas", "elif",
-    "else", "env", "eval", "exec", "fish", "if", "ionice", "ksh", "nice", "nohup", "parallel",
-    "setsid", "sh", "stdbuf", "strace", "sudo", "then", "time", "timeout", "until", "watch",
-    "while", "xargs", "zsh", "{",
+    "!", "[[", "bash", "builtin", "busybox", "case", "chroot", "command", "coproc", "dash", "do",
+    "doas", "elif", "else", "env", "eval", "exec", "fd", "find", "fish", "flock", "if", "ionice",
+    "ksh", "nice", "nohup", "parallel", "pkexec", "runuser", "script", "setsid", "sh", "ssh",
+    "stdbuf", "strace", "su", "sudo", "then", "time", "timeout", "trap", "unshare", "until",
+    "watch", "while", "xargs", "zsh", "{",
 ];
 
 /// Whether a text may run a command that begins with these words: also inside of substitutions, behind other commands and
@@ -149,20 +150,29 @@ pub(crate) fn may_run(text: &str, prefix: &[String]) -> bool {
     let is_between = |c: char| {
         matches!(
             c,
-            ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}'
+            ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | ','
         )
     };
+    // A line that goes on is one line, also in the middle of a word.
+    let text = text.replace("\\\n", "");
     text.split(is_between).any(|segment| {
         let words: Vec<String> = segment.split_whitespace().map(unquote).collect();
         let first = words.iter().position(|word| !is_prelude(word)).unwrap_or(0);
-        let mut is_wrapped = false;
+        // What stands before a command may be in quotes and hold blanks: then any word may be the command.
+        let mut is_wrapped = first > 0;
         words.iter().enumerate().skip(first).any(|(at, word)| {
             let is_command = at == first || is_wrapped;
             is_wrapped = is_wrapped || (is_command && WRAPPERS.contains(&base_name(word)));
             let is_program =
                 word == program || (!program.contains('/') && base_name(word) == program);
-            let behind = words.iter().skip(at + 1);
-            is_command && is_program && arguments.iter().eq(behind.take(arguments.len()))
+            // Options may stand between a program and its command.
+            let mut behind = words.iter().skip(at + 1);
+            let mut names_all = || {
+                arguments
+                    .iter()
+                    .all(|word| behind.any(|other| other == word))
+            };
+            is_command && is_program && names_all()
         })
     })
 }

@@ -98,6 +98,11 @@ impl RuleStore {
         let Some(changed) = changed else {
             return Ok(false);
         };
+        if changed.len() as u64 > FILE_BYTES_MAX {
+            return Err(self.error(&format!(
+                "it would be larger than {FILE_BYTES_MAX} bytes: remove rules first"
+            )));
+        }
         if changed != text {
             replace(&self.path, &changed).map_err(failed)?;
         }

@@ -47,6 +47,7 @@ impl FileSubject {
 /// The host of a URL.
 pub fn read_host(url: &str) -> Option<SubjectDetail> {
     let url = reqwest::Url::parse(url).ok()?;
-    let host = url.host_str()?.to_ascii_lowercase();
-    Some(SubjectDetail::Host(host))
+    // `example.com.` is the same host.
+    let host = url.host_str()?.trim_end_matches('.');
+    Some(SubjectDetail::Host(host.to_ascii_lowercase()))
 }

@@ -61,7 +61,7 @@ fn a_prefix_reaches_through_nothing() {
         "cargo test 'a; b'",
         "cargo test;",
         "cargo test && cargo test a",
-        "cargo test *.rs",
+        "cargo test src/*.rs",
     ] {
         assert!(allows_text("bash(cargo test:*)", allowed), "{allowed}");
     }
@@ -631,4 +631,27 @@ fn the_recorder_sees_what_is_not_allowed() {
         ran.contains(&"rm x".to_owned()) && ran.iter().any(|ran| ran.starts_with("echo y")),
         "{ran:?}"
     );
+}
+
+#[test]
+fn a_prefix_covers_no_option_that_runs_something_else() {
+    for text in [
+        "cargo test --config 'target.x.runner=[\"sh\",\"-c\",\"rm x\"]'",
+        "cargo test --config=x",
+        "cargo test --manifest-path /elsewhere/Cargo.toml",
+        "cargo test -Zx",
+        "cargo test *",
+    ] {
+        assert!(!allows_text("bash(cargo test:*)", text), "{text}");
+    }
+    for text in [
+        "cargo test",
+        "cargo test --workspace",
+        "cargo test -- --config",
+        "cargo test src/*",
+    ] {
+        assert!(allows_text("bash(cargo test:*)", text), "{text}");
+    }
+    assert!(!allows_text("bash(npm test:*)", "npm test --script-sh=./x"));
+    assert!(!allows_text("bash(go test:*)", "go test -exec ./x ./..."));
 }
