@@ -294,7 +294,7 @@ impl Collected {
             Some(StopReason::Refusal) => "the model refused to summarise it",
             _ if self.refused => "the model refused to summarise it",
             Some(StopReason::ContentFilter) => "the model's server cut the summary off",
-            _ if self.text.trim().is_empty() && self.calls > 0 => "the model called a tool instead",
+            _ if self.calls > 0 => "the model called a tool instead",
             Some(StopReason::Length) if self.text.trim().is_empty() => {
                 "the model reached its output limit before it said anything"
             }

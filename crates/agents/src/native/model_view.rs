@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, PartTreatment, SharedSources,
-    TurnInput, TurnOver, UserMessage, model_call,
+    AgentEvent, EventSink, Lowering, ModelTerms, PartDecision, SharedSources, TurnInput, TurnOver,
+    UserMessage, model_call,
 };
 use compositor::Part;
 use compositor::lower::{Capabilities, CapabilityMap, Lowered, LoweringDecision, chat_content};
@@ -412,20 +412,14 @@ impl<'a> ModelView<'a> {
     pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
         let mut described = Vec::new();
         for (position, decisions) in &self.decisions {
-            let (message, has_place) = match entries.get(*position) {
-                Some(HistoryEntry::User(message)) => (message, true),
-                Some(HistoryEntry::Result { media, .. }) => (media, self.api != Api::Chat),
+            let message = match entries.get(*position) {
+                Some(HistoryEntry::User(message)) => message,
+                Some(HistoryEntry::Result { media, .. }) => media,
                 _ => continue, // the model's own words have no parts
             };
             described.extend(decisions.iter().map(|decision| {
                 let part = message.parts.get(decision.part);
-                let mut described = PartDecision::new(*position, part, decision);
-                if !has_place {
-                    described.treatment = PartTreatment::LeftOut;
-                    described.why = Some("a result is a text in this wire format".to_owned());
-                    (described.bytes, described.tokens) = (0, Some(0));
-                }
-                described
+                PartDecision::new(*position, part, decision)
             }));
         }
         described

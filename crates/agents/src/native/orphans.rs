@@ -130,7 +130,8 @@ fn inspect(call: &Value, workspace: &Workspace) -> String {
 fn inspect_command(call: &Value) -> String {
     let before =
         "The command did not come to its end by itself; what it had done until then is not undone.";
-    let Some(mark) = call["_meta"][MARK].as_str() else {
+    let mark = call["_meta"][MARK].as_str();
+    let Some(mark) = mark.filter(|mark| !mark.is_empty()) else {
         return format!("{before} Whether something of it still runs is not known.");
     };
     match tool::end_processes(mark) {

@@ -260,6 +260,7 @@ impl RetriedRequest<'_> {
             // A request that was answered was not refused.
             ResponseProgress::Something => Failure::Final(ProviderError {
                 blame: None,
+                refuses_key: false,
                 ..error
             }),
         })

@@ -194,6 +194,7 @@ fn describe(error: &ReplacementError) -> String {
             "`old_text` is empty; give the text that is to be replaced.".to_owned()
         }
         ReplacementError::SameText => "`old_text` and `new_text` are the same.".to_owned(),
+        ReplacementError::TooLarge => "The file would become larger than a file may be.".to_owned(),
         ReplacementError::Ambiguous {
             occurrences,
             is_cut,

@@ -148,7 +148,10 @@ impl Tool for TaskTool {
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let input = TaskInput::parse(input)?;
         Ok(Plan {
-            summary: input.title(),
+            summary: match &input.model {
+                Some(model) => format!("{} (with {model})", input.title()),
+                None => input.title(),
+            },
             ..Plan::default()
         })
     }

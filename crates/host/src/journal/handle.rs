@@ -17,13 +17,15 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use kernel::{Answer, Batch, Boot, Query, Record};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use wire::Digest;
 
 use super::queue::{Closed, Queue, lock};
 use super::{Journal, JournalError, JournalReader};
 use crate::supervisor::panic_message;
 
+/// Writes of tasks that may wait for the journal, each on a thread; further ones wait without one.
+const WRITES_MAX: usize = 16;
 /// Reads waiting for a reader: loads of channels and pages, each from a peer that waits for it.
 const READS_QUEUED_MAX: usize = 256;
 /// One long read must not hold up the short ones.
@@ -64,6 +66,7 @@ struct Shared {
     handed_over: Mutex<HandedOver>,
     /// Signalled when a write that was handed over is done.
     written: Condvar,
+    writes: Arc<Semaphore>,
     /// Records that nobody waits for; the next batch takes them along.
     notes: Notes,
     reads: Arc<Queue<Read>>,
@@ -101,6 +104,7 @@ impl JournalHandle {
             journal: Mutex::new(Some(journal)),
             handed_over: Mutex::default(),
             written: Condvar::new(),
+            writes: Arc::new(Semaphore::new(WRITES_MAX)),
             notes: Mutex::default(),
             reads: Arc::new(Queue::new(READS_QUEUED_MAX)),
             commits: AtomicU64::default(),
@@ -170,6 +174,8 @@ impl JournalHandle {
         &self,
         work: impl FnOnce(&Shared) -> T + Send + 'static,
     ) -> Result<T, JournalError> {
+        let writes = Arc::clone(&self.shared.writes).acquire_owned();
+        let permit = writes.await.map_err(|_| unwritable())?;
         {
             let mut handed_over = lock(&self.shared.handed_over);
             if handed_over.is_closing {
@@ -178,7 +184,10 @@ impl JournalHandle {
             handed_over.count += 1;
         }
         let counted = CountedWrite(Arc::clone(&self.shared));
-        let done = tokio::task::spawn_blocking(move || work(&counted.0));
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work(&counted.0)
+        });
         // It does not panic; a runtime that shuts down may cancel what had not begun.
         done.await.map_err(|_| unwritable())
     }

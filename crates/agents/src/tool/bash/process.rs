@@ -278,7 +278,9 @@ pub(super) fn run_to_end(
     let mut shell = Shell::start(command, &writer, handle)?;
     drop(writer);
     started(session::record_of(shell.leader));
-    let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
+    // A time that no clock reaches is none.
+    let timeout = command.timeout;
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let timed_out = loop {
         let until = [sink.due(), deadline].into_iter().flatten().min();
         let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], until)?;

@@ -43,6 +43,10 @@ pub(crate) async fn with_mark<F: Future>(mark: String, call: F) -> F::Output {
 /// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone. What
 /// watches over them has its time to do the same.
 pub(crate) fn end_processes(mark: &str) -> usize {
+    assert!(
+        !mark.is_empty(),
+        "an empty mark would be on processes of others"
+    );
     let mark = Mark(mark.to_owned());
     let began = Instant::now();
     while mark.find().iter().any(is_watcher) && began.elapsed() < WATCHER_TIME {
@@ -87,7 +91,10 @@ impl Mark {
     /// The processes that have it and are alive.
     fn find(&self) -> Vec<Process> {
         let mut processes = list_processes();
-        processes.retain(|process| process.is_alive() && self.is_on(process.id));
+        // A host that was started by a command has that command's mark.
+        let own = rustix::process::getpid();
+        processes
+            .retain(|process| process.id != own && process.is_alive() && self.is_on(process.id));
         processes
     }
 
