@@ -29,6 +29,8 @@ struct SessionPrivate {
     had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     waiting: BTreeSet<String>,
+    /// A client gave it its title: no agent gives it another.
+    titled_by_client: bool,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
     /// The summary as it was last published.
@@ -55,6 +57,7 @@ impl Session {
         let mut session = Self::new(state, None, created);
         session.private.modified = modified.0;
         session.private.had_turn = true;
+        session.private.titled_by_client = true;
         session
     }
 
@@ -124,6 +127,14 @@ impl Session {
         } else {
             self.private.waiting.remove(chat.as_str());
         }
+    }
+
+    pub(crate) fn is_titled_by_client(&self) -> bool {
+        self.private.titled_by_client
+    }
+
+    pub(crate) fn set_titled_by_client(&mut self) {
+        self.private.titled_by_client = true;
     }
 
     pub(crate) fn embedded_bytes(&self) -> usize {

@@ -111,6 +111,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::Reply { .. }
         | Effect::StartSession { .. }
         | Effect::RecordRender { .. }
+        | Effect::SettingsChanged { .. }
         | Effect::Configure { .. } => false,
         Effect::Read { .. }
         | Effect::Complete { .. }
@@ -119,6 +120,9 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::StoreBodies { .. }
         | Effect::Compose { .. }
         | Effect::CheckMessage { .. }
+        | Effect::ListSettingValues { .. }
+        | Effect::Authenticate(_)
+        | Effect::UnloadChat { .. }
         | Effect::StopTurn { .. }
         | Effect::WakeAt { .. }
         | Effect::Close { .. }
