@@ -21,6 +21,8 @@ struct Playing {
     inputs: BTreeMap<u64, String>,
     /// The last reply it got.
     last_reply: Option<AgentReply>,
+    /// The steering message that it was last told of.
+    told_steering: Option<String>,
 }
 
 /// A tool that did its work.
@@ -87,6 +89,7 @@ impl Models {
             awaits_reply: false,
             inputs: BTreeMap::new(),
             last_reply: None,
+            told_steering: None,
         };
         self.playing.insert(run.run, playing);
         self.asked.push(run);
@@ -238,13 +241,11 @@ impl Models {
                 let text = text.unwrap_or_default();
                 self.emits(run, AgentEvent::Text { part, text })
             }
-            ScriptStep::TakesSteering => match &playing.last_reply {
-                Some(AgentReply::SteeringWaits { pending_id, .. }) => {
-                    let pending_id = pending_id.clone();
-                    self.emits(run, AgentEvent::SteeringTaken { pending_id })
-                }
-                other => panic!("the script takes a message that it was not told of: {other:?}"),
-            },
+            ScriptStep::TakesSteering => {
+                let pending_id = playing.told_steering.take();
+                let pending_id = pending_id.expect("a script takes what it was told of");
+                self.emits(run, AgentEvent::SteeringTaken { pending_id })
+            }
             ScriptStep::Hangs => {
                 self.playing.remove(&run);
                 Played::Silent
@@ -308,6 +309,9 @@ impl Models {
         } = &reply
         {
             playing.inputs.insert(*call, input.clone());
+        }
+        if let AgentReply::SteeringWaits { pending_id, .. } = &reply {
+            playing.told_steering = Some(pending_id.clone());
         }
         let mut branch = if is_yes(&reply) { yes } else { no };
         branch.append(&mut playing.script.steps);
