@@ -84,7 +84,10 @@ fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
         let models = client.sees(ROOT)["agents"][0]["models"].clone();
         assert_eq!(models[2]["id"], "new");
     }
-    assert!(bob.received_actions().contains(&"root/agentsChanged".to_owned()));
+    assert!(
+        bob.received_actions()
+            .contains(&"root/agentsChanged".to_owned())
+    );
     s.world().input(Input::AgentChanged(Box::new(changed)));
     s.settles();
     assert_eq!(bob.received_actions(), [""; 0], "nothing changed");

@@ -60,6 +60,8 @@ pub struct Models {
     /// Questions that are out, and runs that were stopped, in the life of the present process.
     open: BTreeSet<(RunId, Question)>,
     halted: BTreeSet<RunId>,
+    /// Questions that were taken back.
+    withdrawn: BTreeSet<(RunId, Question)>,
     spawned: u64,
     /// The last render that was recorded, until its run is answered; and the last one of each run.
     pub recorded_render: Option<Rendered>,
@@ -100,6 +102,7 @@ impl Models {
         self.playing.clear();
         self.open.clear();
         self.halted.clear();
+        self.withdrawn.clear();
         self.rendering.clear();
     }
 
@@ -130,7 +133,10 @@ impl Models {
         if self.halted.contains(&run) && !empty {
             self.violations
                 .push(format!("{run:?} was stopped and gets {reply:?}"));
-        } else if !self.open.remove(&(run, question)) && !self.halted.contains(&run) {
+        } else if !self.open.remove(&(run, question))
+            && !self.withdrawn.remove(&(run, question))
+            && !self.halted.contains(&run)
+        {
             self.violations.push(format!(
                 "{run:?} gets a reply it did not ask for: {reply:?}"
             ));
@@ -261,12 +267,13 @@ impl Models {
         }
         // It does not wait any more.
         match &event {
-            AgentEvent::ToolCompleted { call, .. } | AgentEvent::ConfirmationWithdrawn { call } => {
+            AgentEvent::ToolCompleted { call, .. } => {
                 self.open.remove(&(run, Question::Decision(*call)));
             }
-            AgentEvent::QuestionWithdrawn { ask } => {
-                self.open.remove(&(run, Question::Answer(*ask)));
+            AgentEvent::ConfirmationWithdrawn { call } => {
+                self.withdraw(run, Question::Decision(*call));
             }
+            AgentEvent::QuestionWithdrawn { ask } => self.withdraw(run, Question::Answer(*ask)),
             _ => {}
         }
         let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
@@ -278,6 +285,13 @@ impl Models {
             self.playing.remove(&run);
         }
         Played::Emits(event)
+    }
+
+    /// A run does not wait for a reply any more; one that is on its way may still come.
+    fn withdraw(&mut self, run: RunId, question: Question) {
+        if self.open.remove(&(run, question)) {
+            self.withdrawn.insert((run, question));
+        }
     }
 
     fn await_reply(
