@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Discovered, Warning, WarningKind, discover};
-use crate::Confinement;
+use crate::{Confinement, UserDirectories};
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -22,6 +22,7 @@ pub struct DiscoveryCache {
     results: Arc<Mutex<HashMap<Vec<String>, CachedResult>>>,
     report: Option<Report>,
     confinement: Confinement,
+    user: UserDirectories,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +47,13 @@ impl DiscoveryCache {
         self
     }
 
+    /// Searches what the user keeps for agents as well.
+    #[must_use]
+    pub fn with_user_directories(mut self, user: UserDirectories) -> Self {
+        self.user = user;
+        self
+    }
+
     pub(crate) fn confinement(&self) -> &Confinement {
         &self.confinement
     }
@@ -63,7 +71,7 @@ impl DiscoveryCache {
             return Arc::clone(&cached.discovered);
         }
         // Not under the lock: others need not wait for this disk.
-        let discovered = discover(working_directories, &self.confinement);
+        let discovered = discover(working_directories, &self.user, &self.confinement);
         let known = cached
             .as_ref()
             .map_or(&[][..], |cached| &cached.discovered.warnings);
