@@ -171,6 +171,7 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
     let discovery = DiscoveryCache::default().confined_to(confinement.clone());
     let completer = Completer::new(discovery);
     let request = CompletionRequest {
+        switched_off: Default::default(),
         working_directories: directories,
         text: "@file:".to_owned(),
         offset: 6,

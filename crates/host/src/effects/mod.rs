@@ -14,6 +14,7 @@ mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod survey;
 mod transcript;
 mod turn_log;
 

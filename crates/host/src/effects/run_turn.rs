@@ -181,6 +181,7 @@ async fn play(
     let mut session = agent.open(facts).await?;
     let compacted = turn.history.compacted;
     let input = TurnInput {
+        switched_off: turn.switched_off,
         text,
         message: turn.message,
         user,

@@ -1,6 +1,6 @@
 //! A session in memory: its state as clients know it, and what only the host knows of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +31,8 @@ struct SessionPrivate {
     waiting: BTreeSet<String>,
     /// What its agent wants to know again in later turns.
     notes: Option<String>,
+    /// What was switched on and off in this session alone, by ids of customizations.
+    enablement: BTreeMap<String, bool>,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
     /// The summary as it was last published.
@@ -135,6 +137,15 @@ impl Session {
 
     pub(crate) fn set_notes(&mut self, notes: &[u8]) {
         self.private.notes = Some(String::from_utf8_lossy(notes).into_owned());
+    }
+
+    /// What was decided of a customization for this session alone.
+    pub(crate) fn decision(&self, id: &str) -> Option<bool> {
+        self.private.enablement.get(id).copied()
+    }
+
+    pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
+        super::enablement::set(&mut self.private.enablement, id, decision);
     }
 
     pub(crate) fn embedded_bytes(&self) -> usize {

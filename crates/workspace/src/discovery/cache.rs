@@ -1,6 +1,6 @@
 //! What was discovered recently, so that files are not searched at every key press.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +61,19 @@ impl DiscoveryCache {
     /// What is in these directories, at most a second old. Blocks.
     pub fn get(&self, working_directories: &[String]) -> Arc<Discovered> {
         self.get_at(working_directories, Instant::now())
+    }
+
+    /// The same without what is switched off, by ids.
+    pub fn get_enabled(
+        &self,
+        working_directories: &[String],
+        switched_off: &BTreeSet<String>,
+    ) -> Arc<Discovered> {
+        let discovered = self.get(working_directories);
+        match switched_off.is_empty() {
+            true => discovered,
+            false => Arc::new(discovered.without(switched_off)),
+        }
     }
 
     fn get_at(&self, working_directories: &[String], now: Instant) -> Arc<Discovered> {

@@ -19,6 +19,7 @@ use crate::sink::testing::channel_sink;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
+        switched_off: Default::default(),
         text: text.to_owned(),
         message: json!({"text": text}),
         user: Arc::new(UserMessage::text(text)),
