@@ -181,19 +181,35 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
         decision("global"),
     );
     let directory = primary_directory(step.session(session).state()).map(str::to_owned);
+    let others = other_decisions(step, session, &id);
     step.session_mut(session).set_decision(&id, own);
     let workspace = directory.as_deref().map(|directory| (directory, workspace));
     step.decide_for_all(&id, global, workspace);
     step.act(session, action, Some(sender));
-    for other in step.channels().sessions_in_memory() {
-        let has_it = |state: &SessionState| entries(state).any(|entry| entry["id"] == id);
-        if other == *session || !has_it(step.session(&other).state()) {
-            continue;
-        }
+    for (other, before) in others {
         let decisions = decisions_of(step, &other, &id);
-        let fields = json!({"id": id, "enablement": decisions});
-        step.act_as_host(&other, ActionKind::SessionCustomizationToggled, fields);
+        if decisions != before {
+            let fields = json!({"id": id, "enablement": decisions});
+            step.act_as_host(&other, ActionKind::SessionCustomizationToggled, fields);
+        }
     }
+}
+
+/// The other sessions in memory that have a customization, and what counts of it there.
+fn other_decisions(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    id: &str,
+) -> Vec<(ChannelUri, Vec<Value>)> {
+    let others = kernel.channels().sessions_in_memory().into_iter();
+    let others = others.filter(|other| {
+        other != session && entries(kernel.session(other).state()).any(|entry| entry["id"] == id)
+    });
+    let others = others.map(|other| {
+        let decisions = decisions_of(kernel, &other, id);
+        (other, decisions)
+    });
+    others.collect()
 }
 
 /// Every entry and every child of one.
