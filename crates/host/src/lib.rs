@@ -25,6 +25,7 @@ pub mod message_check;
 pub mod model_server;
 mod models;
 pub mod net;
+mod news;
 mod pacer;
 pub mod preview;
 pub mod rules;

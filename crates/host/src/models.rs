@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_api::Agent;
+use agent_api::{Agent, AgentInfo};
 use agents::NativeAgent;
 use kernel::{AgentFacts, ModelChange, ModelsChanged, WorkFailed};
 use serde_json::Value;
@@ -66,21 +66,29 @@ impl AgentRoster {
     /// What the kernel knows of the agents.
     pub(crate) fn facts(&self) -> Vec<AgentFacts> {
         let agents = self.agents.iter();
-        let facts = agents.map(|agent| {
-            let info = agent.info();
-            AgentFacts {
-                provider: info.provider.clone(),
-                // Without a model it could only apologise.
-                hidden: info.provider == agents::native::PROVIDER && info.models.is_empty(),
-                info: info.to_wire(),
-                config_schema: info.config_schema,
-                renamed_settings: info.renamed_settings,
-                default_model: info.default_model,
-                needs_history: agent.needs_history(),
-                sections: mark_restricted(info.sections, &self.restricted_sections),
-            }
-        });
+        let facts = agents.map(|agent| self.describe(&**agent, agent.info()));
         facts.collect()
+    }
+
+    /// What it is to know of one that says this of itself; none if there is no such agent.
+    pub(crate) fn facts_of(&self, info: AgentInfo) -> Option<AgentFacts> {
+        let mut agents = self.agents.iter();
+        let agent = agents.find(|agent| agent.info().provider == info.provider)?;
+        Some(self.describe(&**agent, info))
+    }
+
+    fn describe(&self, agent: &dyn Agent, info: AgentInfo) -> AgentFacts {
+        AgentFacts {
+            provider: info.provider.clone(),
+            // Without a model it could only apologise.
+            hidden: info.provider == agents::native::PROVIDER && info.models.is_empty(),
+            info: info.to_wire(),
+            config_schema: info.config_schema,
+            renamed_settings: info.renamed_settings,
+            default_model: info.default_model,
+            needs_history: agent.needs_history(),
+            sections: mark_restricted(info.sections, &self.restricted_sections),
+        }
     }
 
     /// Keeps others from changing anything until what was changed is told.

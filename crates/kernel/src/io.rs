@@ -13,6 +13,7 @@ use wire::rpc::Malformed;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
+pub use crate::agent_word::{BroughtToken, Secret, SessionChange, SessionNews, SettingQuestion};
 use crate::bodies::{Body, Data, SentAction};
 use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
@@ -77,6 +78,15 @@ pub enum Input {
         ticket: Ticket,
         checked: Result<Value, WorkFailed>,
     },
+    /// The answer to [`Effect::ListSettingValues`]: `SessionConfigValueItem`s.
+    SettingValues {
+        ticket: Ticket,
+        values: Result<Vec<Value>, WorkFailed>,
+    },
+    /// An agent is not what it said of itself before.
+    AgentChanged(Box<AgentFacts>),
+    /// What an agent says of a session between turns.
+    News(SessionNews),
     /// The agent is ready for the session, or never will be.
     SessionStarted {
         session: ChannelUri,
@@ -236,6 +246,19 @@ pub enum Effect {
         ticket: Ticket,
         check: Box<MessageCheck>,
     },
+    /// Say which values a setting can have; answered by [`Input::SettingValues`].
+    ListSettingValues {
+        ticket: Ticket,
+        question: SettingQuestion,
+    },
+    /// A client changed settings of a session; all of them as they are now.
+    SettingsChanged {
+        session: ChannelUri,
+        provider: String,
+        values: wire::Object,
+    },
+    /// A client brought a token for an agent.
+    Authenticate(BroughtToken),
     StartSession {
         session: ChannelUri,
         provider: String,
@@ -261,6 +284,10 @@ pub enum Effect {
     },
     /// A chat is gone for good: what its agent left running ends.
     EndChat {
+        chat: ChannelUri,
+    },
+    /// A chat left memory: nobody has used it for a while.
+    UnloadChat {
         chat: ChannelUri,
     },
     /// What a run waits for.

@@ -98,7 +98,7 @@ pub(super) fn gather(
         let message = format!("{chat} exists already");
         return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
     }
-    uri::check_names_chat(&session, &chat)?;
+    uri::check_names_chat(kernel, &session, &chat)?;
     let message = raw.get("initialMessage").and_then(Value::as_object);
     need_attached_chats(kernel, message, answers)?;
     let source = match source {
