@@ -3,6 +3,7 @@
 //! Promises: an agent is driven through `agent_api` alone; dropping a turn's future stops it.
 //! Must not know: channels, peers, sequence numbers.
 
+mod acp;
 mod locale;
 pub mod lower;
 pub mod model_data;
