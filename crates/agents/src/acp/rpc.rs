@@ -100,6 +100,11 @@ impl RpcError {
 }
 
 pub(super) fn decode(line: &[u8]) -> Result<Message<'_>, NoMessage> {
+    if !line.trim_ascii_start().starts_with(b"{") {
+        // A list would be read as an object without names.
+        let other = serde_json::from_slice::<serde::de::IgnoredAny>(line);
+        return Err(other.map_or(NoMessage::NotJson, |_| NoMessage::NotRpc));
+    }
     let envelope: Envelope<'_> = match serde_json::from_slice(line) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => return Err(NoMessage::NotRpc),

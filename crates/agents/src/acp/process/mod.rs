@@ -4,7 +4,6 @@
 //! or the host is gone, nothing of the group is left.
 //! Must not know: what is said on the pipes.
 
-mod command;
 mod group;
 mod stderr_tail;
 
@@ -19,7 +18,6 @@ use rustix::process::Pid;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-pub(super) use command::find_command;
 use group::ProcessGroup;
 pub(super) use stderr_tail::StderrTail;
 

@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn only_the_last_is_held() {
         let tail = StderrTail::default();
-        tail.push(&vec![b'a'; 3 * TAIL_BYTES_MAX]);
+        tail.push(&vec![b'z'; 3 * TAIL_BYTES_MAX]);
         for _ in 0..1_000 {
             tail.push(&[b'b'; 100]);
         }
         tail.push(b"\nlast\n\n");
         assert_eq!(tail.text().len(), TAIL_BYTES_MAX);
-        assert!(!tail.text().contains('a'));
+        assert!(!tail.text().contains('z'));
         assert_eq!(tail.last_line().as_deref(), Some("last"));
     }
 
