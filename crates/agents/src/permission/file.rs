@@ -12,6 +12,7 @@ use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike, Value};
 
 use super::pattern::Pattern;
 use super::rule_set::{PermissionRule, RuleEffect, RuleScope, RuleSet};
+use crate::data_file;
 
 /// Its name in the data directory.
 pub const RULES_FILE: &str = "rules.toml";
@@ -155,11 +156,7 @@ impl RulesReader<'_> {
 }
 
 fn at_line(text: &str, span: Option<Range<usize>>, message: &str) -> RulesError {
-    let before = span.and_then(|span| text.get(..span.start));
-    RulesError(match before {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message.to_owned(),
-    })
+    RulesError(data_file::at_line(text, span, message))
 }
 
 /// The text with one rule more; as it was if it is there. `directory` is where a session works.
