@@ -320,15 +320,17 @@ impl Connection {
         Ok(())
     }
 
-    /// The turn is over: a prompt that is not answered is cancelled, and what was asked with it (AG-30). Does not wait.
-    pub(super) fn end_turn(&self, inbox: &Inbox) {
-        if inbox.stop_listening() {
+    /// The turn is over: a prompt that is not answered is cancelled, and what was asked with it (AG-30). Whether one was. Does not wait.
+    pub(super) fn end_turn(&self, inbox: &Inbox) -> bool {
+        let is_prompted = inbox.stop_listening();
+        if is_prompted {
             self.notify("session/cancel", &json!({"sessionId": inbox.session}));
         }
         self.shared.cancel_questions(&inbox.session);
+        is_prompted
     }
 
-    pub(super) fn notify(&self, method: &str, params: &Value) {
+    fn notify(&self, method: &str, params: &Value) {
         match rpc::encode_notification(method, params) {
             Ok(line) => self.shared.writer.send(line),
             Err(error) => {
@@ -350,9 +352,15 @@ impl Connection {
         self.shared.end.borrow().is_some()
     }
 
+    /// Tells of the end, without keeping the process running.
+    pub(super) fn subscribe_end(&self) -> watch::Receiver<Option<Arc<ConnectionEnd>>> {
+        self.shared.end.subscribe()
+    }
+
     /// Waits for the end of the process, and of all that it started.
+    #[cfg(test)]
     pub(super) async fn ended(&self) -> Arc<ConnectionEnd> {
-        let mut end = self.shared.end.subscribe();
+        let mut end = self.subscribe_end();
         match end.wait_for(Option::is_some).await {
             Ok(end) => end.clone().unwrap_or_else(|| self.end()),
             Err(_) => self.end(),
