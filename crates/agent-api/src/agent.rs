@@ -154,6 +154,11 @@ pub trait Agent: Send + Sync {
         false
     }
 
+    /// Whether it uses the customizations that the host finds: custom agents, rules, skills and plugins.
+    fn reads_customizations(&self) -> bool {
+        false
+    }
+
     /// Whether pieces of text that are recorded together may become one piece. A script's must stay what they are (G-03).
     fn joins_text(&self) -> bool {
         false

@@ -11,6 +11,7 @@ pub mod complete;
 pub mod compose;
 mod config;
 mod credentials;
+mod customization_entries;
 mod delivery;
 mod document_reader;
 mod effects;

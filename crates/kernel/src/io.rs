@@ -1,5 +1,6 @@
 //! What comes in and what goes out: inputs, effects, and what one step says.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -86,6 +87,11 @@ pub enum Input {
         session: ChannelUri,
         sections: Vec<Section>,
     },
+    /// The answer to [`Effect::Survey`]: the containers of customizations, without anybody's decisions.
+    Surveyed {
+        session: ChannelUri,
+        found: Vec<Value>,
+    },
     /// An agent has a better title for a chat's session than the one it gave it.
     TitleSuggested {
         chat: ChannelUri,
@@ -118,6 +124,8 @@ pub struct WorkFailed(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
@@ -235,6 +243,12 @@ pub enum Effect {
         config: wire::Object,
         working_directories: Vec<String>,
     },
+    /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
+    Survey {
+        session: ChannelUri,
+        provider: String,
+        working_directories: Vec<String>,
+    },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
         session: ChannelUri,
@@ -296,6 +310,8 @@ pub struct Compose {
     /// What was read from the client that sent it, or why it was not.
     pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
     pub left_bytes: usize,

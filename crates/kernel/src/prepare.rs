@@ -9,6 +9,7 @@ use crate::bodies::{
     self, Body, Data, InlineBudget, SentAction, clip_content, detach_message, detach_result,
 };
 use crate::client_file::{ClientFile, ClientFileError};
+use crate::customization::switched_off;
 use crate::io::Compose;
 use crate::message;
 use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
@@ -165,6 +166,7 @@ pub(crate) fn compose<'a>(
         detached: bodies.collect(),
         client_files,
         working_directories: working_directories.to_vec(),
+        switched_off: switched_off(kernel.session(session).state()),
         each_bytes: kernel.limits().inline_body_bytes,
         left_bytes,
     })))

@@ -69,6 +69,8 @@ pub struct World {
     pub(crate) next_peer: u64,
     pub clients: Vec<Client>,
     pub models: Models,
+    /// What surveys of customizations find.
+    pub customizations: Vec<serde_json::Value>,
     /// What the next sessions' starts end in; `Ok` if none is queued.
     pub starts: VecDeque<Result<(), AgentError>>,
     /// Longest a read, and the start of a session, takes.
@@ -114,6 +116,7 @@ impl World {
             next_peer: 0,
             clients: Vec::new(),
             models: Models::default(),
+            customizations: Vec::new(),
             starts: VecDeque::new(),
             read_ms_max: 0,
             start_ms_max: 0,
@@ -432,6 +435,10 @@ impl World {
             Effect::StartSession { session, .. } => {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));
                 self.within(self.start_ms_max, Input::SessionStarted { session, result });
+            }
+            Effect::Survey { session, .. } => {
+                let found = self.customizations.clone();
+                self.within(self.read_ms_max, Input::Surveyed { session, found });
             }
             Effect::RunTurn(turn) => {
                 self.ledger.runs(turn.chat.as_str());

@@ -24,6 +24,7 @@ fn budget(toml: &str) -> Arc<Budget> {
 fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
     let run = TurnRun {
+        switched_off: Default::default(),
         run: RunId(1),
         provider: String::new(),
         session: uri.clone(),

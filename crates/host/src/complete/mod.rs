@@ -12,6 +12,7 @@ use workspace::discovery::Discovered;
 pub fn completions(completer: &Completer, complete: Complete) -> Completed {
     let request = CompletionRequest {
         working_directories: complete.working_directories,
+        switched_off: complete.switched_off,
         text: complete.text,
         offset: complete.offset,
         contexts: complete.contexts,

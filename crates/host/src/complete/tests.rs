@@ -13,6 +13,7 @@ use super::*;
 fn request(roots: &[&Path], text: &str) -> Complete {
     let uri = |root: &&Path| wire::file_uri::uri_of(root.as_os_str().as_bytes());
     Complete {
+        switched_off: Default::default(),
         working_directories: roots.iter().map(uri).collect(),
         text: text.to_owned(),
         offset: text.encode_utf16().count() as u64,
@@ -276,6 +277,7 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
     let (root, completer) = (project(), Completer::default());
     let catalogue = discover(
         &request(&[root.path()], "").working_directories,
+        &workspace::UserDirectories::default(),
         &workspace::Confinement::none(),
     );
     let kinds = |text: &str| {

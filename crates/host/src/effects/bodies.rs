@@ -126,7 +126,7 @@ impl Bodies {
         let clock = self.clock;
         let discovery = self.discovery.clone();
         self.work(move |store| {
-            let known = known_names(&discovery, &compose.working_directories, entity_kinds);
+            let known = known_names(&discovery, &compose, entity_kinds);
             compose::compose_message(store, &known, compose, clock.now())
         })
         .await
@@ -142,8 +142,7 @@ impl Bodies {
         let (clock, confinement) = (self.clock, self.confinement.clone());
         let discovery = self.discovery.clone();
         self.work(move |store| {
-            let directories = &check.compose.working_directories;
-            let known = known_names(&discovery, directories, entities.kinds());
+            let known = known_names(&discovery, &check.compose, entities.kinds());
             let context = CheckContext {
                 known: &known,
                 confinement: Some(&confinement),
@@ -247,10 +246,10 @@ impl Bodies {
 /// The commands and skills that a message may name.
 fn known_names(
     discovery: &DiscoveryCache,
-    working_directories: &[String],
+    compose: &Compose,
     entity_kinds: BTreeSet<String>,
 ) -> KnownNames {
-    let found = discovery.get(working_directories);
+    let found = discovery.get_enabled(&compose.working_directories, &compose.switched_off);
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());
     KnownNames {
         catalogue: found.catalogue.clone(),

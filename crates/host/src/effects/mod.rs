@@ -15,6 +15,7 @@ mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod survey;
 mod transcript;
 mod turn_log;
 

@@ -9,6 +9,7 @@ mod paths;
 mod ranking;
 mod token;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use compositor::command::Entry;
@@ -30,6 +31,8 @@ const SKILLS_AMONG_FILES_MAX: usize = 10;
 pub struct CompletionRequest {
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     pub text: String,
     /// Where the cursor is, in UTF-16 units.
     pub offset: u64,
@@ -88,9 +91,10 @@ impl Completer {
         };
         let directories = &request.working_directories;
         let discovered = match token.kind {
-            TokenKind::Command | TokenKind::Skill | TokenKind::Any => {
-                Some(self.discovery.get(directories))
-            }
+            TokenKind::Command | TokenKind::Skill | TokenKind::Any => Some(
+                self.discovery
+                    .get_enabled(directories, &request.switched_off),
+            ),
             TokenKind::File => None,
         };
         let paths = match token.kind {
