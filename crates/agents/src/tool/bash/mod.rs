@@ -25,6 +25,7 @@ use super::{
     ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
 };
 use capture::Capture;
+pub(crate) use environment::command_environment;
 use process::{CommandEnd, ShellCommand};
 pub(crate) use session::{end_processes, new_mark, with_mark};
 
