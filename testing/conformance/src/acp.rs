@@ -22,6 +22,7 @@ pub const SESSION: &str = "fake:/session";
 /// Everything of one test.
 pub struct AcpHarness {
     pub ann: ChatClient,
+    session: String,
     host: Option<TestHost>,
     directory: TempDir,
 }
@@ -29,6 +30,8 @@ pub struct AcpHarness {
 /// A session before it is there.
 pub struct AcpSetup {
     script: Value,
+    /// Another agent than the scripted one: its id and its table.
+    other: Option<(String, String)>,
     /// Lines of the agent's table in the settings file.
     entry: String,
     /// Lines of the file before it.
@@ -41,6 +44,7 @@ impl AcpSetup {
     pub fn new(script: Value) -> Self {
         Self {
             script,
+            other: None,
             entry: "trust = \"always\"".to_owned(),
             settings: String::new(),
             config: json!({}),
@@ -52,6 +56,13 @@ impl AcpSetup {
     #[must_use]
     pub fn entry(mut self, lines: &str) -> Self {
         lines.clone_into(&mut self.entry);
+        self
+    }
+
+    /// Another agent than the scripted one, by its table in the settings file.
+    #[must_use]
+    pub fn other_agent(mut self, id: &str, table: &str) -> Self {
+        self.other = Some((id.to_owned(), table.to_owned()));
         self
     }
 
@@ -88,13 +99,19 @@ impl AcpSetup {
             std::fs::write(path, text).expect("the file can be written");
         }
         write_script(directory.path(), &self.script);
-        let settings = settings_file(directory.path(), &self.settings, &self.entry);
+        let mut settings = settings_file(directory.path(), &self.settings, &self.entry);
+        let mut session = SESSION.to_owned();
+        if let Some((id, table)) = &self.other {
+            settings.push_str(&format!("\n[[agents]]\nid = \"{id}\"\n{table}\n"));
+            session = format!("{id}:/session");
+        }
         std::fs::write(directory.path().join("greenroom.toml"), settings).expect("a file");
         let host = start_host(directory.path()).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
-        ann.creates_session(SESSION, &work, self.config).await;
+        ann.creates_session(&session, &work, self.config).await;
         AcpHarness {
             ann,
+            session,
             host: Some(host),
             directory,
         }
@@ -150,7 +167,7 @@ impl AcpHarness {
         self.host.take().expect("the host serves").stop().await;
         let host = start_host(self.directory.path()).await;
         self.ann = ChatClient::arrives(&host, "ann").await;
-        self.ann.enters(SESSION, chat.as_str()).await;
+        self.ann.enters(&self.session, chat.as_str()).await;
         self.host = Some(host);
     }
 
@@ -162,6 +179,10 @@ impl AcpHarness {
     /// The session's working directory, without links in its path.
     pub fn work(&self) -> PathBuf {
         work_of(self.directory.path())
+    }
+
+    pub fn session(&self) -> &str {
+        &self.session
     }
 
     /// The host's own data.
@@ -246,8 +267,9 @@ impl AcpHarness {
                 let root = self.ann.connection.subscribe(&ChannelUri::root()).await;
                 let root = root.expect("subscribed").expect("a snapshot");
                 let agents = root.state["agents"].as_array().expect("agents");
-                let fake = agents.iter().find(|agent| agent["provider"] == "fake");
-                let agent = fake.expect("the agent is offered").clone();
+                let id = self.session.split(':').next();
+                let found = agents.iter().find(|it| it["provider"].as_str() == id);
+                let agent = found.expect("the agent is offered").clone();
                 if is_so(&agent) {
                     return agent;
                 }
