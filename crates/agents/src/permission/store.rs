@@ -30,15 +30,20 @@ impl RuleStore {
         self.0.load().map_err(RulesError)
     }
 
-    /// Records a rule; it is on the disk afterwards. `directory` is where a session works.
-    pub fn add(&self, rule: &PermissionRule, directory: Option<&Path>) -> Result<(), RulesError> {
-        self.change(|text| file::add_rule(text, rule, directory).map(Some))
+    /// Records a rule; it is on the disk afterwards.
+    pub fn add(&self, rule: &PermissionRule) -> Result<(), RulesError> {
+        self.change(|text| file::add_rule(text, rule).map(Some))
             .map(drop)
     }
 
     /// Whether there was such a rule.
     pub fn remove(&self, rule: &PermissionRule) -> Result<bool, RulesError> {
         self.change(|text| file::remove_rule(text, rule))
+    }
+
+    /// Forgets the rules of a session that is gone: another one may come to have its name. Whether it had any.
+    pub fn remove_session(&self, session: &str) -> Result<bool, RulesError> {
+        self.change(|text| file::remove_session(text, session))
     }
 
     /// Whether anything was to be changed.

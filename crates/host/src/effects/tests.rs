@@ -58,7 +58,8 @@ impl TestHost {
             said: Vec::new(),
             usage: None,
             untitled: false,
-            notes: None,
+            chat_notes: None,
+            last_turn_id: None,
             refusals: None,
         });
     }
