@@ -331,10 +331,7 @@ pub fn settings_template() -> String {
         let value = example.map_or_else(|| default.unwrap_or_default(), str::to_owned);
         write_setting(&mut text, &[words], key, &value);
     }
-    for (head, settings) in [
-        (MODELS_HEAD, MODEL_SETTINGS),
-        (AGENTS_HEAD, AGENT_SETTINGS),
-    ] {
+    for (head, settings) in [(MODELS_HEAD, MODEL_SETTINGS), (AGENTS_HEAD, AGENT_SETTINGS)] {
         text.push_str(head);
         for (key, words, example) in settings {
             // Writing into a string does not fail.
