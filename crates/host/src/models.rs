@@ -10,10 +10,11 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentInfo};
 use agents::NativeAgent;
 use kernel::{AgentFacts, ModelChange, ModelsChanged, WorkFailed};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use wire::ext::models::ModelsResult;
 use wire::ext::system_message_transform::SystemMessageSection;
+use wire::meta::OWN_COMMANDS;
 
 use agents::provider::KEY_BYTES_MAX;
 
@@ -82,7 +83,7 @@ impl AgentRoster {
             provider: info.provider.clone(),
             // Without a model it could only apologise.
             hidden: info.provider == agents::native::PROVIDER && info.models.is_empty(),
-            info: info.to_wire(),
+            info: advertise(agent, &info),
             config_schema: info.config_schema,
             renamed_settings: info.renamed_settings,
             default_model: info.default_model,
@@ -195,6 +196,15 @@ impl AgentRoster {
     }
 }
 
+/// What clients read of an agent.
+fn advertise(agent: &dyn Agent, info: &AgentInfo) -> Value {
+    let mut advertised = info.to_wire();
+    if agent.has_own_commands() {
+        advertised["_meta"] = json!({OWN_COMMANDS: true});
+    }
+    advertised
+}
+
 /// The sections as they are published: the content of a restricted one never leaves the host.
 fn mark_restricted(
     mut sections: Vec<SystemMessageSection>,
@@ -235,8 +245,6 @@ fn hide_environment() {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use serde_json::json;
 
     use super::*;
 

@@ -133,6 +133,7 @@ pub struct WorkFailed(pub String);
 /// Completion request: text and cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
+    pub place: MessagePlace,
     pub working_directories: Vec<String>,
     /// Ids of customizations that are switched off.
     pub switched_off: BTreeSet<String>,
@@ -141,6 +142,26 @@ pub struct Complete {
     pub offset: u64,
     /// The contexts that clients send.
     pub contexts: Vec<String>,
+}
+
+/// Where a message is typed: its agent may know commands of its own there (AG-28).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagePlace {
+    pub provider: String,
+    pub session: ChannelUri,
+    /// None before there is a chat.
+    pub chat: Option<ChannelUri>,
+}
+
+impl Default for MessagePlace {
+    /// Nowhere: no agent knows anything there.
+    fn default() -> Self {
+        Self {
+            provider: String::new(),
+            session: ChannelUri::root(),
+            chat: None,
+        }
+    }
 }
 
 /// The answer to a completion request.
@@ -330,6 +351,7 @@ pub enum Effect {
 /// A message whose meaning is to be found out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compose {
+    pub place: MessagePlace,
     /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
     /// Those bodies, by the index of their attachment.

@@ -419,7 +419,11 @@ impl World {
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
             Effect::Complete { ticket, complete } => {
-                let completed = Ok(host::complete::completions(&self.completer, *complete));
+                let completed = Ok(host::complete::completions(
+                    &self.completer,
+                    *complete,
+                    Default::default(), // agents here have no commands
+                ));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::ChangeModels { ticket, change } => {
