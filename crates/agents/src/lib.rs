@@ -5,6 +5,7 @@
 
 mod locale;
 pub mod lower;
+pub mod mcp;
 pub mod model_data;
 pub mod native;
 pub mod permission;
