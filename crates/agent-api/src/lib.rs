@@ -24,7 +24,9 @@ pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting,
     SessionFacts, SuggestedTitle,
 };
-pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
+pub use budget::{
+    BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
+};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
