@@ -73,7 +73,6 @@ pub(crate) mod messages {
         /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
         pub(crate) fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
             let compose = Compose {
-                switched_off: Default::default(),
                 place: MessagePlace::default(),
                 message,
                 detached: Vec::new(),

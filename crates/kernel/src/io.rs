@@ -135,8 +135,6 @@ pub struct WorkFailed(pub String);
 pub struct Complete {
     pub place: MessagePlace,
     pub working_directories: Vec<String>,
-    /// Ids of customizations that are switched off.
-    pub switched_off: BTreeSet<String>,
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
@@ -144,13 +142,15 @@ pub struct Complete {
     pub contexts: Vec<String>,
 }
 
-/// Where a message is typed: its agent may know commands of its own there (AG-28).
+/// Where a message is typed: its agent may know commands of its own there (AG-28), and customizations may be off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessagePlace {
     pub provider: String,
     pub session: ChannelUri,
     /// None before there is a chat.
     pub chat: Option<ChannelUri>,
+    /// Ids of customizations that are switched off there.
+    pub switched_off: BTreeSet<String>,
 }
 
 impl Default for MessagePlace {
@@ -160,6 +160,7 @@ impl Default for MessagePlace {
             provider: String::new(),
             session: ChannelUri::root(),
             chat: None,
+            switched_off: BTreeSet::new(),
         }
     }
 }
@@ -359,8 +360,6 @@ pub struct Compose {
     /// What was read from the client that sent it, or why it was not.
     pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
-    /// Ids of customizations that are switched off.
-    pub switched_off: BTreeSet<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
     pub left_bytes: usize,

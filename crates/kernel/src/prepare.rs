@@ -147,6 +147,7 @@ pub(crate) fn place_of(
         provider: found.map_or_else(String::new, |found| found.state().provider.clone()),
         session: session.clone(),
         chat: chat.cloned(),
+        switched_off: found.map_or_else(BTreeSet::new, |found| switched_off(found.state())),
     }
 }
 
@@ -182,7 +183,6 @@ pub(crate) fn compose<'a>(
         detached: bodies.collect(),
         client_files,
         working_directories: working_directories.to_vec(),
-        switched_off: switched_off(kernel.session(session).state()),
         each_bytes: kernel.limits().inline_body_bytes,
         left_bytes,
     })))

@@ -174,7 +174,17 @@ impl MessageLowering<'_> {
                 let size = bytes.len() as u64;
                 match self.lower_body(at, part, of, &bytes) {
                     Ok(()) => return,
-                    Err(refused) if self.lower_text_of_pdf(at, of, &bytes, &refused) => return,
+                    Err(refused)
+                        if is_pdf(of, &bytes)
+                            && self.push_text_of_pdf(
+                                at,
+                                ("attachment", of.name),
+                                &bytes,
+                                &refused,
+                            ) =>
+                    {
+                        return;
+                    }
                     Err(refused) => (Some(size), refused),
                 }
             }
@@ -265,20 +275,21 @@ impl MessageLowering<'_> {
         Ok(())
     }
 
-    /// Sends the text of a PDF that is not sent as it is; `false` if it has none that can be read, or that fits.
-    fn lower_text_of_pdf(
+    /// Sends the text of a PDF that is not sent as it is; `false` if it has none that can be read, or that fits. `what` it is, and
+    /// its name.
+    pub(super) fn push_text_of_pdf(
         &mut self,
         at: usize,
-        of: &Attachment<'_>,
+        (what, name): (&str, &str),
         bytes: &[u8],
         refused: &NotSent,
     ) -> bool {
-        let is_pdf =
-            of.sniffed_mime.is_none() && media_type::classify(of.mime, bytes).class == Class::Pdf;
-        let read = match is_pdf {
-            true => self.sources.read_document(bytes),
-            false => None,
-        };
+        let read = self.sources.read_document(bytes);
+        if let Some(problem) = read.as_ref().and_then(|read| read.problem.as_deref()) {
+            let name = quoted(name);
+            self.diagnostics
+                .report(|| format!("{what}: {name}: {problem}"));
+        }
         let Some(read) = read.filter(|read| !read.text.trim().is_empty()) else {
             return false; // it is described
         };
@@ -288,21 +299,20 @@ impl MessageLowering<'_> {
         let text = read.text.get(..end).unwrap_or_default();
         let is_whole = text.len() == read.text.len() && read.pages == Some(read.text_pages);
         let label = match (is_whole, read.pages) {
-            (true, _) => format!("{} (its text)", of.name),
-            (false, Some(pages)) => format!(
-                "{} (the beginning of its text; it has {pages} pages)",
-                of.name
-            ),
-            (false, None) => format!("{} (the beginning of its text)", of.name),
+            (true, _) => format!("{name} (its text)"),
+            (false, Some(pages)) => {
+                format!("{name} (the beginning of its text; it has {pages} pages)")
+            }
+            (false, None) => format!("{name} (the beginning of its text)"),
         };
         let file = texts::file(&label, text);
         if !self.fits(file.len() as u64) {
             return false;
         }
         let why = &refused.why;
-        let name = quoted(of.name);
+        let name = quoted(name);
         self.diagnostics
-            .report(|| format!("attachment: {name}: {why} (its text is sent instead)"));
+            .report(|| format!("{what}: {name}: {why} (its text is sent instead)"));
         self.push_text_part(at, "file", file, Some(why));
         true
     }
@@ -393,6 +403,11 @@ impl MessageLowering<'_> {
     }
 }
 
+/// Whether an attachment is a PDF, and passes for nothing else.
+fn is_pdf(of: &Attachment<'_>, bytes: &[u8]) -> bool {
+    of.sniffed_mime.is_none() && media_type::classify(of.mime, bytes).class == Class::Pdf
+}
+
 pub(super) fn count_images_in(message: &super::ResolvedMessage<'_>) -> u64 {
     count_images(message.parts, message.resolved)
 }
@@ -405,7 +420,10 @@ fn count_images(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
                 && of.sniffed_mime.is_none()
                 && Class::of_mime(of.mime) == Class::Image
         }
-        _ => matches!(resolved.get(at), Some(Resolved::Media { .. })),
+        _ => match resolved.get(at) {
+            Some(Resolved::Media { mime, .. }) => Class::of_mime(mime) == Class::Image,
+            _ => false,
+        },
     };
     parts.iter().enumerate().filter(may_be_image).count() as u64
 }

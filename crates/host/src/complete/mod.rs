@@ -17,7 +17,7 @@ pub fn completions(
 ) -> Completed {
     let request = CompletionRequest {
         working_directories: complete.working_directories,
-        switched_off: complete.switched_off,
+        switched_off: complete.place.switched_off,
         text: complete.text,
         offset: complete.offset,
         contexts: complete.contexts,

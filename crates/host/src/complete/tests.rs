@@ -13,7 +13,6 @@ use super::*;
 fn request(roots: &[&Path], text: &str) -> Complete {
     let uri = |root: &&Path| wire::file_uri::uri_of(root.as_os_str().as_bytes());
     Complete {
-        switched_off: Default::default(),
         place: kernel::MessagePlace::default(),
         working_directories: roots.iter().map(uri).collect(),
         text: text.to_owned(),

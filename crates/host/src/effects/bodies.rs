@@ -252,7 +252,7 @@ fn known_names(
     agent: Option<&dyn Agent>,
     entity_kinds: BTreeSet<String>,
 ) -> KnownNames {
-    let found = discovery.get_enabled(&compose.working_directories, &compose.switched_off);
+    let found = discovery.get_enabled(&compose.working_directories, &compose.place.switched_off);
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());
     let mut catalogue = found.catalogue.clone();
     let directories = &compose.working_directories;

@@ -9,7 +9,6 @@ use wire::{ChannelUri, RpcError};
 
 use super::uri;
 use crate::channels::Session;
-use crate::customization::switched_off;
 use crate::io::{Complete, Completed, MessagePlace};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
@@ -37,7 +36,6 @@ pub(super) fn gather(
         None => Err(Pause::Work(HostWork::Complete(Box::new(Complete {
             place: typed_in(kernel, &uri),
             working_directories,
-            switched_off: switched_off(session_at(kernel, &uri)?),
             text: params.text.clone(),
             offset,
             contexts: contexts_at(kernel, &uri, params),

@@ -7,7 +7,6 @@ use wire::rpc::code;
 use wire::{ChannelUri, Object, RpcError};
 
 use super::uri;
-use crate::customization::switched_off;
 use crate::io::{Compose, ContextUse, MessageCheck};
 use crate::load::need_channel;
 use crate::message::{self, need_attached_chats};
@@ -94,7 +93,6 @@ fn describe_check(
             message: sent,
             client_files: Vec::new(), // they are asked for when it is sent
             working_directories: directories_of(kernel, chat),
-            switched_off: switched_off(kernel.session_of(chat).state()),
             each_bytes: limits.inline_body_bytes,
             left_bytes: limits.inline_message_bytes,
         },
