@@ -38,6 +38,8 @@ pub enum AgentReply {
         ask: u64,
         response: ChatInputResponseKind,
         answers: Object,
+        /// Who answered, by a name for the record (TR-7).
+        answered_by: Option<String>,
     },
     /// The steering `Message`, if one was waiting, and the name under which its parts are stored
     /// ([`crate::HostServices::read_message`]).

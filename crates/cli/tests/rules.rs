@@ -8,6 +8,7 @@ mod running;
 mod terminal;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use expect_test::expect;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use running::{Host, data_directory, greenroom, text};
-use terminal::{ENTER, Terminal};
+use terminal::{ENTER, TAB, Terminal};
 
 fn bash(command: &str) -> Answer {
     Answer::calls([Call::new("c", "bash", &json!({"command": command}))])
@@ -107,12 +108,14 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     ann.type_line("plan it");
     let screen = ann.sees("5 Approve, and accept edits");
     assert!(screen.contains("Carry out this plan?"), "{screen}");
-    assert!(screen.contains("1. Write `made`"), "{screen}");
-    assert_eq!(
-        screen.matches("Write `made`").count(),
-        1,
-        "said once: {screen}"
-    );
+    // Like an answer: without the marks of Markdown.
+    assert!(screen.contains("\n  Plan\n\n  1. Write made"), "{screen}");
+    assert_eq!(screen.matches("Write made").count(), 1, "{screen}");
+    ann.with_screen(|screen| {
+        let row = (0..24).find(|row| screen.rows(2, 4).nth(*row).as_deref() == Some("Plan"));
+        let row = u16::try_from(row.unwrap()).unwrap();
+        assert!(screen.cell(row, 2).unwrap().bold(), "a heading");
+    });
     assert!(screen.contains("2 Deny: Keep planning"), "{screen}");
     ann.decide('3');
     ann.sees("why ›");
@@ -125,6 +128,8 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     ann.wait_until(asked_again);
     ann.decide('5');
     ann.sees("Done.");
+    // What the agent works by stays readable.
+    ann.sees("✓ Approved the plan\n  Plan\n\n  1. Write made");
     assert!(host.data.path().join("made").exists());
     ann.wait_for_status(|status| status.contains("Accept edits"));
     let messages = server.requests()[1].json()["messages"].to_string();
@@ -132,6 +137,17 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
         messages.contains("keep planning and says: check it too"),
         "{messages}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mode_is_completed_behind_a_wide_blank() {
+    let server = ModelServer::start().await;
+    let host = start(tempfile::tempdir().unwrap(), &server);
+    let mut ann = chat(&host);
+    ann.press("/approvals\u{3000}accept");
+    ann.sees("accept-edits");
+    ann.press(TAB);
+    ann.sees("› /approvals\u{3000}accept-edits");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,6 +180,27 @@ async fn through_a_pipe_a_rule_and_a_plan_are_chosen_by_their_digits() {
     assert_eq!(asked, 1, "the second one is not asked about: {err}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_gone_is_said_where_its_rules_would_be_listed() {
+    let server = ModelServer::start().await;
+    let host = start(tempfile::tempdir().unwrap(), &server);
+    let work = host.data.path().canonicalize().unwrap().join("work");
+    fs::create_dir(&work).unwrap();
+    let directory = work.to_str().unwrap();
+    let added = host.run(&["rules", "add", "bash(make:*)", "--directory", directory]);
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let mut command = host.greenroom();
+    command.arg("chat").current_dir(&work);
+    let mut ann = Terminal::start_sized("ann", command, (100, 40));
+    ann.sees("\n›");
+    ann.type_line("/permissions");
+    ann.sees("allow  bash(make:*)");
+    fs::remove_dir(&work).unwrap();
+    ann.type_line("/permissions");
+    let screen = ann.sees("cannot be found (No such file or directory");
+    assert!(!screen.contains("No rules hold here"), "{screen}");
+}
+
 #[test]
 fn rules_are_added_listed_checked_and_removed() {
     let home = tempfile::tempdir().unwrap();
@@ -185,7 +222,7 @@ fn rules_are_added_listed_checked_and_removed() {
         code == Some(0) && none.starts_with("There are no rules"),
         "{none}"
     );
-    fs::create_dir_all(data_directory(home.path())).unwrap();
+    // No host has run here: the first rule makes the data directory, for its owner alone.
     for arguments in [
         &["add", "bash(cargo test:*)"][..],
         &["add", "Edit(src/**)"],
@@ -195,6 +232,8 @@ fn rules_are_added_listed_checked_and_removed() {
         let (code, said) = rules(arguments);
         assert_eq!(code, Some(0), "{said}");
     }
+    let created = fs::metadata(data_directory(home.path())).unwrap();
+    assert_eq!(created.permissions().mode() & 0o777, 0o700);
     let (code, said) = rules(&["add", "bash(env:*)", "--session", "native:/x"]);
     assert!(code == Some(0) && said.contains("runs others"), "{said}");
     expect![[r#"

@@ -303,6 +303,11 @@ impl KernelTask {
                 let effects = &self.effects;
                 effects.start_session(session, provider, config, working_directories);
             }
+            Effect::Survey {
+                session,
+                provider,
+                working_directories,
+            } => self.effects.survey(session, &provider, working_directories),
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
             }

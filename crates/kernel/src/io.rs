@@ -1,5 +1,6 @@
 //! What comes in and what goes out: inputs, effects, and what one step says.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -96,6 +97,11 @@ pub enum Input {
         session: ChannelUri,
         sections: Vec<Section>,
     },
+    /// The answer to [`Effect::Survey`]: the containers of customizations, without anybody's decisions.
+    Surveyed {
+        session: ChannelUri,
+        found: Vec<Value>,
+    },
     /// An agent has a better title for a chat's session than the one it gave it.
     TitleSuggested {
         chat: ChannelUri,
@@ -127,12 +133,36 @@ pub struct WorkFailed(pub String);
 /// Completion request: text and cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
+    pub place: MessagePlace,
     pub working_directories: Vec<String>,
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
     /// The contexts that clients send.
     pub contexts: Vec<String>,
+}
+
+/// Where a message is typed: its agent may know commands of its own there (AG-28), and customizations may be off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagePlace {
+    pub provider: String,
+    pub session: ChannelUri,
+    /// None before there is a chat.
+    pub chat: Option<ChannelUri>,
+    /// Ids of customizations that are switched off there.
+    pub switched_off: BTreeSet<String>,
+}
+
+impl Default for MessagePlace {
+    /// Nowhere: no agent knows anything there.
+    fn default() -> Self {
+        Self {
+            provider: String::new(),
+            session: ChannelUri::root(),
+            chat: None,
+            switched_off: BTreeSet::new(),
+        }
+    }
 }
 
 /// The answer to a completion request.
@@ -258,6 +288,12 @@ pub enum Effect {
         config: wire::Object,
         working_directories: Vec<String>,
     },
+    /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
+    Survey {
+        session: ChannelUri,
+        provider: String,
+        working_directories: Vec<String>,
+    },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
         session: ChannelUri,
@@ -316,6 +352,7 @@ pub enum Effect {
 /// A message whose meaning is to be found out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compose {
+    pub place: MessagePlace,
     /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
     /// Those bodies, by the index of their attachment.

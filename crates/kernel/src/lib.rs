@@ -22,6 +22,7 @@ mod client_dispatch;
 mod client_file;
 mod clients;
 mod config;
+mod customization;
 mod derive;
 mod dispatch;
 mod follow_up;

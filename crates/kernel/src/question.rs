@@ -256,6 +256,7 @@ pub(crate) fn answer(step: &mut Step, uri: &ChannelUri, action: Action, sender: 
             ask,
             response,
             answers,
+            answered_by: Some(sender.origin.client_id.clone()),
         };
         step.effect(Effect::Reply { run, reply });
     }

@@ -11,8 +11,8 @@ use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::turn::size::bound_turn;
 use crate::{
-    agent_event, agents, clients, inbox, loading, pending, render, reverse_request, sweep, tasks,
-    worker,
+    agent_event, agents, clients, customization, inbox, loading, pending, render, reverse_request,
+    sweep, tasks, worker,
 };
 
 /// One input.
@@ -55,6 +55,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::OpeningPrompt { session, sections } => {
             render::render_opening(step, &session, sections);
         }
+        Input::Surveyed { session, found } => customization::publish(step, &session, found),
         Input::TitleSuggested { chat, suggested } => {
             step.start_task(BackgroundTask::ReplaceTitle(chat, suggested));
         }

@@ -70,6 +70,8 @@ pub struct World {
     pub(crate) next_peer: u64,
     pub clients: Vec<Client>,
     pub models: Models,
+    /// What surveys of customizations find.
+    pub customizations: Vec<serde_json::Value>,
     /// What agents were told and asked outside of turns.
     pub agents_heard: AgentsHeard,
     /// What the next sessions' starts end in; `Ok` if none is queued.
@@ -117,6 +119,7 @@ impl World {
             next_peer: 0,
             clients: Vec::new(),
             models: Models::default(),
+            customizations: Vec::new(),
             agents_heard: AgentsHeard::default(),
             starts: VecDeque::new(),
             read_ms_max: 0,
@@ -402,7 +405,11 @@ impl World {
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
             Effect::Complete { ticket, complete } => {
-                let completed = Ok(host::complete::completions(&self.completer, *complete));
+                let completed = Ok(host::complete::completions(
+                    &self.completer,
+                    *complete,
+                    Default::default(), // agents here have no commands
+                ));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::ChangeModels { ticket, change } => {
@@ -436,6 +443,10 @@ impl World {
             Effect::StartSession { session, .. } => {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));
                 self.within(self.start_ms_max, Input::SessionStarted { session, result });
+            }
+            Effect::Survey { session, .. } => {
+                let found = self.customizations.clone();
+                self.within(self.read_ms_max, Input::Surveyed { session, found });
             }
             Effect::RunTurn(turn) => {
                 self.ledger.runs(turn.chat.as_str());

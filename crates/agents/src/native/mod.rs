@@ -50,8 +50,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
-    SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms, Section,
+    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -209,6 +209,23 @@ impl NativeAgent {
         Arc::clone(chats.entry(chat.to_owned()).or_default())
     }
 
+    /// Forgets what was allowed in a session that is gone, without keeping anybody waiting: its name may be used again.
+    fn forget_rules(&self, session: &str) {
+        let Some(rules) = self.shared.rules.clone() else {
+            return; // this host stores none
+        };
+        let session = session.to_owned();
+        let forget = move || {
+            if let Err(error) = rules.remove_session(&session) {
+                tracing::warn!(%error, "the rules of a session that is gone are not removed");
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(forget)),
+            Err(_) => forget(), // nobody is kept waiting
+        }
+    }
+
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
         let mut open = self
             .workspaces
@@ -226,7 +243,12 @@ impl NativeAgent {
             return Ok(Arc::clone(workspace));
         }
         let (directories, copies) = (&facts.working_directories, facts.attachments.as_deref());
-        let opened = Workspace::open_with_readable(directories, copies, confinement);
+        let opened = Workspace::open_with_readable(
+            directories,
+            copies,
+            &workspace::UserDirectories::default(),
+            confinement,
+        );
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
@@ -307,11 +329,11 @@ impl Agent for NativeAgent {
         Some(prompt::build(facts, &offered, mode).render())
     }
 
-    async fn suggest_title(&self, text: String) -> Option<SuggestedTitle> {
+    async fn suggest_title(&self, text: String, host: &dyn HostServices) -> Option<SuggestedTitle> {
         let titles = &self.shared.titles;
         // One that is gone since the host was started names nothing.
         let model = self.shared.models.find(titles.id.as_deref()?)?;
-        titles.suggest(&model, &text).await
+        titles.suggest(&model, &text, host).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
@@ -331,6 +353,8 @@ impl Agent for NativeAgent {
         if let Some(tools) = chats.remove(chat) {
             tools.end();
         }
+        drop(chats);
+        self.forget_rules(chat);
     }
 }
 

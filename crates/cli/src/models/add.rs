@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use host::model_server::{self, ServerModels};
 use host::{Config, Model};
 
+use super::key_alone::how_to_give_key;
 use super::{ConfigPlace, choose, edit_config, on_host};
 use crate::exit::Exit;
 use crate::output::print;
@@ -86,7 +87,11 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     })?;
     let id = escape_line(&model.id);
     print(&match is_new {
-        true => format!("Added {id} to {}.\n", file.shown()),
+        true => format!(
+            "Added {id} at {} to {}.\n",
+            escape_line(&model.endpoint()?.authority()),
+            file.shown()
+        ),
         false => format!("{id} is in {} already.\n", file.shown()),
     })?;
     let default = options.place.settings()?.ordered_models();
@@ -102,7 +107,9 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     print(took.describe())?;
     if let (Some(variable), true) = (&model.key_env, took.is_host_running()) {
         print(&format!(
-            "The host reads {variable} from its own environment. If it was started without it: `greenroom restart`.\n"
+            "The host reads {} from its own environment. If it was started without it: {}\n",
+            escape_line(variable),
+            how_to_give_key(variable, file.data())
         ))?;
     }
     Ok(Exit::Complete)

@@ -16,6 +16,7 @@ mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod survey;
 mod transcript;
 mod turn_log;
 
@@ -133,8 +134,9 @@ impl Effects {
     pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let entity_kinds = self.services.entities.kinds();
+        let agent = self.agent(&compose.place.provider);
         tokio::spawn(async move {
-            let composed = store.compose_message(compose, entity_kinds).await;
+            let composed = store.compose_message(compose, entity_kinds, agent).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }

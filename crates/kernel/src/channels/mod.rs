@@ -6,6 +6,7 @@
 mod channel;
 mod chat;
 mod chat_private;
+mod enablement;
 mod load;
 mod run;
 mod session;
@@ -19,10 +20,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
-use wire::{Action, ChannelUri, Timestamp};
+use wire::{Action, ChannelUri, Timestamp, rpc};
 
 pub(crate) use channel::Channel;
 pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
+pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
 pub(crate) use run::{Executor, Run};
 pub(crate) use session::Session;
@@ -42,6 +44,8 @@ const REHEAD_BYTES: usize = 256 * 1_024;
 /// The root channel, and the sessions and chats that are in memory.
 pub(crate) struct Channels {
     root: Arc<RootState>,
+    /// Stored with the root, and no part of its state.
+    enablement: Arc<Enablement>,
     root_snapshot: Option<Arc<ChannelSnapshot>>,
     in_memory: BTreeMap<ChannelUri, Channel>,
     /// Disposed of a moment ago: what was read before must not bring them back.
@@ -59,14 +63,18 @@ struct ChannelsUndo {
     /// The steps rise.
     touched: BTreeMap<ChannelUri, Vec<usize>>,
     /// The root as it was before each step that changed it.
-    root: Vec<(usize, Arc<RootState>)>,
+    root: Vec<(usize, RootBefore)>,
     disposed: Vec<(usize, ChannelId)>,
 }
 
+/// The root, and what is stored with it.
+type RootBefore = (Arc<RootState>, Arc<Enablement>);
+
 impl Channels {
-    pub(crate) fn new(root: RootState) -> Self {
+    pub(crate) fn new(root: RootState, enablement: Enablement) -> Self {
         Self {
             root: Arc::new(root),
+            enablement: Arc::new(enablement),
             root_snapshot: None,
             in_memory: BTreeMap::new(),
             disposed: VecDeque::new(),
@@ -84,6 +92,17 @@ impl Channels {
 
     pub(crate) fn root(&self) -> &RootState {
         &self.root
+    }
+
+    pub(crate) fn enablement(&self) -> &Enablement {
+        &self.enablement
+    }
+
+    pub(crate) fn sessions_in_memory(&self) -> Vec<ChannelUri> {
+        let channels = self.in_memory.iter();
+        let sessions =
+            channels.filter(|(_, channel)| matches!(channel.body, ChannelBody::Session(_)));
+        sessions.map(|(uri, _)| uri.clone()).collect()
     }
 
     pub(crate) fn contains(&self, uri: &ChannelUri) -> bool {
@@ -247,10 +266,28 @@ impl Channels {
         }
     }
 
-    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
+    /// The root is about to change: what it is now is what it goes back to.
+    fn note_root(&mut self) {
         if self.undo.root.last().map(|(step, _)| *step) != Some(self.step) {
-            self.undo.root.push((self.step, Arc::clone(&self.root)));
+            let before = (Arc::clone(&self.root), Arc::clone(&self.enablement));
+            self.undo.root.push((self.step, before));
         }
+    }
+
+    /// Replaces what was decided of one customization for all sessions, and for those in one directory.
+    pub(crate) fn decide_for_all(
+        &mut self,
+        id: &str,
+        global: Option<bool>,
+        workspace: Option<(&str, Option<bool>)>,
+    ) {
+        self.note_root();
+        Arc::make_mut(&mut self.enablement).decide(id, global, workspace);
+        self.mark_head(&ChannelUri::root());
+    }
+
+    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
+        self.note_root();
         let reduced = reduce_root(Arc::make_mut(&mut self.root), action);
         if reduced == Reduced::Changed {
             self.root_snapshot = None;
@@ -327,7 +364,7 @@ impl Channels {
             head: Head::Root(Arc::clone(&self.root)),
             head_seq: seq,
             boot_work: BootWork::default(),
-            private: Bytes::new(),
+            private: Bytes::from(rpc::to_json(&*self.enablement)),
         }
     }
 

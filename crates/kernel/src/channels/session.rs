@@ -1,6 +1,6 @@
 //! A session in memory: its state as clients know it, and what only the host knows of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,6 +29,8 @@ struct SessionPrivate {
     had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     waiting: BTreeSet<String>,
+    /// What was switched on and off in this session alone, by ids of customizations.
+    enablement: BTreeMap<String, bool>,
     /// A client gave it its title: no agent gives it another.
     titled_by_client: bool,
     /// Bytes that are embedded in its messages (C-033).
@@ -127,6 +129,15 @@ impl Session {
         } else {
             self.private.waiting.remove(chat.as_str());
         }
+    }
+
+    /// What was decided of a customization for this session alone.
+    pub(crate) fn decision(&self, id: &str) -> Option<bool> {
+        self.private.enablement.get(id).copied()
+    }
+
+    pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
+        super::enablement::set(&mut self.private.enablement, id, decision);
     }
 
     pub(crate) fn is_titled_by_client(&self) -> bool {

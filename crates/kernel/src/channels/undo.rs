@@ -1,13 +1,11 @@
 //! What of the channels is undone if it cannot be written: what changed leaves memory and is loaded again, the root is restored.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use wire::ChannelUri;
-use wire::state::RootState;
 
 use super::channel::ChannelBody;
-use super::{Channels, ChannelsUndo, Chat, Run};
+use super::{Channels, ChannelsUndo, Chat, RootBefore, Run};
 use crate::record::ChannelId;
 
 impl Channels {
@@ -75,11 +73,12 @@ impl Channels {
     /// The root is what it was before the first of these; what was disposed of may be read again.
     fn undo_root_and_disposals(
         &mut self,
-        root: Vec<(usize, Arc<RootState>)>,
+        root: Vec<(usize, RootBefore)>,
         disposed: &[(usize, ChannelId)],
     ) {
-        if let Some((_, root)) = root.into_iter().next() {
+        if let Some((_, (root, enablement))) = root.into_iter().next() {
             self.root = root;
+            self.enablement = enablement;
             self.root_snapshot = None;
         }
         self.disposed

@@ -13,7 +13,7 @@ use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
 use crate::tool_call::reply::fail_calls_of_client;
 use crate::truncate::{KeptTurn, cut_back};
 use crate::turn::{end, start};
-use crate::{pending, question, render};
+use crate::{customization, pending, question, render};
 
 /// Records an action. Nothing can go wrong here: everything was checked before.
 pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
@@ -59,6 +59,9 @@ fn apply_to_session(
 ) {
     if verb == SessionAction::SystemMessageTransformSet {
         return render::opt_in(step, uri, &action, sender);
+    }
+    if verb == SessionAction::CustomizationToggled {
+        return customization::toggle(step, uri, action, sender);
     }
     if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
         return; // the sender was answered

@@ -110,6 +110,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::EndChat { .. }
         | Effect::Reply { .. }
         | Effect::StartSession { .. }
+        | Effect::Survey { .. }
         | Effect::RecordRender { .. }
         | Effect::SettingsChanged { .. }
         | Effect::Configure { .. } => false,

@@ -57,6 +57,16 @@ impl Step<'_> {
         self.kernel.channels.recount_active_turn(chat)
     }
 
+    /// Replaces what was decided of one customization for all sessions, and for those in one directory.
+    pub(crate) fn decide_for_all(
+        &mut self,
+        id: &str,
+        global: Option<bool>,
+        workspace: Option<(&str, Option<bool>)>,
+    ) {
+        self.kernel.channels.decide_for_all(id, global, workspace);
+    }
+
     pub(crate) fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
         self.kernel.channels.insert(uri, channel);
     }
