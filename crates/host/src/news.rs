@@ -35,16 +35,16 @@ pub(crate) struct AgentNews {
 /// The words of all agents that wait to be heard, the oldest first.
 #[derive(Default)]
 pub(crate) struct WaitingNews {
-    words: Mutex<VecDeque<Word>>,
+    words: Mutex<VecDeque<NewsItem>>,
     arrived: Notify,
 }
 
-enum Word {
+enum NewsItem {
     Agent(Box<AgentInfo>),
     Session(SessionNews),
 }
 
-impl Word {
+impl NewsItem {
     /// Whether both are about the same thing.
     fn is_about_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -83,8 +83,8 @@ async fn forward(waiting: &WaitingNews, roster: &AgentRoster, arrivals: &KernelQ
             continue;
         };
         let sent = match word {
-            Word::Session(news) => arrivals.send(QueuedInput::Input(Input::News(news))).await,
-            Word::Agent(info) => {
+            NewsItem::Session(news) => arrivals.send(QueuedInput::Input(Input::News(news))).await,
+            NewsItem::Agent(info) => {
                 // The kernel hears of changes in the order in which they were made.
                 let _order = roster.lock().await;
                 let Some(facts) = roster.facts_of(*info) else {
@@ -102,11 +102,11 @@ async fn forward(waiting: &WaitingNews, roster: &AgentRoster, arrivals: &KernelQ
 }
 
 impl WaitingNews {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Word>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<NewsItem>> {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, word: Word) {
+    fn put(&self, word: NewsItem) {
         let mut words = self.lock();
         let same = words.iter().position(|other| other.is_about_same(&word));
         match same.and_then(|index| words.get_mut(index)) {
@@ -125,7 +125,7 @@ impl WaitingNews {
         self.arrived.notify_one();
     }
 
-    fn take(&self) -> Option<Word> {
+    fn take(&self) -> Option<NewsItem> {
         self.lock().pop_front()
     }
 }
@@ -137,7 +137,7 @@ impl AgentNews {
             tracing::error!(provider = %self.provider, "an agent speaks of a session that there cannot be");
             return;
         };
-        self.waiting.put(Word::Session(SessionNews {
+        self.waiting.put(NewsItem::Session(SessionNews {
             provider: self.provider.clone(),
             session,
             change,
@@ -151,7 +151,7 @@ impl HostNews for AgentNews {
             tracing::error!(provider = %self.provider, "an agent speaks of another one");
             return;
         }
-        self.waiting.put(Word::Agent(Box::new(info)));
+        self.waiting.put(NewsItem::Agent(Box::new(info)));
     }
 
     fn setting_changed(&self, conversation: &str, name: &str, value: Value) {
@@ -187,8 +187,8 @@ mod tests {
     fn changes(waiting: &WaitingNews) -> Vec<(String, SessionChange)> {
         let words = std::iter::from_fn(|| waiting.take());
         let words = words.map(|word| match word {
-            Word::Session(news) => (news.session.to_string(), news.change),
-            Word::Agent(info) => panic!("{info:?}"),
+            NewsItem::Session(news) => (news.session.to_string(), news.change),
+            NewsItem::Agent(info) => panic!("{info:?}"),
         });
         words.collect()
     }

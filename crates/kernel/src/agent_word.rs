@@ -49,17 +49,17 @@ pub struct BroughtToken {
     pub provider: String,
     pub resource: String,
     /// Empty: what was brought before is taken back.
-    pub token: Secret,
+    pub token: TokenText,
     pub expires_in_s: Option<u64>,
 }
 
 /// What nobody may read by chance.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct TokenText(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
+        f.write_str("TokenText(..)")
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
         let brought = BroughtToken {
             provider: "p".to_owned(),
             resource: "https://r".to_owned(),
-            token: Secret("sk-1".to_owned()),
+            token: TokenText("sk-1".to_owned()),
             expires_in_s: None,
         };
         assert!(!format!("{brought:?}").contains("sk-1"));

@@ -12,7 +12,7 @@ use wire::rpc::Malformed;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
-pub use crate::agent_word::{BroughtToken, Secret, SessionChange, SessionNews, SettingQuestion};
+pub use crate::agent_word::{BroughtToken, SessionChange, SessionNews, SettingQuestion, TokenText};
 use crate::bodies::{Body, Data, SentAction};
 use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};

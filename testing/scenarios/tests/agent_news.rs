@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
-use kernel::{Input, Secret, SessionChange, SessionNews};
+use kernel::{Input, SessionChange, SessionNews, TokenText};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 use wire::ChannelUri;
@@ -328,7 +328,7 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     assert_eq!(bring("sk-1", json!({"expiresIn": 60})), Ok(json!({})));
     assert_eq!(bring("", json!({})), Ok(json!({})));
     let tokens = s.look().agents_heard.tokens.clone();
-    let brought: Vec<(&str, &Secret, Option<u64>)> = tokens
+    let brought: Vec<(&str, &TokenText, Option<u64>)> = tokens
         .iter()
         .map(|brought| {
             (
@@ -341,8 +341,8 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     assert_eq!(
         brought,
         [
-            ("scripted", &Secret("sk-1".to_owned()), Some(60)),
-            ("scripted", &Secret(String::new()), None),
+            ("scripted", &TokenText("sk-1".to_owned()), Some(60)),
+            ("scripted", &TokenText(String::new()), None),
         ]
     );
     for bad in [

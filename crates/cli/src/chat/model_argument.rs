@@ -177,7 +177,7 @@ fn propose_settings(
 
 #[cfg(test)]
 mod tests {
-    use client::chat::{ModelSetting, SettingKind, SettingValue};
+    use client::chat::{ModelSetting, ModelSettingValue, SettingKind};
     use serde_json::json;
 
     use super::*;
@@ -190,7 +190,7 @@ mod tests {
             default: None,
             kind: SettingKind::OneOf(
                 ["low", "high"]
-                    .map(|value| SettingValue {
+                    .map(|value| ModelSettingValue {
                         value: json!(value),
                         label: value.to_uppercase(),
                     })

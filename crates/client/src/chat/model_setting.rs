@@ -19,7 +19,7 @@ pub struct ModelSetting {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingKind {
     /// One of a few.
-    OneOf(Vec<SettingValue>),
+    OneOf(Vec<ModelSettingValue>),
     Number {
         is_whole: bool,
         min: Option<f64>,
@@ -29,7 +29,7 @@ pub enum SettingKind {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct SettingValue {
+pub struct ModelSettingValue {
     pub value: Value,
     /// What people call it.
     pub label: String,
@@ -65,7 +65,7 @@ impl ModelSetting {
             (Some(values), _) if values.is_empty() => return None,
             (Some(values), _) => {
                 let labels = &schema["enumLabels"];
-                let value = |(index, value): (usize, &Value)| SettingValue {
+                let value = |(index, value): (usize, &Value)| ModelSettingValue {
                     label: match labels[index].as_str() {
                         Some(label) => label.to_owned(),
                         None => text_of(value),
@@ -76,7 +76,7 @@ impl ModelSetting {
             }
             (None, Some("boolean")) => SettingKind::OneOf(
                 [(false, "off"), (true, "on")]
-                    .map(|(value, label)| SettingValue {
+                    .map(|(value, label)| ModelSettingValue {
                         value: Value::Bool(value),
                         label: label.to_owned(),
                     })
@@ -100,7 +100,7 @@ impl ModelSetting {
     }
 
     /// The values to choose from; none if any number or text will do.
-    pub fn values(&self) -> &[SettingValue] {
+    pub fn values(&self) -> &[ModelSettingValue] {
         match &self.kind {
             SettingKind::OneOf(values) => values,
             SettingKind::Number { .. } | SettingKind::Text => &[],
@@ -111,7 +111,7 @@ impl ModelSetting {
     pub fn parse(&self, text: &str) -> Result<Value, SettingError> {
         match &self.kind {
             SettingKind::OneOf(values) => {
-                let is_named = |value: &&SettingValue| {
+                let is_named = |value: &&ModelSettingValue| {
                     text_of(&value.value) == text || value.label.eq_ignore_ascii_case(text)
                 };
                 let found = values.iter().find(is_named);

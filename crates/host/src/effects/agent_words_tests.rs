@@ -8,7 +8,7 @@ use agent_api::{
     TurnInput,
 };
 use async_trait::async_trait;
-use kernel::{BroughtToken, Input, Secret, SettingQuestion, Ticket};
+use kernel::{BroughtToken, Input, SettingQuestion, Ticket, TokenText};
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
@@ -170,7 +170,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     let token = |token: &str, expires_in_s: Option<u64>| BroughtToken {
         provider: PROVIDER.to_owned(),
         resource: "https://r".to_owned(),
-        token: Secret(token.to_owned()),
+        token: TokenText(token.to_owned()),
         expires_in_s,
     };
     host.effects.authenticate(token("one", Some(60)));

@@ -6,7 +6,7 @@ use wire::published::commands::AuthenticateParams;
 use wire::{Id, RpcError};
 
 use super::uri;
-use crate::agent_word::{BroughtToken, Secret};
+use crate::agent_word::{BroughtToken, TokenText};
 use crate::io::{AgentFacts, Effect, PeerId};
 use crate::state::{Kernel, Step};
 
@@ -41,7 +41,7 @@ pub(super) fn gather(
     let brought = wanted.map(|agent| BroughtToken {
         provider: agent.provider.clone(),
         resource: params.resource.clone(),
-        token: Secret(params.token.clone()),
+        token: TokenText(params.token.clone()),
         expires_in_s,
     });
     let brought: Vec<BroughtToken> = brought.collect();

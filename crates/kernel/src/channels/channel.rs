@@ -1,31 +1,10 @@
-//! A session or a chat in memory, and what is the same for both.
-
-use std::sync::Arc;
+//! What is the same for a session and a chat in memory: how they are made, and what is stored of them.
 
 use serde_json::Value;
 use wire::{ChannelUri, Timestamp};
 
-use super::chat::Chat;
-use super::session::Session;
-use crate::frame::ChannelSnapshot;
+use super::{Channel, ChannelBody, Chat, Session};
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
-
-/// A session or a chat, and what is the same for both.
-pub(crate) struct Channel {
-    pub(super) id: ChannelId,
-    pub(super) used: Timestamp,
-    pub(super) body: ChannelBody,
-    /// Snapshots that are still true, by the index of their first turn.
-    pub(super) snapshots: Vec<(usize, Arc<ChannelSnapshot>)>,
-    /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
-    pub(super) unwritten: usize,
-    pub(super) head_bytes: usize,
-}
-
-pub(super) enum ChannelBody {
-    Session(Box<Session>),
-    Chat(Box<Chat>),
-}
 
 impl Channel {
     pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {

@@ -18,7 +18,6 @@ use super::run::Run;
 use crate::io::{Compacted, RunId};
 use crate::record::{ChannelId, Seq, TurnPage};
 use crate::submission::Submitted;
-use window::split_page;
 
 /// Truncates remembered for reconnects; a client that missed an older one gets a snapshot.
 const CUTS_MAX: usize = 32;
@@ -432,6 +431,19 @@ impl Chat {
         });
         has_draft || self.state.steering_message.is_some() || !self.state.queued_messages.is_empty()
     }
+}
+
+/// Turn rows as the numbers and the shared turns of a chat.
+fn split_page(page: TurnPage) -> (Vec<u64>, Vec<Arc<Turn>>) {
+    let turns = page.turns.into_iter().map(|stored| {
+        let turn = Turn {
+            id: stored.id,
+            outcome: stored.outcome,
+            json: stored.json,
+        };
+        (stored.n, Arc::new(turn))
+    });
+    turns.unzip()
 }
 
 /// Whether a turn id is one that the host could come to use: `t` and a seq that is yet to come.

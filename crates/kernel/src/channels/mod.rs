@@ -22,15 +22,12 @@ use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
 use wire::{Action, ChannelUri, Timestamp, rpc};
 
-pub(crate) use channel::Channel;
 pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
 pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
 pub(crate) use run::{Executor, Run};
 pub(crate) use session::Session;
 pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
-
-use channel::ChannelBody;
 
 use crate::frame::ChannelSnapshot;
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
@@ -69,6 +66,23 @@ struct ChannelsUndo {
 
 /// The root, and what is stored with it.
 type RootBefore = (Arc<RootState>, Arc<Enablement>);
+
+/// A session or a chat, and what is the same for both.
+pub(crate) struct Channel {
+    id: ChannelId,
+    used: Timestamp,
+    body: ChannelBody,
+    /// Snapshots that are still true, by the index of their first turn.
+    snapshots: Vec<(usize, Arc<ChannelSnapshot>)>,
+    /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
+    unwritten: usize,
+    head_bytes: usize,
+}
+
+enum ChannelBody {
+    Session(Box<Session>),
+    Chat(Box<Chat>),
+}
 
 impl Channels {
     pub(crate) fn new(root: RootState, enablement: Enablement) -> Self {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use wire::ChannelUri;
 
-use super::channel::ChannelBody;
-use super::{Channels, ChannelsUndo, Chat, RootBefore, Run};
+use super::{ChannelBody, Channels, ChannelsUndo, Chat, RootBefore, Run};
 use crate::record::ChannelId;
 
 impl Channels {

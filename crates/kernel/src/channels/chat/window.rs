@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use wire::state::{Turn, TurnList};
+use wire::state::TurnList;
 
-use super::Chat;
+use super::{Chat, split_page};
 use crate::record::{Seq, StoredTurn, TurnPage};
 
 impl Chat {
@@ -97,17 +97,4 @@ impl Chat {
         self.has_older = has_older;
         Arc::make_mut(&mut self.state).turns = Arc::new(TurnList::new(turns));
     }
-}
-
-/// Turn rows as the numbers and the shared turns of a chat.
-pub(super) fn split_page(page: TurnPage) -> (Vec<u64>, Vec<Arc<Turn>>) {
-    let turns = page.turns.into_iter().map(|stored| {
-        let turn = Turn {
-            id: stored.id,
-            outcome: stored.outcome,
-            json: stored.json,
-        };
-        (stored.n, Arc::new(turn))
-    });
-    turns.unzip()
 }
