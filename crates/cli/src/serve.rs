@@ -147,6 +147,8 @@ impl ServeOptions {
             config.workspaces = self.workspace.clone();
         }
         config.document_reader = document_reader();
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        config.user_agents = home.map(|home| PathBuf::from(home).join(".agents"));
         config.scripted &= !self.no_scripted;
         config.stdio = self.stdio;
         Ok(config)

@@ -184,7 +184,9 @@ fn start_kernel(
 ) -> Result<Supervisor, ServeError> {
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
-    let bodies = bodies.confined_to(parts.confinement);
+    let bodies = bodies
+        .confined_to(parts.confinement)
+        .with_user_directories(config.user_directories());
     let (journal, boot) = JournalHandle::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());

@@ -104,6 +104,11 @@ const SETTINGS: &[Setting] = &[
         Some("[\"/home/me/src\"]"),
     ),
     (
+        "plugins",
+        "Directories of plugins, beside those in ~/.agents/plugins. Whole paths.",
+        Some("[\"/home/me/plugins/notes\"]"),
+    ),
+    (
         "default_model",
         "The id of the model that messages go to unless they name another; the first one without it.",
         Some("\"qwen3\""),

@@ -102,6 +102,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
+        .with_user_directories(config.user_directories())
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);

@@ -21,15 +21,16 @@ use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
-use super::offered_tools::{OfferedTools, offers_for_worker};
+use super::offered_tools::{OfferedTools, offers_within};
 use super::outputs::PausedAnswer;
 use super::recorded_call::CallContext;
 use super::stop::TurnStop;
+use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
-use crate::tool::{Brief, Tool};
+use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
 const LEFT_OUT_NAMED_MAX: usize = 5;
@@ -45,7 +46,7 @@ pub(super) struct Conversation<'a> {
     /// The agent's own tools, as far as the model may call them.
     pub tools: &'a [&'a dyn Tool],
     /// What a worker may use.
-    pub brief: Option<Brief>,
+    pub scope: ToolScope,
     /// Tools of clients that were last said not to be offered.
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
@@ -140,7 +141,7 @@ impl<'a> Conversation<'a> {
             true => events.client_tools().await?,
             false => Vec::new(),
         };
-        let offers = offers_for_worker(offers, self.brief.as_ref());
+        let offers = offers_within(offers, &self.scope);
         let offered = OfferedTools::new(self.tools, offers);
         if offered.left_out != self.left_out {
             self.left_out.clone_from(&offered.left_out);

@@ -16,6 +16,7 @@ mod compact;
 mod consent;
 mod context;
 mod conversation;
+mod customizations;
 mod exit_plan;
 mod fallback;
 mod history;
@@ -40,6 +41,7 @@ mod shorten;
 mod stop;
 mod title;
 mod todo_list;
+mod tool_scope;
 mod turn;
 mod usage;
 mod vendors;
@@ -56,7 +58,7 @@ use agent_api::{
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
-use workspace::{Confinement, Workspace};
+use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::locale::Locale;
 use crate::permission::RuleStore;
@@ -104,6 +106,7 @@ pub(crate) struct NativeContext {
     compaction: CompactionSettings,
     titles: TitleModel,
     rules: rules::Rules,
+    user_directories: UserDirectories,
 }
 
 impl NativeAgent {
@@ -122,6 +125,7 @@ impl NativeAgent {
                 compaction: CompactionSettings::default(),
                 titles: TitleModel::default(),
                 rules: None,
+                user_directories: UserDirectories::default(),
             }),
             workspaces: Mutex::default(),
             chats: Mutex::default(),
@@ -153,6 +157,15 @@ impl NativeAgent {
     pub fn with_rules(mut self, data: &Path) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.rules = Some(Arc::new(RuleStore::new(data)));
+        }
+        self
+    }
+
+    /// Reads what the user keeps for agents in these directories.
+    #[must_use]
+    pub fn with_user_directories(mut self, directories: UserDirectories) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.user_directories = directories;
         }
         self
     }
@@ -246,7 +259,7 @@ impl NativeAgent {
         let opened = Workspace::open_with_readable(
             directories,
             copies,
-            &workspace::UserDirectories::default(),
+            &self.shared.user_directories,
             confinement,
         );
         let opened = opened.map_err(|error| AgentError {
@@ -293,6 +306,10 @@ impl Agent for NativeAgent {
     }
 
     fn needs_attachment_files(&self) -> bool {
+        true
+    }
+
+    fn reads_customizations(&self) -> bool {
         true
     }
 

@@ -15,8 +15,9 @@ use wire::meta::TOOL_KIND;
 
 use super::consent::PermissionMode;
 use super::exit_plan;
+use super::tool_scope::ToolScope;
 use crate::provider::ToolSpec;
-use crate::tool::{Brief, Tool};
+use crate::tool::Tool;
 
 /// Servers take at most 128 tools a request; the agent's own come first.
 const CLIENT_TOOLS_MAX: usize = 100;
@@ -59,13 +60,12 @@ pub(super) struct OfferedClientTool {
     spec: ToolSpec,
 }
 
-/// The tools of clients that a worker may use: those that its brief names, by the names that models know them by.
-pub(super) fn offers_for_worker(
+/// The tools of clients that a turn may use, by the names that models know them by.
+pub(super) fn offers_within(
     offers: Vec<ClientToolOffer>,
-    brief: Option<&Brief>,
+    scope: &ToolScope,
 ) -> Vec<ClientToolOffer> {
-    let may_use =
-        |offer: &ClientToolOffer| brief.is_none_or(|brief| brief.allows(&model_name(&offer.name)));
+    let may_use = |offer: &ClientToolOffer| scope.allows(&model_name(&offer.name));
     offers.into_iter().filter(may_use).collect()
 }
 
@@ -245,6 +245,7 @@ pub(super) fn model_name(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::tool;
+    use crate::tool::Brief;
 
     fn offer(name: &str) -> ClientToolOffer {
         ClientToolOffer {
@@ -275,17 +276,17 @@ mod tests {
         let offers = || vec![offer("rename"), offer("mcp server/tool"), offer("other")];
         let brief = |tools: Value| {
             let brief = json!({ "tools": tools }).to_string();
-            Brief::read(brief.as_bytes()).unwrap()
+            Some(Brief::read(brief.as_bytes()).unwrap())
         };
-        let names = |brief: Option<&Brief>| -> Vec<String> {
-            let offers = offers_for_worker(offers(), brief);
+        let names = |brief: Option<Brief>| -> Vec<String> {
+            let offers = offers_within(offers(), &ToolScope::new(brief, None));
             offers.into_iter().map(|offer| offer.name).collect()
         };
         assert_eq!(names(None).len(), 3);
-        assert_eq!(names(Some(&brief(json!([])))).len(), 3);
+        assert_eq!(names(brief(json!([]))).len(), 3);
         let made = model_name("mcp server/tool").into_owned();
         let some = brief(json!(["read", "rename", made]));
-        assert_eq!(names(Some(&some)), ["rename", "mcp server/tool"]);
+        assert_eq!(names(some), ["rename", "mcp server/tool"]);
     }
 
     #[test]

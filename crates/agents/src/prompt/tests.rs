@@ -54,9 +54,11 @@ fn huge() -> Prompt {
             skills: vec![skill; 1_000],
         },
         custom_instructions: CustomInstructions {
+            listed: vec![".agents/rules/ts.mdc (for **/*.ts): TypeScript".to_owned()],
             files: vec![file; 100],
         },
         runtime_instructions: RuntimeInstructions {
+            agent: Some(("reviewer".to_owned(), "You review.".to_owned())),
             mode: Some(long.clone()),
             is_worker: true,
             todo: Some(long.clone()),

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
-use workspace::Confinement;
 use workspace::discovery::DiscoveryCache;
+use workspace::{Confinement, UserDirectories};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
@@ -70,6 +70,13 @@ impl Bodies {
     pub(crate) fn confined_to(mut self, confinement: Confinement) -> Self {
         self.discovery = self.discovery.confined_to(confinement.clone());
         self.confinement = confinement;
+        self
+    }
+
+    /// Finds what the user keeps for agents as well.
+    #[must_use]
+    pub(crate) fn with_user_directories(mut self, user: UserDirectories) -> Self {
+        self.discovery = self.discovery.with_user_directories(user);
         self
     }
 
