@@ -3,8 +3,9 @@
 //! What the host has is a fact: it is not undone if its announcement cannot be written, but announced when it can be.
 
 use serde_json::{Value, json};
-use wire::{Action, ActionKind};
+use wire::{Action, ActionKind, ChannelUri};
 
+use crate::background_task::BackgroundTask;
 use crate::io::{AgentFacts, ModelsChanged};
 use crate::state::Step;
 
@@ -32,8 +33,15 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
     }
 }
 
-/// Announces the agents if clients know others.
+/// Announces the agents if clients know others. A step that cannot be written takes the announcement back: it is made again.
 pub(crate) fn announce(step: &mut Step) {
+    let task = BackgroundTask::AnnounceAgents(ChannelUri::root());
+    step.recovery_mut().note_done(task);
+    announce_changed(step);
+}
+
+/// The same, for a task that is noted already.
+pub(crate) fn announce_changed(step: &mut Step) {
     let agents = step.facts().published_agents();
     if step.channels().root().agents != agents {
         let fields = json!({"agents": agents});

@@ -38,6 +38,8 @@ pub(crate) enum BackgroundTask {
     },
     /// An agent has a better title for a chat's session.
     ReplaceTitle(ChannelUri, SuggestedTitle),
+    /// What clients know of the agents is old; always in the root channel.
+    AnnounceAgents(ChannelUri),
     /// An agent says something of a session between turns.
     ApplyNews(SessionNews),
     /// A client left a session while that could not be recorded.
@@ -55,6 +57,7 @@ impl BackgroundTask {
             | Self::ReviveSession(uri)
             | Self::FinishSessionStart(uri, _)
             | Self::ReplaceTitle(uri, _)
+            | Self::AnnounceAgents(uri)
             | Self::DisposeIfEmpty(uri)
             | Self::StartQueue(uri)
             | Self::StartWorker { chat: uri, .. }

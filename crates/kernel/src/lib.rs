@@ -29,6 +29,7 @@ mod follow_up;
 mod frame;
 mod hold;
 mod host_command;
+mod host_facts;
 mod ids;
 mod inbox;
 mod io;

@@ -11,7 +11,7 @@ use crate::pause::{HandlerAnswers, Unread};
 use crate::queries::Waiter;
 use crate::state::Step;
 use crate::turn::end::end_without_agent;
-use crate::{pending, sessions, worker};
+use crate::{agents, pending, sessions, worker};
 
 /// How long a task that failed to read waits before it is tried again.
 const RETRY_MS: u64 = 10_000;
@@ -98,6 +98,7 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::ReplaceTitle(_, suggested) => {
             sessions::replace_title(step, uri, &suggested);
         }
+        BackgroundTask::AnnounceAgents(_) => agents::announce_changed(step),
         BackgroundTask::ApplyNews(news) => sessions::apply_news(step, uri, news),
         BackgroundTask::EndGrace { client_id, .. } => sessions::end_grace(step, uri, &client_id),
         BackgroundTask::DisposeIfEmpty(_) => sessions::dispose_if_empty(step, uri),

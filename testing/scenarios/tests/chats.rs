@@ -72,6 +72,42 @@ fn a_chat_that_exists_cannot_be_created_again() {
     s.all_agree();
 }
 
+// G-23, G-26: a name that means another kind of channel
+#[test]
+fn a_chat_is_not_named_like_another_kind_of_channel() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let other_default = testkit::default_chat("ahp-session:/other");
+    for taken in [
+        "ahp-session:/other",
+        "AHP-SESSION:/other",
+        "scripted:/other",
+        "ahp-terminal:/t",
+        "ahp-changeset:/c",
+        "ahp-resource-watch:/w",
+        "ahp-canvas:/c",
+        "ahp-automations:/",
+        "ahp-automation:/a",
+        "ahp-automation-run:/r",
+        "ahp-otlp:/logs",
+        "ahp-content:/sha256/00",
+        "mcp:/server",
+        "x:/session/annotations",
+        "x:/session/changeset/turn",
+        &other_default,
+    ] {
+        let refused = ann.asks_for_chat(taken, json!({})).unwrap_err();
+        assert_eq!(refused["code"], -32602, "{taken}: {refused}");
+        let message = refused["message"].as_str().unwrap_or("");
+        assert!(message.contains("ahp-chat:/<id>"), "{message}");
+    }
+    assert!(ann.asks_for_chat("ahp-root://x", json!({})).is_err());
+    assert_eq!(ann.chats().len(), 1);
+    ann.creates_chat("x-own:/chat")
+        .sends_message("other names are free");
+    s.all_agree();
+}
+
 // H-140: two at once, one of them while the journal is asked
 #[test]
 fn of_two_who_create_the_same_chat_one_succeeds() {

@@ -1,7 +1,10 @@
 //! Dispatch: who may do what, what everyone receives of it, and what only the sender does.
 
-use serde_json::json;
-use testkit::{ROOT, Scenario};
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use agent_api::{AgentEvent, ToolExecutor, ToolStart};
+use serde_json::{Value, json};
+use testkit::{ROOT, Scenario, ScenarioClient, Script};
 
 // H-063, H-064
 #[test]
@@ -304,5 +307,92 @@ fn a_malformed_dispatch_is_ignored() {
     }
     s.settles();
     assert_eq!(ann.with(|client| client.frames.len()), before);
+    s.all_agree();
+}
+
+/// A call with a note of the host's own: files are restored by it.
+fn starts_noted(script: Script, executor: ToolExecutor) -> Script {
+    let meta = json!({"greenroom.edits": ["own"], "toolKind": "read"});
+    let start = Box::new(ToolStart {
+        name: "open".to_owned(),
+        display_name: "Open".to_owned(),
+        executor,
+        meta: meta.as_object().cloned(),
+        ..ToolStart::default()
+    });
+    script.emits(AgentEvent::ToolStarted { call: 7, start })
+}
+
+/// An action on the call that tries to replace its notes.
+fn forges(client: &ScenarioClient, status: &str, kind: &str, mut fields: Value) {
+    fields["_meta"] = json!({"greenroom.edits": ["forged"], "greenroom.restore": {}, "theirs": 1});
+    let call = client.call_that_is(status);
+    let action = client.about(&call, kind, fields);
+    client.tries(&client.chat(), action).unwrap();
+    let call = client.calls().last().cloned().unwrap();
+    let expected = json!({"theirs": 1, "greenroom.edits": ["own"]});
+    assert_eq!(call["_meta"], expected, "{kind}");
+}
+
+// What a client says of a call does not change what the host notes about it
+#[test]
+fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
+    let ready = json!({"invocationMessage": "open", "toolInput": "{}"});
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model()
+        .plays(|script| starts_noted(script, ToolExecutor::Agent))
+        .readies(7, ready.clone())
+        .asks_for_text("go on?");
+    ann.sends_message("go");
+    let approved = json!({"approved": true, "confirmed": "user-action"});
+    forges(
+        &ann,
+        "pending-confirmation",
+        "chat/toolCallConfirmed",
+        approved,
+    );
+    ann.answers_text("yes").unwrap();
+    s.all_agree();
+
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let mut confirmed = ready.clone();
+    confirmed["confirmed"] = json!("not-needed");
+    let result = json!({"success": true, "pastTenseMessage": "opened"});
+    let fields = result.as_object().cloned().unwrap();
+    s.model()
+        .plays(|script| starts_noted(script, ToolExecutor::Agent))
+        .readies(7, confirmed.clone())
+        .emits(AgentEvent::ToolCompleted {
+            call: 7,
+            result: agent_api::ToolResult::from_object(fields).unwrap(),
+            review: true,
+        })
+        .asks_for_text("go on?");
+    ann.sends_message("go");
+    let reviewed = json!({"approved": true});
+    let waits = "pending-result-confirmation";
+    forges(&ann, waits, "chat/toolCallResultConfirmed", reviewed);
+    ann.answers_text("yes").unwrap();
+    s.all_agree();
+
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.offers(&["open"]).unwrap();
+    s.model()
+        .plays(|script| starts_noted(script, ToolExecutor::Client))
+        .readies(7, confirmed)
+        .asks_for_text("go on?");
+    ann.sends_message("go");
+    let content = json!({"content": [{"type": "text", "text": "half"}]});
+    forges(&ann, "running", "chat/toolCallContentChanged", content);
+    forges(
+        &ann,
+        "running",
+        "chat/toolCallComplete",
+        json!({"result": result}),
+    );
+    ann.answers_text("yes").unwrap();
     s.all_agree();
 }

@@ -273,6 +273,9 @@ fn a_name_that_means_another_channel_is_refused() {
     for wrong in [
         chat_named(SESSION),
         chat_named(ROOT),
+        chat_named("ahp-session:/other"),
+        chat_named("scripted:/other"),
+        chat_named("ahp-terminal:/t"),
         chat_named(&testkit::default_chat("ahp-session:/other")),
         session_named("ahp-session:/other/annotations"),
         session_named("ahp-session:/other/changeset/uncommitted"),

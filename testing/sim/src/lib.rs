@@ -4,6 +4,7 @@
 //!
 //! Promises: the same seed gives the same bytes.
 
+mod agent_news;
 mod chats;
 mod client_actions;
 mod consent;

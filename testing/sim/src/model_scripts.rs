@@ -16,7 +16,7 @@ impl Simulation {
     fn random_script_at(&mut self, depth: u64) -> Script {
         let mut script = Script::new();
         for _ in 0..self.rng.below(5) {
-            script = match self.rng.below(18) {
+            script = match self.rng.below(22) {
                 0 => script.thinks(["hm", "m"]),
                 1 => script.stores_checkpoint("half way"),
                 2 => script.emits(AgentEvent::Title(format!("title {}", self.rng.below(3)))),
@@ -51,6 +51,11 @@ impl Simulation {
                     let sections = ["tone", "environment_context", "safety", "unlisted"];
                     script.renders(sections.map(|id| (id, "as it was")))
                 }
+                16 => script.notes_chat(&format!("note {}", self.rng.below(3))),
+                17 if self.rng.percent(50) => script.awaits_steering().takes_steering(),
+                17 => script.awaits_steering().unattended(),
+                18 if self.rng.percent(50) => script.withdraws_tool("shell", self.rng.below(90)),
+                18 => script.withdraws_question("which?", self.rng.below(90)),
                 _ => script.streams(["some ", "words ", "more"]),
             };
             if self.rng.percent(50) {
@@ -115,7 +120,7 @@ impl Simulation {
         for _ in 0..1 + self.rng.below(5) {
             let call = 900 + self.rng.below(2);
             let result = json!({"success": true, "pastTenseMessage": "did"});
-            script = match self.rng.below(6) {
+            script = match self.rng.below(7) {
                 0 => script.announces(call, "odd"),
                 1 => script.readies(call, json!({"invocationMessage": "m"})),
                 2 => script.readies(
@@ -123,6 +128,7 @@ impl Simulation {
                     json!({"invocationMessage": "m", "confirmed": "setting"}),
                 ),
                 3 => script.reports(call, result),
+                6 => script.emits(AgentEvent::ConfirmationWithdrawn { call }),
                 4 => script.emits(AgentEvent::ToolInput {
                     call,
                     text: "x".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::AgentReply;
 use kernel::Limits;
 use testkit::World;
 use testkit::client::Client;
@@ -55,7 +56,15 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     }
     let mut happened = simulation.world.ledger.kinds.clone();
     let models = &simulation.world.models;
+    let replies = |wanted: fn(&AgentReply) -> bool| {
+        let replies = models.replies.iter();
+        replies.filter(|(_, reply)| wanted(reply)).count()
+    };
+    let is_noted = |reply: &AgentReply| *reply == AgentReply::ChatNoted;
+    let is_told = |reply: &AgentReply| matches!(reply, AgentReply::SteeringWaits { .. });
     let runs = [
+        ("(chat noted)", replies(is_noted)),
+        ("(steering told)", replies(is_told)),
         ("(turns run)", models.asked.len()),
         ("(tools run)", models.executed.len()),
         ("(replies)", models.replies.len()),
@@ -185,7 +194,8 @@ impl Simulation {
             }
             600..=679 => self.deliver_some(false),
             680..=879 => self.deliver_everything(),
-            880..=969 => {
+            880..=899 => self.act_as_agent(),
+            900..=969 => {
                 let ms = match self.rng.below(120) {
                     0 => 150_000,
                     1..=5 => self.rng.below(8_000),

@@ -11,6 +11,7 @@
     reason = "a test that cannot go on ends"
 )]
 
+pub mod agents_heard;
 pub mod blocks;
 mod bodies;
 pub mod chats;

@@ -21,6 +21,8 @@ struct Playing {
     inputs: BTreeMap<u64, String>,
     /// The last reply it got.
     last_reply: Option<AgentReply>,
+    /// The steering message that it was last told of.
+    told_steering: Option<String>,
 }
 
 /// A tool that did its work.
@@ -58,6 +60,8 @@ pub struct Models {
     /// Questions that are out, and runs that were stopped, in the life of the present process.
     open: BTreeSet<(RunId, Question)>,
     halted: BTreeSet<RunId>,
+    /// Questions that were taken back.
+    withdrawn: BTreeSet<(RunId, Question)>,
     spawned: u64,
     /// The last render that was recorded, until its run is answered; and the last one of each run.
     pub recorded_render: Option<Rendered>,
@@ -87,6 +91,7 @@ impl Models {
             awaits_reply: false,
             inputs: BTreeMap::new(),
             last_reply: None,
+            told_steering: None,
         };
         self.playing.insert(run.run, playing);
         self.asked.push(run);
@@ -97,6 +102,7 @@ impl Models {
         self.playing.clear();
         self.open.clear();
         self.halted.clear();
+        self.withdrawn.clear();
         self.rendering.clear();
     }
 
@@ -127,7 +133,10 @@ impl Models {
         if self.halted.contains(&run) && !empty {
             self.violations
                 .push(format!("{run:?} was stopped and gets {reply:?}"));
-        } else if !self.open.remove(&(run, question)) && !self.halted.contains(&run) {
+        } else if !self.open.remove(&(run, question))
+            && !self.withdrawn.remove(&(run, question))
+            && !self.halted.contains(&run)
+        {
             self.violations.push(format!(
                 "{run:?} gets a reply it did not ask for: {reply:?}"
             ));
@@ -238,13 +247,11 @@ impl Models {
                 let text = text.unwrap_or_default();
                 self.emits(run, AgentEvent::Text { part, text })
             }
-            ScriptStep::TakesSteering => match &playing.last_reply {
-                Some(AgentReply::SteeringWaits { pending_id, .. }) => {
-                    let pending_id = pending_id.clone();
-                    self.emits(run, AgentEvent::SteeringTaken { pending_id })
-                }
-                other => panic!("the script takes a message that it was not told of: {other:?}"),
-            },
+            ScriptStep::TakesSteering => {
+                let pending_id = playing.told_steering.take();
+                let pending_id = pending_id.expect("a script takes what it was told of");
+                self.emits(run, AgentEvent::SteeringTaken { pending_id })
+            }
             ScriptStep::Hangs => {
                 self.playing.remove(&run);
                 Played::Silent
@@ -260,12 +267,13 @@ impl Models {
         }
         // It does not wait any more.
         match &event {
-            AgentEvent::ToolCompleted { call, .. } | AgentEvent::ConfirmationWithdrawn { call } => {
+            AgentEvent::ToolCompleted { call, .. } => {
                 self.open.remove(&(run, Question::Decision(*call)));
             }
-            AgentEvent::QuestionWithdrawn { ask } => {
-                self.open.remove(&(run, Question::Answer(*ask)));
+            AgentEvent::ConfirmationWithdrawn { call } => {
+                self.withdraw(run, Question::Decision(*call));
             }
+            AgentEvent::QuestionWithdrawn { ask } => self.withdraw(run, Question::Answer(*ask)),
             _ => {}
         }
         let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
@@ -277,6 +285,13 @@ impl Models {
             self.playing.remove(&run);
         }
         Played::Emits(event)
+    }
+
+    /// A run does not wait for a reply any more; one that is on its way may still come.
+    fn withdraw(&mut self, run: RunId, question: Question) {
+        if self.open.remove(&(run, question)) {
+            self.withdrawn.insert((run, question));
+        }
     }
 
     fn await_reply(
@@ -308,6 +323,9 @@ impl Models {
         } = &reply
         {
             playing.inputs.insert(*call, input.clone());
+        }
+        if let AgentReply::SteeringWaits { pending_id, .. } = &reply {
+            playing.told_steering = Some(pending_id.clone());
         }
         let mut branch = if is_yes(&reply) { yes } else { no };
         branch.append(&mut playing.script.steps);

@@ -12,13 +12,13 @@ use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, BroughtToken, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel,
-    Limits, MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId,
-    SettingQuestion, WorkFailed,
+    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
+    MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
 
+use crate::agents_heard::AgentsHeard;
 use crate::client::Client;
 use crate::connections::{Connections, StoredClient};
 use crate::ledger::Ledger;
@@ -41,17 +41,6 @@ pub enum Kill {
 enum AfterFrames {
     Act,
     Die,
-}
-
-/// What an agent is told or asked outside of turns.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AgentHeard {
-    SettingAsked(SettingQuestion),
-    /// All settings of a session.
-    Settings(String, wire::Object),
-    Token(BroughtToken),
-    Unloaded(String),
-    Ended(String),
 }
 
 /// What comes due at a moment.
@@ -83,10 +72,8 @@ pub struct World {
     pub models: Models,
     /// What surveys of customizations find.
     pub customizations: Vec<serde_json::Value>,
-    /// What agents were told and asked outside of turns, in order.
-    pub agents_heard: Vec<AgentHeard>,
-    /// The values that agents know of any setting: `SessionConfigValueItem`s.
-    pub setting_values: Vec<Value>,
+    /// What agents were told and asked outside of turns.
+    pub agents_heard: AgentsHeard,
     /// What the next sessions' starts end in; `Ok` if none is queued.
     pub starts: VecDeque<Result<(), AgentError>>,
     /// Longest a read, and the start of a session, takes.
@@ -133,8 +120,7 @@ impl World {
             clients: Vec::new(),
             models: Models::default(),
             customizations: Vec::new(),
-            agents_heard: Vec::new(),
-            setting_values: Vec::new(),
+            agents_heard: AgentsHeard::default(),
             starts: VecDeque::new(),
             read_ms_max: 0,
             start_ms_max: 0,
@@ -483,26 +469,16 @@ impl World {
                 self.models.recorded_render = Some(*rendered);
             }
             Effect::ListSettingValues { ticket, question } => {
-                let values = Ok(self.setting_values.clone());
-                self.agents_heard.push(AgentHeard::SettingAsked(question));
+                let values = Ok(self.agents_heard.tell_values(question));
                 self.within(self.read_ms_max, Input::SettingValues { ticket, values });
             }
             Effect::SettingsChanged {
                 session, values, ..
-            } => {
-                let session = session.to_string();
-                self.agents_heard
-                    .push(AgentHeard::Settings(session, values));
-            }
-            Effect::Authenticate(brought) => self.agents_heard.push(AgentHeard::Token(brought)),
-            Effect::UnloadChat { chat } => {
-                self.agents_heard
-                    .push(AgentHeard::Unloaded(chat.to_string()));
-            }
+            } => self.agents_heard.hear_settings(&session, values),
+            Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
+            Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
             // Models leave nothing running.
-            Effect::EndChat { chat } => {
-                self.agents_heard.push(AgentHeard::Ended(chat.to_string()));
-            }
+            Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } => {}
         }
     }

@@ -283,4 +283,6 @@ async fn send(arrivals: &KernelQueue, input: Input) {
 }
 
 #[cfg(test)]
+mod agent_words_tests;
+#[cfg(test)]
 mod tests;

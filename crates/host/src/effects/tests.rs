@@ -14,16 +14,20 @@ use crate::blobs::MemoryBlobs;
 use crate::clock::Clock;
 use crate::journal::Memory;
 
-struct TestHost {
-    effects: Effects,
+pub(super) struct TestHost {
+    pub(super) effects: Effects,
     blobs: MemoryBlobs,
-    arrivals: mpsc::Receiver<QueuedInput>,
+    pub(super) arrivals: mpsc::Receiver<QueuedInput>,
 }
 
 impl TestHost {
     fn with_script(steps: serde_json::Value) -> Self {
         let script = json!({"scenes": [{"steps": steps}]}).to_string();
         let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
+        Self::with_agent(Arc::new(agent))
+    }
+
+    pub(super) fn with_agent(agent: Arc<dyn Agent>) -> Self {
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalHandle::start(Box::new(Memory::new())).unwrap();
         let streams = StreamBatcher::new(Duration::ZERO);
@@ -31,14 +35,18 @@ impl TestHost {
         let store = Arc::new(blobs.clone());
         let bodies = Bodies::new(store, Clock::start(), &kernel::Limits::default());
         Self {
-            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)], streams),
+            effects: Effects::new(sender, journal, bodies, vec![agent], streams),
             blobs,
             arrivals,
         }
     }
 
     fn start_turn(&mut self, run: RunId) {
-        self.effects.run_turn(TurnRun {
+        self.effects.run_turn(Self::turn(run, "scripted"));
+    }
+
+    pub(super) fn turn(run: RunId, provider: &str) -> TurnRun {
+        TurnRun {
             switched_off: Default::default(),
             turn_id: "t".to_owned(),
             budget_turn: (kernel::ChannelId(1), "t".to_owned()),
@@ -46,7 +54,7 @@ impl TestHost {
             reaches_model: true,
             restore: None,
             run,
-            provider: "scripted".to_owned(),
+            provider: provider.to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
             session_id: kernel::ChannelId(1),
@@ -62,11 +70,11 @@ impl TestHost {
             chat_notes: None,
             last_turn_id: None,
             refusals: None,
-        });
+        }
     }
 
     /// The next event of a run, checkpoints left out.
-    async fn next_event(&mut self) -> (RunId, AgentEvent) {
+    pub(super) async fn next_event(&mut self) -> (RunId, AgentEvent) {
         loop {
             let (run, event) = match self.arrivals.recv().await {
                 Some(QueuedInput::Agent { run, event, .. }) => (run, event),

@@ -11,7 +11,7 @@ use crate::state::Step;
 /// Brings a session in line with what its agent says of it between turns.
 pub(crate) fn apply_news(step: &mut Step, uri: &ChannelUri, news: SessionNews) {
     let session = step.find_session(uri);
-    if !session.is_some_and(|session| session.state().provider == news.provider) {
+    if session.is_none_or(|session| session.state().provider != news.provider) {
         return; // a chat, or the session of another agent: that is not what was meant
     }
     match news.change {
