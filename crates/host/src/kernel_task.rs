@@ -321,6 +321,16 @@ impl KernelTask {
             }
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
             Effect::EndChat { chat } => self.effects.end_chat(&chat),
+            Effect::UnloadChat { chat } => self.effects.unload_chat(&chat),
+            Effect::ListSettingValues { ticket, question } => {
+                self.effects.list_setting_values(ticket, question);
+            }
+            Effect::SettingsChanged {
+                session,
+                provider,
+                values,
+            } => self.effects.tell_settings(&session, &provider, &values),
+            Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
                 self.timers

@@ -10,6 +10,7 @@
 mod active_clients;
 mod agent_action;
 mod agent_event;
+mod agent_word;
 mod agents;
 mod ask_client;
 mod background_task;

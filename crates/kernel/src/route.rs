@@ -44,6 +44,11 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::MessageChecked { ticket, checked } => {
             inbox::finish_work(step, ticket, WorkDone::MessageChecked(checked));
         }
+        Input::SettingValues { ticket, values } => {
+            inbox::finish_work(step, ticket, WorkDone::SettingValues(values));
+        }
+        Input::AgentChanged(changed) => agents::replace_one(step, *changed),
+        Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));
         }

@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use compositor::command::agent::AgentCommands;
 use compositor::resolve::{FileRead, Sources as _};
 use workspace::completion::{Completer, CompletionRequest, Suggestion};
 use workspace::discovery::{DiscoveryCache, discover};
@@ -176,6 +177,7 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
         text: "@file:".to_owned(),
         offset: 6,
         contexts: Vec::new(),
+        agent_commands: AgentCommands::default(),
     };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {

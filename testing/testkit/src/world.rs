@@ -12,8 +12,9 @@ use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
-    MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
+    Answer, Batch, BroughtToken, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel,
+    Limits, MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId,
+    SettingQuestion, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -40,6 +41,17 @@ pub enum Kill {
 enum AfterFrames {
     Act,
     Die,
+}
+
+/// What an agent is told or asked outside of turns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentHeard {
+    SettingAsked(SettingQuestion),
+    /// All settings of a session.
+    Settings(String, wire::Object),
+    Token(BroughtToken),
+    Unloaded(String),
+    Ended(String),
 }
 
 /// What comes due at a moment.
@@ -71,6 +83,10 @@ pub struct World {
     pub models: Models,
     /// What surveys of customizations find.
     pub customizations: Vec<serde_json::Value>,
+    /// What agents were told and asked outside of turns, in order.
+    pub agents_heard: Vec<AgentHeard>,
+    /// The values that agents know of any setting: `SessionConfigValueItem`s.
+    pub setting_values: Vec<Value>,
     /// What the next sessions' starts end in; `Ok` if none is queued.
     pub starts: VecDeque<Result<(), AgentError>>,
     /// Longest a read, and the start of a session, takes.
@@ -117,6 +133,8 @@ impl World {
             clients: Vec::new(),
             models: Models::default(),
             customizations: Vec::new(),
+            agents_heard: Vec::new(),
+            setting_values: Vec::new(),
             starts: VecDeque::new(),
             read_ms_max: 0,
             start_ms_max: 0,
@@ -401,7 +419,11 @@ impl World {
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
             Effect::Complete { ticket, complete } => {
-                let completed = Ok(host::complete::completions(&self.completer, *complete));
+                let completed = Ok(host::complete::completions(
+                    &self.completer,
+                    *complete,
+                    Default::default(), // agents here have no commands
+                ));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::ChangeModels { ticket, change } => {
@@ -460,8 +482,28 @@ impl World {
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
+            Effect::ListSettingValues { ticket, question } => {
+                let values = Ok(self.setting_values.clone());
+                self.agents_heard.push(AgentHeard::SettingAsked(question));
+                self.within(self.read_ms_max, Input::SettingValues { ticket, values });
+            }
+            Effect::SettingsChanged {
+                session, values, ..
+            } => {
+                let session = session.to_string();
+                self.agents_heard
+                    .push(AgentHeard::Settings(session, values));
+            }
+            Effect::Authenticate(brought) => self.agents_heard.push(AgentHeard::Token(brought)),
+            Effect::UnloadChat { chat } => {
+                self.agents_heard
+                    .push(AgentHeard::Unloaded(chat.to_string()));
+            }
             // Models leave nothing running.
-            Effect::Configure { .. } | Effect::Forget { .. } | Effect::EndChat { .. } => {}
+            Effect::EndChat { chat } => {
+                self.agents_heard.push(AgentHeard::Ended(chat.to_string()));
+            }
+            Effect::Configure { .. } | Effect::Forget { .. } => {}
         }
     }
 

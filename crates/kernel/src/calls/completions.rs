@@ -9,10 +9,10 @@ use wire::{ChannelUri, RpcError};
 
 use super::uri;
 use crate::channels::Session;
-use crate::customization::switched_off;
-use crate::io::{Complete, Completed};
+use crate::io::{Complete, Completed, MessagePlace};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::prepare::place_of;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -34,8 +34,8 @@ pub(super) fn gather(
     }
     match answers.completed() {
         None => Err(Pause::Work(HostWork::Complete(Box::new(Complete {
+            place: typed_in(kernel, &uri),
             working_directories,
-            switched_off: switched_off(session_at(kernel, &uri)?),
             text: params.text.clone(),
             offset,
             contexts: contexts_at(kernel, &uri, params),
@@ -44,6 +44,13 @@ pub(super) fn gather(
         Some(Ok(Completed::Items(items))) => Ok(json!({"items": items})),
         Some(Ok(Completed::OutsideText)) => Err(outside_text().into()),
         Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
+    }
+}
+
+fn typed_in(kernel: &Kernel, uri: &ChannelUri) -> MessagePlace {
+    match kernel.find_chat(uri) {
+        Some(chat) => place_of(kernel, chat.session(), Some(uri)),
+        None => place_of(kernel, uri, None),
     }
 }
 

@@ -31,6 +31,8 @@ struct SessionPrivate {
     waiting: BTreeSet<String>,
     /// What was switched on and off in this session alone, by ids of customizations.
     enablement: BTreeMap<String, bool>,
+    /// A client gave it its title: no agent gives it another.
+    titled_by_client: bool,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
     /// The summary as it was last published.
@@ -57,6 +59,7 @@ impl Session {
         let mut session = Self::new(state, None, created);
         session.private.modified = modified.0;
         session.private.had_turn = true;
+        session.private.titled_by_client = true;
         session
     }
 
@@ -135,6 +138,14 @@ impl Session {
 
     pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
         super::enablement::set(&mut self.private.enablement, id, decision);
+    }
+
+    pub(crate) fn is_titled_by_client(&self) -> bool {
+        self.private.titled_by_client
+    }
+
+    pub(crate) fn set_titled_by_client(&mut self) {
+        self.private.titled_by_client = true;
     }
 
     pub(crate) fn embedded_bytes(&self) -> usize {

@@ -127,7 +127,9 @@ impl Step<'_> {
     pub(crate) fn unload_idle(&mut self) {
         let (now, idle_ms) = (self.now(), self.limits().channel_idle_ms);
         self.kernel.replays.clear();
-        self.kernel.channels.unload_idle(now, idle_ms);
+        for chat in self.kernel.channels.unload_idle(now, idle_ms) {
+            self.effect(Effect::UnloadChat { chat });
+        }
     }
 
     // The log.
