@@ -360,6 +360,8 @@ impl HostServices for Recorder {
 
     async fn release_call(&self) {}
 
+    async fn settle_call(&self, _: agent_api::CallUse) {}
+
     async fn extend_budget(&self) -> Result<(), StoreError> {
         Ok(())
     }

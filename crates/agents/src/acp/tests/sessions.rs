@@ -37,7 +37,7 @@ async fn ag_42_a_new_process_goes_on_with_the_session() {
             next.texts()
         );
         assert!(
-            next.texts()[0].starts_with("[two] after [one"),
+            next.texts()[0].starts_with("[two] after [[\"one\""),
             "{:?}",
             next.texts()
         );
@@ -116,7 +116,7 @@ async fn ag_44_turns_that_were_taken_back_are_not_known() {
     assert_eq!(third.result, Ok(()));
     assert_eq!(place.count("session/new"), 2);
     assert!(
-        third.texts()[0].ends_with("after []"),
+        third.texts()[0].ends_with("after [[]]"),
         "{:?}",
         third.texts()
     );
