@@ -161,8 +161,9 @@ impl LiveSession {
         lock(&self.through).clone()
     }
 
-    pub(super) fn set_through(&self, turn: &str) {
-        *lock(&self.through) = Some(turn.to_owned());
+    /// Sets it; what it was.
+    pub(super) fn set_through(&self, turn: Option<String>) -> Option<String> {
+        std::mem::replace(&mut *lock(&self.through), turn)
     }
 
     /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).

@@ -190,6 +190,27 @@ async fn ag_29_sign_in_is_tried_once_and_then_said() {
 }
 
 #[tokio::test]
+async fn a_message_that_was_refused_is_said_again_when_the_turn_is_resumed() {
+    let mut script = echo();
+    let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    script["answers"] = json!([{"method": "session/prompt", "times": 1, "answer": wanted}]);
+    let place = Place::new(&script);
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!(first.result.clone().unwrap_err().error_type, "agentSignIn");
+    let resumed = place
+        .turn(&agent, user("t1", "one").resumed(&first, ""))
+        .await;
+    assert_eq!(resumed.result, Ok(()));
+    assert!(
+        resumed.texts()[0].starts_with("[one]"),
+        "{:?}",
+        resumed.texts()
+    );
+    assert_eq!(place.count("session/new"), 1);
+}
+
+#[tokio::test]
 async fn each_chat_has_a_process_of_its_own_if_told_so() {
     let place = Place::new(&echo());
     let agent = place.agent_with(|config| config.share = crate::acp::Share::Chat);
