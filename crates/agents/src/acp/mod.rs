@@ -166,7 +166,9 @@ impl Agent for AcpAgent {
             for session in process.all_sessions() {
                 if session.said.conversation == conversation {
                     let (connection, config) = (process.connection.clone(), config.clone());
-                    tokio::spawn(async move { session.apply_settings(&connection, &config).await });
+                    process.connection.spawn(async move {
+                        session.apply_settings(&connection, &config).await;
+                    });
                 }
             }
         }
