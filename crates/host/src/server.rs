@@ -65,6 +65,8 @@ pub enum ServeError {
     #[error("{0}")]
     Model(String),
     #[error("{0}")]
+    Agent(String),
+    #[error("{0}")]
     Script(String),
     #[error("capabilities: {0}")]
     Capabilities(String),

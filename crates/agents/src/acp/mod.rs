@@ -135,6 +135,10 @@ impl Agent for AcpAgent {
         true
     }
 
+    fn has_own_commands(&self) -> bool {
+        true
+    }
+
     fn commands(&self, session: &SessionFacts) -> Vec<AgentCommand> {
         let processes = self.core.pool.processes();
         let live = processes

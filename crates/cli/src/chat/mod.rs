@@ -47,6 +47,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
+use host::acp_agents::Preset;
 use wire::ChannelUri;
 
 use self::attention::Signal;
@@ -60,7 +61,7 @@ use crate::format::format_age;
 use crate::input_lines::{InputLines, LineSource};
 use crate::models::key_alone;
 use crate::models::local_servers::{self, Hint};
-use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
+use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
 use crate::restart::note_other_version;
 use crate::session_name::SessionName;
 use crate::start_host;
@@ -72,6 +73,7 @@ use crate::terminal::escape;
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
+  greenroom chat --agent claude         an agent that is installed here; `greenroom agents` lists them
   greenroom chat --continue             continue the latest session of this directory
   greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
@@ -95,7 +97,7 @@ pub(crate) struct ChatOptions {
     /// Continue the session that was used last in the current directory
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
-    /// Agent of the new session [default: the first one the host offers]
+    /// Agent of the new session, as `greenroom agents` lists it [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
     /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
@@ -236,9 +238,21 @@ pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
         Some(ChatError::NoSessionIn { newest: None, .. } | ChatError::NoSessionYet) => {
             ": `greenroom chat` starts one".to_owned()
         }
+        Some(ChatError::UnknownAgent { agent, .. }) => explain_missing_agent(agent),
         _ => String::new(),
     };
     format!("{error:#}{advice}")
+}
+
+/// What to do about an agent that the host does not offer.
+fn explain_missing_agent(id: &str) -> String {
+    let Some(preset) = Preset::find(id) else {
+        return ". `greenroom agents` lists those that are known".to_owned();
+    };
+    match preset.to_config().find_program() {
+        Some(_) => ". It is installed here: `greenroom restart` lets the host look again, unless `agents_auto = false`".to_owned(),
+        None => format!(". {}", preset.install.trim_end_matches('.')),
+    }
 }
 
 async fn open(
@@ -260,7 +274,7 @@ async fn open(
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
     let is_first_look = is_new && options.host.named_host().is_none();
-    let hint = (is_first_look && model_ids(&live).is_empty())
+    let hint = (is_first_look && !live.has_real_agent())
         .then(local_servers::hint)
         .flatten();
     let note = match (is_first_look, model.is_some()) {

@@ -45,7 +45,7 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 The agent of a new session works in the current directory. On a terminal you are asked before it does what needs consent. Without one \
 (a pipe, a script, --json) whatever asks is denied at once and questions are dismissed; --approvals says what needs no asking.
 
-Where no host runs and a model is configured, or a key is in the environment, a host is started in the background and stays.
+Where no host runs and a model is configured, a key is in the environment, or an agent is installed, a host is started in the background and stays.
 
 Ctrl-C cancels the turn. Exit codes: 0 complete, 1 the turn failed, 2 wrong usage, 3 cancelled, 4 no host or refused, 5 complete, but \
 something was denied because nobody could be asked, 6 cancelled because --timeout passed.")]
@@ -58,7 +58,7 @@ pub(crate) struct SendOptions {
     /// Continue the session that was used last in the current directory
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
-    /// Agent of the new session [default: the first one the host offers]
+    /// Agent of the new session, as `greenroom agents` lists it [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
     /// Ask this model: the id of one that the host has, or BASE_URL#MODEL, which the host then has until it stops
@@ -198,16 +198,19 @@ fn content_type_of(path: &Path, data: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a host that is started here would have a model, as far as can be told.
-fn may_have_model(host: &HostOptions) -> bool {
+/// Whether a host that is started here would have a model, or an agent that brings its own, as far as can be told.
+fn may_answer(host: &HostOptions) -> bool {
     let data = host.data_directory();
     let settings = data.and_then(|data| settings(data, None));
     // What is wrong with the settings is said by the host that is started with them.
-    settings.map_or(true, |settings| !settings.ordered_models().is_empty())
+    settings.map_or(true, |settings| {
+        let agents = settings.offered_agents().unwrap_or_default();
+        !settings.ordered_models().is_empty() || !agents.is_empty()
+    })
 }
 
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = match may_have_model(&options.host) {
+    let (live, updates) = match may_answer(&options.host) {
         true => connect(&options.host).await?,
         // A host without a model answers nobody who is in earnest: it is started by whoever wants one.
         false => options.host.live(&[ChannelUri::root()]).await?,
