@@ -168,7 +168,10 @@ impl Known {
             config_schema: self.config_schema(),
             renamed_settings: Vec::new(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
-            sections: Vec::new(),
+            sections: match self.abilities.as_ref().is_some_and(|can| can.system_prompt) {
+                true => crate::prompt::catalogue(),
+                false => Vec::new(),
+            },
             protected_resources: match &config.auth {
                 Some(AcpAuth::Resource { resource, .. }) => vec![json!({
                     "resource": resource,

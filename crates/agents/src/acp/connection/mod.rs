@@ -92,9 +92,12 @@ enum Waiter {
     Prompt(Arc<Inbox>),
 }
 
+/// Where a new session is listened to, and the answer that named it.
+type NewInbox = (Arc<Inbox>, Box<RawValue>);
+
 struct NewSession {
     listener: Arc<dyn SessionListener>,
-    caller: oneshot::Sender<Result<(Arc<Inbox>, Box<RawValue>), RequestError>>,
+    caller: oneshot::Sender<Result<NewInbox, RequestError>>,
 }
 
 /// A request of the agent.
