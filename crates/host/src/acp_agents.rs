@@ -126,7 +126,12 @@ mod tests {
         // Who uses a preset under another name does not get it twice.
         assert_eq!(
             ids(&config, &path),
-            of(&[("zeta", true), ("mine", true), ("gemini", true), ("opencode", false)])
+            of(&[
+                ("zeta", true),
+                ("mine", true),
+                ("gemini", true),
+                ("opencode", false)
+            ])
         );
         assert_eq!(ids(&load("agents_auto = false\n"), &path), of(&[]));
     }

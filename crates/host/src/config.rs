@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::acp::AgentEntry;
+use agents::mcp::McpEntry;
 use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,9 @@ pub struct Config {
     /// Agents of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentEntry>,
+    /// MCP servers of the native agent, in every directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpEntry>,
     /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -144,6 +148,7 @@ impl Default for Config {
             trusted: Vec::new(),
             default_model: None,
             agents: Vec::new(),
+            mcp: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -276,6 +281,9 @@ impl Config {
         check_trusted(&file.trusted).map_err(problem)?;
         AgentEntry::resolve_all(&file.agents).map_err(|error| {
             SettingsProblem::of_entry(text, "agents", error.index, error.key, error.message)
+        })?;
+        McpEntry::check_all(&file.mcp).map_err(|error| {
+            SettingsProblem::of_entry(text, "mcp", error.index, error.key, error.message)
         })?;
         Ok(file)
     }

@@ -292,11 +292,7 @@ mod tests {
                 4,
                 "command of the agent `y`",
             ),
-            (
-                "[[agents]]\nid = \"claude\"\ntrust = \"yes\"\n",
-                3,
-                "trust",
-            ),
+            ("[[agents]]\nid = \"claude\"\ntrust = \"yes\"\n", 3, "trust"),
             (
                 "[[agents]]\nid = \"claude\"\n[agents.env_from]\nA = 5\n",
                 3,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_api::Agent;
+use agents::native::McpSettings;
 use agents::{NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
 use kernel::HostFacts;
@@ -102,6 +103,12 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
+        .with_mcp(McpSettings {
+            entries: config.mcp.clone(),
+            settings_file: config.file_path(),
+            data: config.data.clone(),
+            trust: Arc::new(config.trust_store()),
+        })
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);

@@ -18,6 +18,7 @@ use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
+use super::mcp::TurnServers;
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::OfferedTools;
@@ -42,7 +43,9 @@ pub(super) struct Conversation<'a> {
     pub tool_context: ToolContext<'a>,
     /// The agent's own tools, as far as the model may call them.
     pub tools: &'a [&'a dyn Tool],
-    /// Tools of clients that were last said not to be offered.
+    /// The MCP servers of the session, as far as this turn may use them.
+    pub servers: TurnServers<'a>,
+    /// Tools of servers and clients that were last said not to be offered.
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
@@ -129,7 +132,8 @@ impl<'a> Conversation<'a> {
             true => Vec::new(), // the model calls none
             false => events.client_tools().await?,
         };
-        let offered = OfferedTools::new(self.tools, offers);
+        let offered = OfferedTools::with_servers(self.tools, self.servers.tools(), offers);
+        self.prompt.tool_instructions.servers = self.servers.instructions();
         if offered.left_out != self.left_out {
             self.left_out.clone_from(&offered.left_out);
             if !offered.left_out.is_empty() {
@@ -250,7 +254,7 @@ impl<'a> Conversation<'a> {
 
 /// What the user reads of tools that the model is not offered.
 fn describe_left_out(left_out: &[String]) -> String {
-    let mut text = "Some tools of clients are not offered to the model:\n".to_owned();
+    let mut text = "Some tools are not offered to the model:\n".to_owned();
     for reason in left_out.iter().take(LEFT_OUT_NAMED_MAX) {
         text.push_str("\n- ");
         text.push_str(reason);

@@ -20,6 +20,7 @@ mod exit_plan;
 mod fallback;
 mod history;
 mod host_call;
+mod mcp;
 mod memory;
 mod model_facts;
 mod model_list;
@@ -62,11 +63,13 @@ use crate::locale::Locale;
 use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
+use mcp::SessionMcp;
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
+pub use mcp::McpSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::models_of_environment;
@@ -86,6 +89,8 @@ pub struct NativeAgent {
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     /// What tools left running, by chat.
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
+    /// The MCP servers of sessions that have a chat in memory.
+    servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
 }
 
 /// What a model makes of a message in a chat where nothing was refused yet.
@@ -104,6 +109,8 @@ pub(crate) struct NativeContext {
     compaction: CompactionSettings,
     titles: TitleModel,
     rules: rules::Rules,
+    /// None: the host knows no MCP servers.
+    mcp: Option<Arc<McpSettings>>,
 }
 
 impl NativeAgent {
@@ -122,9 +129,11 @@ impl NativeAgent {
                 compaction: CompactionSettings::default(),
                 titles: TitleModel::default(),
                 rules: None,
+                mcp: None,
             }),
             workspaces: Mutex::default(),
             chats: Mutex::default(),
+            servers: Mutex::default(),
         })
     }
 
@@ -153,6 +162,15 @@ impl NativeAgent {
     pub fn with_rules(mut self, data: &Path) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.rules = Some(Arc::new(RuleStore::new(data)));
+        }
+        self
+    }
+
+    /// Starts the MCP servers that are declared in these places.
+    #[must_use]
+    pub fn with_mcp(mut self, settings: McpSettings) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.mcp = Some(Arc::new(settings));
         }
         self
     }
@@ -224,6 +242,20 @@ impl NativeAgent {
             Ok(runtime) => drop(runtime.spawn_blocking(forget)),
             Err(_) => forget(), // nobody is kept waiting
         }
+    }
+
+    /// The MCP servers of a session, which one more chat uses.
+    fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = servers.entry(facts.conversation.clone()).or_default();
+        session.add_chat(&facts.chat);
+        Arc::clone(session)
+    }
+
+    /// A chat does not use its session's servers any more; the last one stops them.
+    fn leave_servers(&self, chat: &str) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|_, session| !session.remove_chat(chat));
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -335,21 +367,27 @@ impl Agent for NativeAgent {
         let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
-            session: facts.conversation,
             tools: all_tools(&self.shared.tool_settings, &chat),
             chat,
+            servers: self.session_servers(&facts),
+            session: facts.conversation,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
 
     fn end_chat(&self, chat: &str) {
+        self.leave_servers(chat);
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = chats.remove(chat) {
             tools.end();
         }
         drop(chats);
         self.forget_rules(chat);
+    }
+
+    fn unload_chat(&self, chat: &str) {
+        self.leave_servers(chat);
     }
 }
 
@@ -371,6 +409,7 @@ struct NativeSession {
     session: String,
     tools: Vec<Box<dyn Tool>>,
     chat: Arc<ChatTools>,
+    servers: Arc<SessionMcp>,
 }
 
 /// Ends what a worker left running: nobody looks at it any more.
@@ -391,6 +430,7 @@ impl AgentSession for NativeSession {
             workspace: &self.workspace,
             session: &self.session,
             tools: &self.tools,
+            servers: &self.servers,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -19,6 +19,7 @@ use super::consent::PermissionMode;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::history::Recalled;
+use super::mcp::{SessionMcp, TurnPlace, TurnServers};
 use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
@@ -33,6 +34,7 @@ use super::{
     Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
     todo_list,
 };
+use crate::mcp::SessionTool;
 use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
@@ -49,6 +51,8 @@ pub(super) struct TurnContext<'a> {
     pub session: &'a str,
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
+    /// The MCP servers of the session.
+    pub servers: &'a SessionMcp,
 }
 
 /// Works on a turn to its end.
@@ -74,14 +78,16 @@ async fn converse(
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
     let tools = offered_tools(context, model, &skills, input.brief.as_deref());
-    let prompt = build_prompt(shared, context, input, &tools, &skills).await;
+    let servers = start_servers(shared, context, (model, input), events).await?;
+    let mut prompt = build_prompt(shared, context, input, &tools, &skills).await;
+    prompt.tool_instructions.servers = servers.instructions();
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let head = begin_requests(&tools, &prompt, events).await?;
+            let head = begin_requests((&tools, servers.tools()), &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -112,6 +118,7 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
+        servers,
         left_out: Vec::new(),
         tool_context: build_tool_context(shared, context, events),
         view,
@@ -223,7 +230,7 @@ fn recall(
 
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
-    tools: &[&dyn Tool],
+    (tools, servers): (&[&dyn Tool], Vec<SessionTool>),
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
@@ -231,7 +238,7 @@ async fn begin_requests(
         true => Vec::new(), // the model calls none
         false => events.client_tools().await?,
     };
-    let offered = OfferedTools::new(tools, offers);
+    let offered = OfferedTools::with_servers(tools, servers, offers);
     let sections = prompt.render();
     Ok(RequestHead {
         system: events.render(sections.clone()).await?,
@@ -287,6 +294,28 @@ fn offered_tools<'a>(
         // The plan of the session is not a worker's to show.
         .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()
+}
+
+/// Starts the session's MCP servers, if the model can call anything.
+async fn start_servers<'a>(
+    shared: &NativeContext,
+    context: &TurnContext<'a>,
+    (model, input): (&Model, &TurnInput),
+    events: &dyn EventSink,
+) -> Result<TurnServers<'a>, TurnOver> {
+    let brief = input.brief.as_deref().map(Brief::read);
+    let has_tools = model.calls_tools() && input.reaches_model;
+    let (Some(settings), true) = (&shared.mcp, has_tools) else {
+        return Ok(TurnServers::none());
+    };
+    let place = TurnPlace {
+        session: context.session,
+        directories: &context.workspace.real_directories(),
+        roots: context.directories,
+        may_ask: brief.is_none(),
+    };
+    context.servers.begin_turn(settings, place, events).await?;
+    Ok(TurnServers::new(context.servers, brief))
 }
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its

@@ -179,6 +179,8 @@ async fn note_restart(settings: &Config, listed: &[ListedAgent]) -> Option<Strin
         .collect();
     let ids = missing.join(", ");
     (!missing.is_empty()).then(|| {
-        format!("The host that runs does not offer {ids} yet: `greenroom restart` lets it look again.")
+        format!(
+            "The host that runs does not offer {ids} yet: `greenroom restart` lets it look again."
+        )
     })
 }

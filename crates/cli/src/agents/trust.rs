@@ -63,7 +63,9 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if entries.is_empty() && store.configured().is_empty() {
-        print("No directory is trusted: agents ask before they start. `greenroom agents trust DIR` trusts one.\n")?;
+        print(
+            "No directory is trusted: agents ask before they start. `greenroom agents trust DIR` trusts one.\n",
+        )?;
         return Ok(());
     }
     for directory in store.configured() {
