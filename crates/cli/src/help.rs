@@ -74,6 +74,19 @@ mod tests {
         command().debug_assert();
     }
 
+    /// A doc comment is no string: what is escaped in it is shown so.
+    #[test]
+    fn no_help_shows_an_escaped_character() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains("\\\""), "{help}");
+            for verb in command.get_subcommands_mut() {
+                check(verb);
+            }
+        }
+        check(&mut command());
+    }
+
     #[test]
     fn every_verb_is_in_one_group() {
         let command = ungrouped_command();

@@ -30,6 +30,7 @@ mod man;
 mod models;
 mod output;
 mod own_host;
+mod private_directory;
 mod process_one;
 mod read_document;
 mod restart;

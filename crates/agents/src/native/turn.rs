@@ -24,7 +24,7 @@ use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
-use super::offered_tools::OfferedTools;
+use super::offered_tools::{OfferedTools, offers_for_worker};
 use super::orphans::inspect_orphans;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
@@ -77,7 +77,8 @@ async fn converse(
     let chosen = choose_model(shared, &input.message)?;
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
-    let tools = offered_tools(context, model, &skills, input.brief.as_deref());
+    let brief = input.brief.as_deref().map(read_brief).transpose()?;
+    let tools = offered_tools(context, model, &skills, brief.as_ref());
     let servers = start_servers(shared, context, (model, input), events).await?;
     let mut prompt = build_prompt(shared, context, input, &tools, &skills).await;
     prompt.tool_instructions.servers = servers.instructions();
@@ -87,7 +88,8 @@ async fn converse(
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let head = begin_requests((&tools, servers.tools()), &prompt, events).await?;
+            let offer = (tools.as_slice(), servers.tools(brief.as_ref()));
+            let head = begin_requests((model, brief.as_ref()), offer, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -95,6 +97,7 @@ async fn converse(
                 view: &mut view,
                 input,
                 spending: (&mut usage, &mut budget),
+                may_be_last: true,
             };
             compact::compact_by_command(summariser, input, head).await?
         }
@@ -119,8 +122,9 @@ async fn converse(
         endpoint,
         tools: &tools,
         servers,
+        brief,
         left_out: Vec::new(),
-        tool_context: build_tool_context(shared, context, events),
+        tool_context: build_tool_context(shared, context, model, events),
         view,
         prompt,
         sections: Vec::new(),
@@ -182,10 +186,12 @@ async fn begin_request(
 fn build_tool_context<'a>(
     shared: &'a NativeContext,
     context: &TurnContext<'a>,
+    model: &'a Model,
     events: &'a dyn EventSink,
 ) -> ToolContext<'a> {
     ToolContext {
         shared,
+        model,
         workspace: context.workspace,
         events,
         rules: shared.rules.clone(),
@@ -230,14 +236,16 @@ fn recall(
 
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
+    (model, brief): (&Model, Option<&Brief>),
     (tools, servers): (&[&dyn Tool], Vec<SessionTool>),
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
-    let offers = match tools.is_empty() {
-        true => Vec::new(), // the model calls none
-        false => events.client_tools().await?,
+    let offers = match model.calls_tools() {
+        true => events.client_tools().await?,
+        false => Vec::new(),
     };
+    let offers = offers_for_worker(offers, brief);
     let offered = OfferedTools::with_servers(tools, servers, offers);
     let sections = prompt.render();
     Ok(RequestHead {
@@ -276,21 +284,33 @@ async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
     }
 }
 
+/// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.
+fn read_brief(brief: &[u8]) -> Result<Brief, TurnStop> {
+    Brief::read(brief).map_err(|error| {
+        TurnStop::Failed(AgentError {
+            error_type: "briefUnreadable".to_owned(),
+            message: format!(
+                "what this worker may use cannot be read ({error}); give the task to another one"
+            ),
+            resumable: false,
+        })
+    })
+}
+
 /// The tools that the model may call.
 fn offered_tools<'a>(
     context: &TurnContext<'a>,
     model: &Model,
     skills: &[Skill],
-    brief: Option<&[u8]>,
+    brief: Option<&Brief>,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
-    let brief = brief.map(Brief::read);
     let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
-        .filter(|tool| brief.as_ref().is_none_or(|brief| brief.allows(tool.name())))
+        .filter(|tool| brief.is_none_or(|brief| brief.allows(tool.name())))
         // The plan of the session is not a worker's to show.
         .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()
@@ -303,7 +323,6 @@ async fn start_servers<'a>(
     (model, input): (&Model, &TurnInput),
     events: &dyn EventSink,
 ) -> Result<TurnServers<'a>, TurnOver> {
-    let brief = input.brief.as_deref().map(Brief::read);
     let has_tools = model.calls_tools() && input.reaches_model;
     let (Some(settings), true) = (&shared.mcp, has_tools) else {
         return Ok(TurnServers::none());
@@ -312,10 +331,10 @@ async fn start_servers<'a>(
         session: context.session,
         directories: &context.workspace.real_directories(),
         roots: context.directories,
-        may_ask: brief.is_none(),
+        may_ask: input.brief.is_none(),
     };
     context.servers.begin_turn(settings, place, events).await?;
-    Ok(TurnServers::new(context.servers, brief))
+    Ok(TurnServers::new(context.servers))
 }
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its

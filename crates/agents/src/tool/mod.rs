@@ -41,6 +41,7 @@ pub(crate) use bash::{
 };
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
+pub(crate) use file_edit::{preview_item, result_content};
 pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
 pub(crate) use task::Brief;

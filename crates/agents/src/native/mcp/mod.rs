@@ -44,33 +44,23 @@ pub struct McpSettings {
     pub trust: Arc<TrustStore>,
 }
 
-/// The servers of a session, as far as a turn may use them.
-pub(super) struct TurnServers<'a> {
-    session: Option<&'a SessionMcp>,
-    /// What a worker may use.
-    brief: Option<Brief>,
-}
+/// The servers of a session, if a turn may use any.
+pub(super) struct TurnServers<'a>(Option<&'a SessionMcp>);
 
 impl<'a> TurnServers<'a> {
     pub(super) fn none() -> Self {
-        Self {
-            session: None,
-            brief: None,
-        }
+        Self(None)
     }
 
-    pub(super) fn new(session: &'a SessionMcp, brief: Option<Brief>) -> Self {
-        Self {
-            session: Some(session),
-            brief,
-        }
+    pub(super) fn new(session: &'a SessionMcp) -> Self {
+        Self(Some(session))
     }
 
-    /// The tools that can be called now.
-    pub(super) fn tools(&self) -> Vec<SessionTool> {
-        let tools = self.session.map(|session| session.servers.tools());
+    /// The tools that can be called now, as far as a worker may use them.
+    pub(super) fn tools(&self, brief: Option<&Brief>) -> Vec<SessionTool> {
+        let tools = self.0.map(|session| session.servers.tools());
         let mut tools = tools.unwrap_or_default();
-        if let Some(brief) = &self.brief {
+        if let Some(brief) = brief {
             tools.retain(|tool| brief.allows(&tool.model_name));
         }
         tools
@@ -78,7 +68,7 @@ impl<'a> TurnServers<'a> {
 
     /// What servers say about their use, by name.
     pub(super) fn instructions(&self) -> Vec<(String, String)> {
-        let servers = self.session.map(|session| session.servers.all());
+        let servers = self.0.map(|session| session.servers.all());
         let servers = servers.unwrap_or_default().into_iter();
         let said = servers.map(|server| (shown(&server.declaration().name), server.instructions()));
         said.filter(|(_, text)| !text.is_empty()).collect()
