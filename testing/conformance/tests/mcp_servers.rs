@@ -374,3 +374,83 @@ async fn a_cancelled_turn_cancels_its_call() {
         .await;
     assert_eq!(harness.last_results().last().unwrap(), "on");
 }
+
+/// The server as clients see it.
+fn published(session: &Value) -> Value {
+    let customizations = session["customizations"].as_array();
+    let mut servers = customizations.into_iter().flatten();
+    let server = servers.find(|entry| entry["type"] == "mcpServer");
+    server.cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn clients_see_servers_and_start_and_stop_them() {
+    let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
+    let turn = harness
+        .talk("go", [Answer::calls([call("pid", &json!({}))]), ends()])
+        .await;
+    let is =
+        |kind: &'static str| move |session: &Value| published(session)["state"]["kind"] == kind;
+    let session = harness.ann.until_session(SESSION, is("ready")).await;
+    let server = published(&session);
+    assert_eq!(server["name"], "test");
+    assert!(
+        server["uri"].as_str().unwrap().ends_with("/greenroom.toml"),
+        "{server}"
+    );
+    let id = server["id"].clone();
+    let contributor = json!({"kind": "mcp", "customizationId": id});
+    assert_eq!(calls_of(&turn)[0]["contributor"], contributor);
+    let first = harness.last_results().pop().unwrap();
+
+    let stop = json!({"type": "session/mcpServerStopRequested", "id": id});
+    harness.ann.does_in(SESSION, stop).await;
+    harness.ann.until_session(SESSION, is("stopped")).await;
+    wait_for_end(&first).await;
+    harness.talk("without", [ends()]).await;
+    assert!(!is_offered(&harness, "mcp__test__echo"), "it stays stopped");
+
+    let begin = json!({"type": "session/mcpServerStartRequested", "id": id});
+    harness.ann.does_in(SESSION, begin.clone()).await;
+    harness.ann.until_session(SESSION, is("ready")).await;
+    harness.talk("with", [ends()]).await;
+    assert!(is_offered(&harness, "mcp__test__echo"));
+
+    let off = json!([{"kind": "session", "enabled": false}]);
+    let toggle = json!({"type": "session/customizationToggled", "id": id, "enablement": off});
+    harness.ann.does_in(SESSION, toggle).await;
+    harness.talk("off", [ends()]).await;
+    assert!(!is_offered(&harness, "mcp__test__echo"));
+    harness.ann.until_session(SESSION, is("stopped")).await;
+
+    let other = json!({"type": "session/mcpServerStartRequested", "id": "mcpServer-0"});
+    harness.ann.does_in(SESSION, other).await;
+    assert_eq!(harness.ann.refused().await, "no MCP server has this id");
+}
+
+#[tokio::test]
+async fn a_start_by_a_client_is_a_yes_for_the_session() {
+    let mut harness = start(json!({}), Vec::new()).await;
+    declare(&harness, &[]);
+    harness.model.answers([ends()]);
+    harness.ann.sends_message("one").await;
+    harness.ann.chooses("no").await;
+    harness.ann.turn_over().await;
+    let session = harness
+        .ann
+        .until_session(SESSION, |session| {
+            published(session)["state"]["kind"] == "stopped"
+        })
+        .await;
+    let id = published(&session)["id"].clone();
+    let begin = json!({"type": "session/mcpServerStartRequested", "id": id});
+    harness.ann.does_in(SESSION, begin).await;
+    harness
+        .ann
+        .until_session(SESSION, |session| {
+            published(session)["state"]["kind"] == "ready"
+        })
+        .await;
+    harness.talk("two", [ends()]).await;
+    assert!(is_offered(&harness, "mcp__test__echo"));
+}

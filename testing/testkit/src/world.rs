@@ -13,8 +13,8 @@ use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
     Answer, Batch, BroughtToken, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel,
-    Limits, MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId,
-    SettingQuestion, WorkFailed,
+    Limits, McpWish, MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed,
+    RunId, SettingQuestion, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -50,6 +50,7 @@ pub enum AgentHeard {
     /// All settings of a session.
     Settings(String, wire::Object),
     Token(BroughtToken),
+    McpRequest(McpWish),
     Unloaded(String),
     Ended(String),
 }
@@ -494,6 +495,7 @@ impl World {
                 self.agents_heard
                     .push(AgentHeard::Settings(session, values));
             }
+            Effect::RequestMcp(wish) => self.agents_heard.push(AgentHeard::McpRequest(wish)),
             Effect::Authenticate(brought) => self.agents_heard.push(AgentHeard::Token(brought)),
             Effect::UnloadChat { chat } => {
                 self.agents_heard

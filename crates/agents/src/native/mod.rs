@@ -48,11 +48,11 @@ mod work_state;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms, Section,
-    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostNews, HostServices, McpRequest,
+    ModelTerms, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -91,6 +91,15 @@ pub struct NativeAgent {
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
     /// The MCP servers of sessions that have a chat in memory.
     servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
+    /// Where news goes, once the host has started.
+    host: OnceLock<HostLink>,
+}
+
+/// What is needed between turns.
+struct HostLink {
+    news: Arc<dyn HostNews>,
+    /// What the host asks for between turns may come from any thread.
+    runtime: tokio::runtime::Handle,
 }
 
 /// What a model makes of a message in a chat where nothing was refused yet.
@@ -134,6 +143,7 @@ impl NativeAgent {
             workspaces: Mutex::default(),
             chats: Mutex::default(),
             servers: Mutex::default(),
+            host: OnceLock::new(),
         })
     }
 
@@ -247,7 +257,12 @@ impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
     fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = servers.entry(facts.conversation.clone()).or_default();
+        let session = servers
+            .entry(facts.conversation.clone())
+            .or_insert_with(|| {
+                let news = self.host.get().map(|host| Arc::clone(&host.news));
+                Arc::new(SessionMcp::new(&facts.conversation, news))
+            });
         session.add_chat(&facts.chat);
         Arc::clone(session)
     }
@@ -255,7 +270,16 @@ impl NativeAgent {
     /// A chat does not use its session's servers any more; the last one stops them.
     fn leave_servers(&self, chat: &str) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.retain(|_, session| !session.remove_chat(chat));
+        let left = servers.extract_if(|_, session| session.remove_chat(chat));
+        let left: Vec<Arc<SessionMcp>> = left.map(|(_, session)| session).collect();
+        drop(servers);
+        for session in left {
+            match self.host.get() {
+                // They may take a while to go by themselves.
+                Some(host) => drop(host.runtime.spawn(async move { session.stop() })),
+                None => session.stop(),
+            }
+        }
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -314,6 +338,27 @@ impl Agent for NativeAgent {
             protected_resources: Vec::new(),
             customizations: Vec::new(),
         }
+    }
+
+    fn start(&self, news: Arc<dyn HostNews>) {
+        let runtime = tokio::runtime::Handle::current();
+        let link = HostLink { news, runtime };
+        let is_first = self.host.set(link).is_ok();
+        debug_assert!(is_first, "a host starts its agents once");
+    }
+
+    fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
+        let Some(host) = self.host.get() else {
+            return; // no host, no clients
+        };
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(session) = servers.get(conversation).map(Arc::clone) else {
+            // Nothing runs before the session's first turn, which finds out what there is.
+            return host.news.mcp_servers(conversation, Vec::new());
+        };
+        let id = id.to_owned();
+        host.runtime
+            .spawn(async move { session.request(&id, request) });
     }
 
     fn needs_history(&self) -> bool {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wire::Object;
 use wire::meta::TOOL_KIND;
+use wire::published::state::{ToolCallContributor, ToolCallMcpContributor};
 
 use super::consent::PermissionMode;
 use super::exit_plan;
@@ -224,6 +225,9 @@ impl<'a> OfferedTools<'a> {
             Some(OfferedTool::Server(tool)) => ToolStart {
                 name: name.to_owned(),
                 display_name: tool.tool.title.clone(),
+                contributor: Some(ToolCallContributor::Mcp(ToolCallMcpContributor {
+                    customization_id: tool.server.id().to_owned(),
+                })),
                 ..ToolStart::default()
             },
             Some(OfferedTool::Client(tool)) => ToolStart {

@@ -52,7 +52,7 @@ pub(super) struct TurnContext<'a> {
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
     /// The MCP servers of the session.
-    pub servers: &'a SessionMcp,
+    pub servers: &'a Arc<SessionMcp>,
 }
 
 /// Works on a turn to its end.
@@ -332,6 +332,7 @@ async fn start_servers<'a>(
         directories: &context.workspace.real_directories(),
         roots: context.directories,
         may_ask: input.brief.is_none(),
+        switched_off: &input.switched_off,
     };
     context.servers.begin_turn(settings, place, events).await?;
     Ok(TurnServers::new(context.servers))

@@ -6,6 +6,7 @@
 
 mod call;
 mod elicitation;
+mod lifecycle;
 mod result;
 mod trust;
 
@@ -14,7 +15,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_api::{AgentEvent, EventSink, TurnOver};
+use agent_api::{AgentEvent, EventSink, HostNews, TurnOver};
+use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::mcp::{
     DeclaredServer, DeclaredServers, McpDeclaration, McpEntry, McpServer, ServerPlace, ServerState,
@@ -24,6 +27,7 @@ use crate::tool::Brief;
 use crate::trust::{TrustStore, shown_path};
 
 pub(super) use call::run_mcp_call;
+use lifecycle::customization_id;
 
 /// How long a turn waits for servers that start (MC-4).
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -85,13 +89,19 @@ pub(super) struct TurnPlace<'a> {
     pub roots: &'a [String],
     /// Whether somebody is there to be asked: not in the chat of a worker.
     pub may_ask: bool,
+    /// Ids of customizations that the user switched off.
+    pub switched_off: &'a BTreeSet<String>,
 }
 
 /// The servers of a session.
-#[derive(Default)]
 pub(super) struct SessionMcp {
+    conversation: String,
+    /// Absent where no host listens between turns.
+    news: Option<Arc<dyn HostNews>>,
     servers: SessionServers,
     memory: Mutex<Memory>,
+    /// Somebody wants a turn not to wait for servers that start.
+    background: Notify,
     /// Held while the user is asked: another chat of the session goes on without.
     asking: tokio::sync::Mutex<()>,
 }
@@ -104,9 +114,31 @@ struct Memory {
     refused: BTreeSet<(String, String)>,
     told: BTreeSet<String>,
     failed: BTreeMap<String, Instant>,
+    /// What is declared, whether it may be started or not.
+    known: Vec<DeclaredServer>,
+    /// Servers that a client stopped; they stay so until one starts them.
+    stopped: BTreeSet<String>,
+    /// Names and digests that a client started, which is a yes for this session (MC-5).
+    started: BTreeSet<(String, String)>,
+    /// Whether a turn waits for servers that start.
+    is_waiting: bool,
+    /// What was last said of the servers.
+    published: Vec<Value>,
+    place: Option<ServerPlace>,
 }
 
 impl SessionMcp {
+    pub(super) fn new(conversation: &str, news: Option<Arc<dyn HostNews>>) -> Self {
+        Self {
+            conversation: conversation.to_owned(),
+            news,
+            servers: SessionServers::default(),
+            memory: Mutex::default(),
+            background: Notify::new(),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,20 +147,19 @@ impl SessionMcp {
         self.lock().chats.insert(chat.to_owned());
     }
 
-    /// A chat is gone or left memory; whether it was the last one. Then the servers are stopped.
+    /// A chat is gone or left memory; whether it was the last one.
     pub(super) fn remove_chat(&self, chat: &str) -> bool {
         let mut memory = self.lock();
-        let is_last = memory.chats.remove(chat) && memory.chats.is_empty();
-        drop(memory);
-        if is_last {
-            self.servers.stop();
-        }
-        is_last
+        memory.chats.remove(chat) && memory.chats.is_empty()
+    }
+
+    pub(super) fn stop(&self) {
+        self.servers.stop();
     }
 
     /// Starts what is declared and allowed, and waits for it a while.
     pub(super) async fn begin_turn(
-        &self,
+        self: &Arc<Self>,
         settings: &Arc<McpSettings>,
         place: TurnPlace<'_>,
         events: &dyn EventSink,
@@ -143,19 +174,28 @@ impl SessionMcp {
             directory: directory.clone(),
             roots: place.roots.to_vec(),
         };
+        {
+            let mut memory = self.lock();
+            memory.known.clone_from(&found.servers);
+            memory.place = Some(server_place.clone());
+        }
+        self.publish();
         let mut servers = Vec::new();
         for declared in found.servers {
-            let name = declared.name.clone();
+            let id = customization_id(&declared);
+            if place.switched_off.contains(&id) {
+                continue;
+            }
             let allowed = self.allow(settings, (&directory, place), declared, events);
             if let Some(declaration) = allowed.await? {
-                servers.push(self.keep_or_make(&name, declaration, &server_place));
+                servers.push(self.keep_or_make(&id, declaration, &server_place));
             }
         }
         self.servers.replace(servers.clone());
         for server in servers.iter().filter(|server| self.is_due(server)) {
             server.start();
         }
-        self.servers.settled(WAIT_MAX).await;
+        self.wait().await;
         for server in &servers {
             self.report(server, events).await?;
         }
@@ -179,7 +219,10 @@ impl SessionMcp {
                 return Ok(None);
             }
         };
+        let key = (declared.name.clone(), declared.digest.clone());
+        let is_started = self.lock().started.contains(&key);
         let is_allowed = declared.is_users
+            || is_started
             || self
                 .is_trusted(settings, (directory, place), &declared, events)
                 .await?;
@@ -188,18 +231,35 @@ impl SessionMcp {
 
     /// The server as it runs, unless it is declared in another way by now.
     fn keep_or_make(
-        &self,
-        name: &str,
+        self: &Arc<Self>,
+        id: &str,
         declaration: McpDeclaration,
         place: &ServerPlace,
     ) -> Arc<McpServer> {
-        match self.servers.find(name) {
+        match self.servers.find(&declaration.name) {
             Some(server) if *server.declaration() == declaration => server,
-            _ => Arc::new(McpServer::new(declaration, place.clone())),
+            _ => {
+                let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
+                self.follow(&server);
+                server
+            }
         }
     }
 
+    /// Waits a while for servers that start, unless somebody wants the turn to go on.
+    async fn wait(&self) {
+        self.set_waiting(true);
+        tokio::select! {
+            () = self.servers.settled(WAIT_MAX) => {}
+            () = self.background.notified() => {}
+        }
+        self.set_waiting(false);
+    }
+
     fn is_due(&self, server: &McpServer) -> bool {
+        if self.lock().stopped.contains(&server.declaration().name) {
+            return false;
+        }
         match server.state() {
             ServerState::Stopped | ServerState::TokenWanted { .. } => true,
             ServerState::Starting | ServerState::Ready => false,
