@@ -1,6 +1,8 @@
 //! Prepare: what must happen before an action can be recorded. Bodies that are too large for state are stored by the host
 //! first; then the action is checked again and recorded with references in their place (G-32).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
