@@ -34,7 +34,6 @@ use super::{
     Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
     todo_list,
 };
-use crate::mcp::SessionTool;
 use crate::permission::CallPlace;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
@@ -80,16 +79,15 @@ async fn converse(
     let brief = input.brief.as_deref().map(read_brief).transpose()?;
     let tools = offered_tools(context, model, &skills, brief.as_ref());
     let servers = start_servers(shared, context, (model, input), events).await?;
-    let mut prompt = build_prompt(shared, context, input, &tools, &skills).await;
-    prompt.tool_instructions.servers = servers.instructions();
+    let prompt = build_prompt(shared, context, input, (&tools, &servers), &skills).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let offer = (tools.as_slice(), servers.tools(brief.as_ref()));
-            let head = begin_requests((model, brief.as_ref()), offer, &prompt, events).await?;
+            let tools = (tools.as_slice(), &servers);
+            let head = begin_requests((model, brief.as_ref()), tools, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -237,7 +235,7 @@ fn recall(
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
     (model, brief): (&Model, Option<&Brief>),
-    (tools, servers): (&[&dyn Tool], Vec<SessionTool>),
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
@@ -246,7 +244,7 @@ async fn begin_requests(
         false => Vec::new(),
     };
     let offers = offers_for_worker(offers, brief);
-    let offered = OfferedTools::with_servers(tools, servers, offers);
+    let offered = OfferedTools::with_servers(tools, servers.tools(brief), offers);
     let sections = prompt.render();
     Ok(RequestHead {
         system: events.render(sections.clone()).await?,
@@ -259,7 +257,7 @@ async fn build_prompt(
     shared: &NativeContext,
     context: &TurnContext<'_>,
     input: &TurnInput,
-    tools: &[&dyn Tool],
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
@@ -267,6 +265,7 @@ async fn build_prompt(
     let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
     let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(skills);
+    prompt.tool_instructions.servers = servers.instructions();
     prompt.runtime_instructions.is_worker = input.brief.is_some();
     let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
     prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use agent_api::McpRequest;
 use serde_json::{Value, json};
@@ -120,6 +120,10 @@ impl SessionMcp {
         let (Ok(declaration), Some(place)) = (&declared.declaration, place) else {
             return; // it cannot be started: its state says why
         };
+        let _installing = self
+            .installing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let server = self.keep_or_make(id, declaration.clone(), &place);
         let mut servers = self.servers.all();
         servers.retain(|other| other.declaration().name != declared.name);

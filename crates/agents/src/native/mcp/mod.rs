@@ -100,6 +100,8 @@ pub(super) struct SessionMcp {
     news: Option<Arc<dyn HostNews>>,
     servers: SessionServers,
     memory: Mutex<Memory>,
+    /// Held while servers are added and taken away.
+    installing: Mutex<()>,
     /// Somebody wants a turn not to wait for servers that start.
     background: Notify,
     /// Held while the user is asked: another chat of the session goes on without.
@@ -134,6 +136,7 @@ impl SessionMcp {
             news,
             servers: SessionServers::default(),
             memory: Mutex::default(),
+            installing: Mutex::default(),
             background: Notify::new(),
             asking: tokio::sync::Mutex::default(),
         }
@@ -180,26 +183,43 @@ impl SessionMcp {
             memory.place = Some(server_place.clone());
         }
         self.publish();
-        let mut servers = Vec::new();
+        let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
             if place.switched_off.contains(&id) {
                 continue;
             }
-            let allowed = self.allow(settings, (&directory, place), declared, events);
-            if let Some(declaration) = allowed.await? {
-                servers.push(self.keep_or_make(&id, declaration, &server_place));
+            let declaration = self.allow(settings, (&directory, place), declared, events);
+            if let Some(declaration) = declaration.await? {
+                allowed.push((id, declaration));
             }
         }
-        self.servers.replace(servers.clone());
-        for server in servers.iter().filter(|server| self.is_due(server)) {
-            server.start();
-        }
+        let servers = self.install(allowed, &server_place);
         self.wait().await;
         for server in &servers {
             self.report(server, events).await?;
         }
         Ok(())
+    }
+
+    /// Makes these the session's servers, and starts those that are due. Turns of two chats do it one after the other.
+    fn install(
+        self: &Arc<Self>,
+        allowed: Vec<(String, McpDeclaration)>,
+        place: &ServerPlace,
+    ) -> Vec<Arc<McpServer>> {
+        let _installing = self
+            .installing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let servers = allowed.into_iter();
+        let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
+        let servers: Vec<Arc<McpServer>> = servers.collect();
+        self.servers.replace(servers.clone());
+        for server in servers.iter().filter(|server| self.is_due(server)) {
+            server.start();
+        }
+        servers
     }
 
     /// The declaration of a server that may be started.
