@@ -245,7 +245,7 @@ mod tests {
             );
         }
         for table in ["models", "agents", "mcp"] {
-            let (_, part) = template.split_once(&format!("[[{table}]]")).unwrap();
+            let (_, part) = template.split_once(&format!("\n#[[{table}]]")).unwrap();
             let part = part.split("\n\n").next().unwrap();
             for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
                 let line = format!("\n#{key} = ");
