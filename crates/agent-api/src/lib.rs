@@ -22,7 +22,7 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, McpRequest, ModelInfo, ModelTerms,
     RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::acp::AgentEntry;
+use agents::mcp::McpEntry;
 use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 use workspace::UserDirectories;
@@ -111,6 +112,9 @@ pub struct Config {
     /// Agents of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentEntry>,
+    /// MCP servers of the native agent, in every directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpEntry>,
     /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -152,6 +156,7 @@ impl Default for Config {
             plugins: Vec::new(),
             default_model: None,
             agents: Vec::new(),
+            mcp: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -293,6 +298,9 @@ impl Config {
         check_absolute("plugins", &file.plugins).map_err(problem)?;
         AgentEntry::resolve_all(&file.agents).map_err(|error| {
             SettingsProblem::of_entry(text, "agents", error.index, error.key, error.message)
+        })?;
+        McpEntry::check_all(&file.mcp).map_err(|error| {
+            SettingsProblem::of_entry(text, "mcp", error.index, error.key, error.message)
         })?;
         Ok(file)
     }

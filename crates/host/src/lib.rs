@@ -33,6 +33,7 @@ pub mod rules;
 pub mod sent_request;
 mod server;
 pub mod settings_problem;
+mod settings_tables;
 mod settings_template;
 mod startup;
 mod stream_batcher;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use agent_api::Agent;
 use agents::acp::AcpAgent;
+use agents::native::McpSettings;
 use agents::{NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
 use kernel::HostFacts;
@@ -105,6 +106,12 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
         .with_user_directories(config.user_directories())
+        .with_mcp(McpSettings {
+            entries: config.mcp.clone(),
+            settings_file: config.file_path(),
+            data: config.data.clone(),
+            trust: Arc::new(config.trust_store()),
+        })
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);

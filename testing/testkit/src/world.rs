@@ -477,6 +477,7 @@ impl World {
             } => self.agents_heard.hear_settings(&session, values),
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
+            Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
             // Models leave nothing running.
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } => {}

@@ -14,6 +14,7 @@ use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
 use super::host_call::{describe_other_model, other_model, request_of, run_host_call};
+use super::mcp::run_mcp_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
@@ -31,6 +32,7 @@ pub(super) async fn run_calls(
 ) -> Result<Vec<CallAnswer>, TurnOver> {
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
+            Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
             Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
@@ -46,7 +48,7 @@ async fn run_call(
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
-        Some(OfferedTool::Client(_)) | None => {
+        Some(OfferedTool::Server(_) | OfferedTool::Client(_)) | None => {
             let known: Vec<&str> = offered.names().collect();
             let known = known.join(", ");
             let text = format!("There is no tool `{name}`. There are: {known}.");

@@ -19,6 +19,7 @@ use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
+use super::mcp::TurnServers;
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::{OfferedTools, offers_within};
@@ -45,9 +46,11 @@ pub(super) struct Conversation<'a> {
     pub tool_context: ToolContext<'a>,
     /// The agent's own tools, as far as the model may call them.
     pub tools: &'a [&'a dyn Tool],
+    /// The MCP servers of the session, if this turn may use any.
+    pub servers: TurnServers<'a>,
     /// What a worker may use.
     pub scope: ToolScope,
-    /// Tools of clients that were last said not to be offered.
+    /// Tools of servers and clients that were last said not to be offered.
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
@@ -142,7 +145,9 @@ impl<'a> Conversation<'a> {
             false => Vec::new(),
         };
         let offers = offers_within(offers, &self.scope);
-        let offered = OfferedTools::new(self.tools, offers);
+        let servers = self.servers.tools(&self.scope);
+        let offered = OfferedTools::with_servers(self.tools, servers, offers);
+        self.prompt.tool_instructions.servers = self.servers.instructions();
         if offered.left_out != self.left_out {
             self.left_out.clone_from(&offered.left_out);
             if !offered.left_out.is_empty() {
@@ -280,7 +285,7 @@ impl<'a> Conversation<'a> {
 
 /// What the user reads of tools that the model is not offered.
 fn describe_left_out(left_out: &[String]) -> String {
-    let mut text = "Some tools of clients are not offered to the model:\n".to_owned();
+    let mut text = "Some tools are not offered to the model:\n".to_owned();
     for reason in left_out.iter().take(LEFT_OUT_NAMED_MAX) {
         text.push_str("\n- ");
         text.push_str(reason);

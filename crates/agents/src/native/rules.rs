@@ -81,6 +81,17 @@ pub(super) async fn offer_rule(
     })
 }
 
+/// The rule that may be agreed to with a call of a server's tool: all calls of that tool (MC-7).
+pub(super) async fn offer_tool_rule(context: &ToolContext<'_>, tool: &str) -> Option<OfferedRule> {
+    let store = context.rules.clone()?;
+    let pattern = Pattern::parse(tool).ok()?;
+    run_blocking(move || store.load()).await.ok()?;
+    Some(OfferedRule {
+        pattern,
+        for_project: !context.place.directories.is_empty(),
+    })
+}
+
 impl ToolContext<'_> {
     /// What is to be done about a call, as things are now: settings may change in mid-turn, and so may rules.
     pub(super) async fn verdict(

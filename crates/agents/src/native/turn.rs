@@ -20,6 +20,7 @@ use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::customizations::{self, TurnCustomizations};
 use super::history::Recalled;
+use super::mcp::{SessionMcp, TurnPlace, TurnServers};
 use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
@@ -51,6 +52,8 @@ pub(super) struct TurnContext<'a> {
     pub session: &'a str,
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
+    /// The MCP servers of the session.
+    pub servers: &'a Arc<SessionMcp>,
 }
 
 /// Works on a turn to its end.
@@ -82,14 +85,16 @@ async fn converse(
         .and_then(|agent| agent.tools.as_deref());
     let scope = ToolScope::new(brief, listed);
     let tools = offered_tools(context, model, &custom.skills, &scope);
-    let prompt = build_prompt(shared, context, input, &tools, custom).await;
+    let servers = start_servers(shared, context, (model, input), events).await?;
+    let prompt = build_prompt(shared, context, input, (&tools, &servers), custom).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let head = begin_requests((model, &scope), &tools, &prompt, events).await?;
+            let tools = (tools.as_slice(), &servers);
+            let head = begin_requests((model, &scope), tools, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -121,6 +126,7 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
+        servers,
         scope,
         left_out: Vec::new(),
         tool_context: build_tool_context(shared, context, model, events),
@@ -236,7 +242,7 @@ fn recall(
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
     (model, scope): (&Model, &ToolScope),
-    tools: &[&dyn Tool],
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
@@ -244,7 +250,8 @@ async fn begin_requests(
         true => events.client_tools().await?,
         false => Vec::new(),
     };
-    let offered = OfferedTools::new(tools, offers_within(offers, scope));
+    let offers = offers_within(offers, scope);
+    let offered = OfferedTools::with_servers(tools, servers.tools(scope), offers);
     let sections = prompt.render();
     Ok(RequestHead {
         system: events.render(sections.clone()).await?,
@@ -257,7 +264,7 @@ async fn build_prompt(
     shared: &NativeContext,
     context: &TurnContext<'_>,
     input: &TurnInput,
-    tools: &[&dyn Tool],
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     custom: TurnCustomizations,
 ) -> Prompt {
     let mut facts = shared.gatherer.gather(context.directories).await;
@@ -271,6 +278,7 @@ async fn build_prompt(
     prompt.custom_instructions.listed = custom.listed_rules;
     let agent = custom.agent.map(|agent| (agent.name, agent.instructions));
     prompt.runtime_instructions.agent = agent;
+    prompt.tool_instructions.servers = servers.instructions();
     prompt.runtime_instructions.is_worker = input.brief.is_some();
     let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
     prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());
@@ -311,6 +319,28 @@ fn offered_tools<'a>(
             false => scope.allows(tool.name()),
         })
         .collect()
+}
+
+/// Starts the session's MCP servers, if the model can call anything.
+async fn start_servers<'a>(
+    shared: &NativeContext,
+    context: &TurnContext<'a>,
+    (model, input): (&Model, &TurnInput),
+    events: &dyn EventSink,
+) -> Result<TurnServers<'a>, TurnOver> {
+    let has_tools = model.calls_tools() && input.reaches_model;
+    let (Some(settings), true) = (&shared.mcp, has_tools) else {
+        return Ok(TurnServers::none());
+    };
+    let place = TurnPlace {
+        session: context.session,
+        directories: &context.workspace.real_directories(),
+        roots: context.directories,
+        may_ask: input.brief.is_none(),
+        switched_off: &input.switched_off,
+    };
+    context.servers.begin_turn(settings, place, events).await?;
+    Ok(TurnServers::new(context.servers))
 }
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its

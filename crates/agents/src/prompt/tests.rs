@@ -52,6 +52,7 @@ fn huge() -> Prompt {
         tool_instructions: ToolInstructions {
             tools: vec![long.clone(); 1_000],
             skills: vec![skill; 1_000],
+            servers: vec![(long.clone(), long.clone()); 1_000],
         },
         custom_instructions: CustomInstructions {
             listed: vec![".agents/rules/ts.mdc (for **/*.ts): TypeScript".to_owned()],
@@ -107,6 +108,7 @@ fn skills_are_listed_and_those_asked_for_are_called_for() {
                 name: "tables".to_owned(),
                 description: "Makes tables.".to_owned(),
             }],
+            ..ToolInstructions::default()
         },
         runtime_instructions: RuntimeInstructions {
             skills: vec!["tables".to_owned()],
