@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use compositor::lower::{Capabilities, Target};
@@ -14,6 +15,7 @@ use wire::ext::system_message_transform::SystemMessageSection;
 
 use crate::host::HostServices;
 use crate::message::UserMessage;
+use crate::news::HostNews;
 use crate::section::Section;
 use crate::sink::EventSink;
 use crate::turn::TurnInput;
@@ -35,6 +37,10 @@ pub struct AgentInfo {
     pub default_model: Option<String>,
     /// Every section of its system prompt, none of them restricted: what is restricted, the host decides.
     pub sections: Vec<SystemMessageSection>,
+    /// `ProtectedResourceMetadata` of what it takes tokens for ([`Agent::authenticated`]).
+    pub protected_resources: Vec<Value>,
+    /// `Customization`s that its sessions begin with.
+    pub customizations: Vec<Value>,
 }
 
 /// A setting of sessions that had another name before: the old one is still read, and becomes the new one.
@@ -62,13 +68,22 @@ impl AgentInfo {
             .iter()
             .map(|model| model.to_wire(&self.provider))
             .collect();
-        json!({
+        let mut info = json!({
             "provider": self.provider,
             "displayName": self.display_name,
             "description": self.description,
             "models": models,
             "capabilities": self.capabilities,
-        })
+        });
+        for (name, list) in [
+            ("protectedResources", &self.protected_resources),
+            ("customizations", &self.customizations),
+        ] {
+            if !list.is_empty() {
+                info[name] = Value::Array(list.clone());
+            }
+        }
+        info
     }
 }
 
@@ -101,6 +116,28 @@ pub struct ModelTerms {
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn info(&self) -> AgentInfo;
+
+    /// The host starts, before any session: what the agent says between turns goes to `news`. Called once. Must not block.
+    fn start(&self, _news: Arc<dyn HostNews>) {}
+
+    /// The commands of its own that it last named for a chat, or for the directory of one. Does no I/O.
+    fn commands(&self, _session: &SessionFacts) -> Vec<AgentCommand> {
+        Vec::new()
+    }
+
+    /// The values that a setting with dynamic ones can have, in a session if it is one already; `conversation` is empty before.
+    /// Does no I/O.
+    fn setting_values(&self, _conversation: &str, _property: &str) -> Vec<SettingValue> {
+        Vec::new()
+    }
+
+    /// A client changed settings of a session, maybe in the middle of a turn; all of its settings as they are now. Must not
+    /// block.
+    fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
+
+    /// A client brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an empty one takes
+    /// back what was brought before, or says that it ran out. Must not block, and must not let the token out.
+    fn authenticated(&self, _resource: &str, _token: &str) {}
 
     /// Whether its turns get the turns before them ([`TurnInput::history`]). An agent without remembers by itself, or
     /// not at all.
@@ -157,6 +194,28 @@ pub trait Agent: Send + Sync {
 
     /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
     fn end_chat(&self, _chat: &str) {}
+
+    /// A chat left memory: nobody has used it for a while. It may come back. Must not block.
+    fn unload_chat(&self, _chat: &str) {}
+}
+
+/// A command that an agent knows by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// Without the slash.
+    pub name: String,
+    pub description: Option<String>,
+    /// What may follow its name.
+    pub hint: Option<String>,
+}
+
+/// A value that a setting can have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingValue {
+    /// Clients know texts only: another value is not offered to them.
+    pub value: Value,
+    pub label: String,
+    pub description: Option<String>,
 }
 
 /// A title in place of one that the agent gave before. One that somebody else gave stays.
@@ -214,6 +273,8 @@ mod tests {
             renamed_settings: Vec::new(),
             default_model: Some("m".to_owned()),
             sections: Vec::new(),
+            protected_resources: Vec::new(),
+            customizations: Vec::new(),
         };
         let expected = json!({
             "provider": "scripted",
@@ -223,5 +284,14 @@ mod tests {
             "capabilities": {},
         });
         assert_eq!(info.to_wire(), expected);
+        let resource = json!({"resource": "https://api.example", "required": false});
+        let more = AgentInfo {
+            protected_resources: vec![resource.clone()],
+            customizations: vec![json!({"type": "mcpServer"})],
+            ..info
+        };
+        let wire = more.to_wire();
+        assert_eq!(wire["protectedResources"], json!([resource]));
+        assert_eq!(wire["customizations"], json!([{"type": "mcpServer"}]));
     }
 }

@@ -1,8 +1,10 @@
-//! The agents: the scripted one, and the native one with its providers, tools and prompt sections.
+//! The agents: the scripted one, the native one with its providers, tools and prompt sections, and those of others over ACP.
 //!
 //! Promises: an agent is driven through `agent_api` alone; dropping a turn's future stops it.
 //! Must not know: channels, peers, sequence numbers.
 
+pub mod acp;
+mod data_file;
 mod locale;
 pub mod lower;
 pub mod model_data;
@@ -13,6 +15,7 @@ pub mod provider;
 pub mod scripted;
 pub mod sink;
 pub mod tool;
+pub mod trust;
 
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};

@@ -6,7 +6,7 @@
 //! Must not know: what is asked, how it is shown.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -15,6 +15,8 @@ use tokio::sync::mpsc;
 
 /// Lines that wait to be taken; whoever types more waits.
 const LINES_MAX: usize = 16;
+/// The longest line; a host takes no longer message by default.
+const LINE_BYTES_MAX: u64 = 1 << 20;
 
 type TimedLine = (Instant, io::Result<String>);
 
@@ -106,7 +108,7 @@ impl InputLines {
             return Ok(None);
         };
         Ok(Some(InputLine {
-            text: text.context("standard input cannot be read as text")?,
+            text: text.context("standard input cannot be read")?,
             taken_during: self.asking,
             // A program's lines lie there before anything is asked.
             is_early: self.source == LineSource::Terminal
@@ -174,7 +176,8 @@ impl InputLines {
 fn read_lines() -> mpsc::Receiver<TimedLine> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     std::thread::spawn(move || {
-        for line in io::stdin().lines() {
+        let mut input = io::stdin().lock();
+        while let Some(line) = read_line(&mut input) {
             let is_over = line.is_err();
             if sender.blocking_send((Instant::now(), line)).is_err() || is_over {
                 break; // nobody wants more, or there is no more to be had
@@ -184,11 +187,57 @@ fn read_lines() -> mpsc::Receiver<TimedLine> {
     receiver
 }
 
+/// The next line without its end; none at the end of the input.
+fn read_line(input: &mut impl BufRead) -> Option<io::Result<String>> {
+    let mut line = Vec::new();
+    let mut bounded = io::Read::take(&mut *input, LINE_BYTES_MAX + 1);
+    match bounded.read_until(b'\n', &mut line) {
+        Ok(0) => return None,
+        Ok(_) => {}
+        Err(error) => return Some(Err(error)),
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() {
+        line.pop_if(|last| *last == b'\r');
+    }
+    if line.len() as u64 > LINE_BYTES_MAX {
+        return Some(Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "a line is longer than {} MiB: put it in a file and name that in the message",
+                LINE_BYTES_MAX >> 20
+            ),
+        )));
+    }
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    Some(String::from_utf8(line).map_err(wrong))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_line_has_a_bound() {
+        let most = usize::try_from(LINE_BYTES_MAX).unwrap();
+        let mut input = Vec::from("one\r\n\nt\rwo\n");
+        input.extend(vec![b'x'; most]);
+        input.extend(b"\nlast");
+        let mut input = input.as_slice();
+        let mut next = || read_line(&mut input).map(|line| line.unwrap());
+        for expected in ["one", "", "t\rwo"] {
+            assert_eq!(next().as_deref(), Some(expected));
+        }
+        assert_eq!(next().map(|line| line.len()), Some(most));
+        assert_eq!((next().as_deref(), next()), (Some("last"), None));
+        // It ends though the input does not.
+        let endless = read_line(&mut io::BufReader::new(io::repeat(b'x')));
+        let error = endless.unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("a line is longer than 1 MiB"), "{error}");
+        let wrong = read_line(&mut &b"\xff\n"[..]).unwrap().unwrap_err();
+        assert_eq!(wrong.kind(), io::ErrorKind::InvalidData);
+    }
 
     /// Lines that are there at these moments.
     fn lines(source: LineSource, typed: &[(&str, Instant)]) -> InputLines {

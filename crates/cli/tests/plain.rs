@@ -96,6 +96,18 @@ fn on_a_terminal_a_line_answers_only_the_question_that_it_was_typed_at() {
 }
 
 #[test]
+fn what_is_typed_behind_a_command_that_changes_the_chat_is_not_dropped() {
+    let host = Host::start();
+    let mut command = host.greenroom();
+    command.args(["chat", "--plain"]);
+    let mut ann = Terminal::start("ann", command);
+    ann.sees("\n›");
+    ann.press("/new\rhello\r");
+    let screen = ann.sees("Hello! This session is alive");
+    assert!(!screen.contains("dropped"), "{screen}");
+}
+
+#[test]
 fn a_question_that_waits_is_answered_by_a_script() {
     let host = Host::start();
     let unanswered = host.run_with(&["chat"], "tool\n");

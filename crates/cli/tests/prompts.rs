@@ -287,6 +287,62 @@ fn an_edited_input_is_shown_before_it_is_approved() {
     }
 }
 
+/// The keys of one write are read before anything is drawn between them.
+#[test]
+fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
+    let yes_no = |id: &str, message: &str| json!({"id": id, "kind": "boolean", "message": message, "required": true});
+    let text = json!({"id": "c", "kind": "text", "message": "Name?", "required": true});
+    let questions = json!([text, yes_no("a", "Look?"), yes_no("b", "Delete?")]);
+    let ask = json!({"ask": {"message": "Tell me", "questions": questions}});
+    let host = scripted(&json!([{"steps": [ask, {"say": ["told {{last}}"]}]}]));
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("go");
+    ann.sees("1 of 3");
+    ann.decide('1');
+    ann.sees("answer ›");
+    ann.press("Ann");
+    ann.sees("answer › Ann");
+    ann.press("\r1");
+    let screen = ann.sees("Read this first");
+    assert!(
+        screen.contains("2 of 3") && !screen.contains('❯'),
+        "{screen}"
+    );
+    ann.choose('1');
+    ann.press("\r1");
+    let screen = ann.wait_until(|screen| screen.contains("3 of 3"));
+    assert!(
+        screen.contains("Read this first") && !screen.contains('❯'),
+        "{screen}"
+    );
+    ann.decide('2');
+    ann.prints("told");
+}
+
+#[test]
+fn a_key_that_comes_with_the_edit_of_an_input_does_not_approve_it() {
+    let host = Host::start();
+    let editor = host.data.path().join("editor.sh");
+    std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
+    let mut command = greenroom(host.data.path());
+    command
+        .env("EDITOR", format!("sh {}", editor.display()))
+        .arg("chat");
+    let mut ann = Terminal::start_sized("ann", command, (80, 24));
+    ann.sees("\n›");
+    ann.type_line("edit");
+    ann.sees("4 Edit");
+    ann.choose('4');
+    ann.press("\r1");
+    let screen = ann.sees("with this input instead:\n  path: ode.txt");
+    assert!(
+        screen.contains("Read this first") && !screen.contains('❯'),
+        "{screen}"
+    );
+    ann.decide('1');
+    ann.prints("{\"path\":\"ode.txt\"}");
+}
+
 #[test]
 fn questions_are_answered_in_fields_that_are_opened_for_them() {
     let host = Host::start();

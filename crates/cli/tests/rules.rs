@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use running::{Host, data_directory, greenroom, text};
-use terminal::{ENTER, Terminal};
+use terminal::{ENTER, TAB, Terminal};
 
 fn bash(command: &str) -> Answer {
     Answer::calls([Call::new("c", "bash", &json!({"command": command}))])
@@ -107,12 +107,14 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     ann.type_line("plan it");
     let screen = ann.sees("5 Approve, and accept edits");
     assert!(screen.contains("Carry out this plan?"), "{screen}");
-    assert!(screen.contains("1. Write `made`"), "{screen}");
-    assert_eq!(
-        screen.matches("Write `made`").count(),
-        1,
-        "said once: {screen}"
-    );
+    // Like an answer: without the marks of Markdown.
+    assert!(screen.contains("\n  Plan\n\n  1. Write made"), "{screen}");
+    assert_eq!(screen.matches("Write made").count(), 1, "{screen}");
+    ann.with_screen(|screen| {
+        let row = (0..24).find(|row| screen.rows(2, 4).nth(*row).as_deref() == Some("Plan"));
+        let row = u16::try_from(row.unwrap()).unwrap();
+        assert!(screen.cell(row, 2).unwrap().bold(), "a heading");
+    });
     assert!(screen.contains("2 Deny: Keep planning"), "{screen}");
     ann.decide('3');
     ann.sees("why ›");
@@ -125,6 +127,8 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     ann.wait_until(asked_again);
     ann.decide('5');
     ann.sees("Done.");
+    // What the agent works by stays readable.
+    ann.sees("✓ Approved the plan\n  Plan\n\n  1. Write made");
     assert!(host.data.path().join("made").exists());
     ann.wait_for_status(|status| status.contains("Accept edits"));
     let messages = server.requests()[1].json()["messages"].to_string();
@@ -132,6 +136,17 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
         messages.contains("keep planning and says: check it too"),
         "{messages}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mode_is_completed_behind_a_wide_blank() {
+    let server = ModelServer::start().await;
+    let host = start(tempfile::tempdir().unwrap(), &server);
+    let mut ann = chat(&host);
+    ann.press("/approvals\u{3000}accept");
+    ann.sees("accept-edits");
+    ann.press(TAB);
+    ann.sees("› /approvals\u{3000}accept-edits");
 }
 
 #[tokio::test(flavor = "multi_thread")]

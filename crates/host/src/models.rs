@@ -111,9 +111,14 @@ impl AgentRoster {
         if wire::rpc::to_json(&model).len() > MODEL_BYTES_MAX {
             return Err(format!("`model` has at most {MODEL_BYTES_MAX} bytes"));
         }
-        let mut model: Model = serde_json::from_value(Value::Object(model))
+        let model: Model = serde_json::from_value(Value::Object(model))
             .map_err(|error| format!("`model`: {error}"))?;
+        let mut model = model.find_vendor().map_err(|error| error.to_string())?;
         model.check().map_err(|error| error.to_string())?;
+        let endpoint = model.endpoint().map_err(|error| error.to_string())?;
+        endpoint.check_encrypted().map_err(|error| {
+            format!("`base_url`: {error}, or put the model into the configuration with `greenroom models add`")
+        })?;
         self.check_key(&mut model)?;
         warn_of_open_key_file(&model);
         hide_environment();
@@ -263,7 +268,7 @@ mod tests {
         std::fs::write(&large, "k".repeat(20_000)).unwrap();
         let roster = roster(data.path());
         let with =
-            |name: &str, value: Value| json!({"id": "m", "base_url": "http://h/v1", name: value});
+            |name: &str, value: Value| json!({"id": "m", "base_url": "https://h/v1", name: value});
         for (model, words) in [
             (
                 with("key_command", json!(["sh", "-c", "echo x"])),
@@ -292,6 +297,14 @@ mod tests {
             (with("name", json!("x".repeat(20_000))), "at most"),
             (json!({"id": "m"}), "base_url"),
             (json!({"id": "m", "base_url": "ftp://h"}), "http"),
+            (
+                json!({"id": "m", "base_url": "http://h.example/v1", "key_env": "K"}),
+                "unencrypted to h.example",
+            ),
+            (
+                json!({"id": "m", "base_url": "https://h/v1?key=sk"}),
+                "query parameter `key`",
+            ),
         ] {
             let error = add(&roster, &model).unwrap_err();
             assert!(error.contains(words), "{model}: {error}");

@@ -61,6 +61,7 @@ mod runs;
 mod sessions;
 mod state;
 mod steering;
+mod steering_agent;
 mod submission;
 mod summary;
 mod sweep;

@@ -33,11 +33,13 @@ pub struct TurnRun {
     pub usage: Option<Value>,
     /// The session has no title but the one it began with.
     pub untitled: bool,
-    /// What the agent last noted about the session.
-    pub notes: Option<Bytes>,
+    /// What the agent last noted about this chat.
+    pub chat_notes: Option<Bytes>,
     /// What the model's server refused in this chat, in the agent's words.
     pub refusals: Option<Bytes>,
     pub turn_id: String,
+    /// The turn before this one, as the chat is now.
+    pub last_turn_id: Option<String>,
     /// The turn that what this one spends counts to: its own, or that of the chat whose call started this worker (G-69).
     pub budget_turn: (ChannelId, String),
     /// The user wants the agent to remember less before anything else; what was said with it.

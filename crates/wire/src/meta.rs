@@ -17,6 +17,9 @@ pub const RESTORE: &str = "greenroom.restore";
 /// On a model: the environment variable with the key that is the only reason why it is there.
 pub const KEY_VARIABLE: &str = "greenroom.keyVariable";
 
+/// On a model: the environment variable that names its server, and the server: `{variable, authority}`.
+pub const SERVER: &str = "greenroom.server";
+
 /// Whether some JSON may hold a key. Cheap: the JSON is not read.
 pub fn may_hold(json: &[u8], key: &str) -> bool {
     memchr::memmem::find(json, key.as_bytes()).is_some()

@@ -274,6 +274,8 @@ impl Agent for NativeAgent {
             renamed_settings: vec![consent::renamed_setting()],
             default_model: models.first().map(|offered| offered.model.id.clone()),
             sections: sections::catalogue(),
+            protected_resources: Vec::new(),
+            customizations: Vec::new(),
         }
     }
 

@@ -11,6 +11,7 @@ use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike, Value};
 
 use super::pattern::Pattern;
 use super::rule_set::{PermissionRule, RuleEffect, RuleScope, RuleSet};
+use crate::data_file;
 
 /// Its name in the data directory.
 pub const RULES_FILE: &str = "rules.toml";
@@ -178,11 +179,7 @@ fn list_named(name: &str) -> Option<RuleEffect> {
 }
 
 fn at_line(text: &str, span: Option<Range<usize>>, message: &str) -> RulesError {
-    let before = span.and_then(|span| text.get(..span.start));
-    RulesError(match before {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message.to_owned(),
-    })
+    RulesError(data_file::at_line(text, span, message))
 }
 
 /// The text with one rule more; as it was if it is there.

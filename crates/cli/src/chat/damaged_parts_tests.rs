@@ -135,7 +135,7 @@ fn chat_with(part: &Object) -> ChatState {
 fn try_part(part: &Object) -> usize {
     let mut drawn = 0;
     for detail in [Detail::Brief, Detail::Whole, Detail::Unfolded] {
-        drawn += part_lines(part, WIDTH, detail).len();
+        drawn += part_lines(part, Page::of_width(WIDTH), detail).len();
     }
     let mut chat = chat_with(part);
     let references = References::default();

@@ -9,6 +9,7 @@ use super::line::{Line, Style};
 use super::part::part_lines_with;
 use super::prompt::{PromptAction, PromptField, PromptItem, PromptState};
 use super::questions::AnswerOutcome;
+use super::render::Page;
 use super::tool::{Detail, References, body, fold_end};
 use super::{confirm, questions};
 use crate::terminal::escape_line;
@@ -161,15 +162,16 @@ const SUBJECT_LINES_MAX: usize = 4_000;
 pub(crate) fn subject_lines(
     asked: &AskedInput,
     detail: Detail,
-    width: usize,
+    page: Page,
     references: &References,
 ) -> Vec<Line> {
+    let width = page.width;
     let mut lines = Vec::new();
     if let Some(worker) = &asked.worker {
         let worker = format!("  worker {}", escape_line(worker));
         lines.push(Line::new(Style::Warn, worker).clip(width));
     }
-    let part = || part_lines_with(asked.part(), width, detail, references);
+    let part = || part_lines_with(asked.part(), page, detail, references);
     lines.extend(match &asked.input {
         PendingInput::Confirmation(confirmation) => {
             let edited = confirm::edited_lines(confirmation, asked.part(), width, detail);

@@ -30,7 +30,7 @@ mod popup;
 pub(crate) mod prompt;
 mod questions;
 mod reasoning;
-mod render;
+pub(crate) mod render;
 mod session_menu;
 mod status;
 mod terminal_traits;

@@ -290,7 +290,7 @@ mod tests {
 
     use super::*;
     use crate::chat::line::Colors;
-    use crate::chat::render::LinkStyle;
+    use crate::chat::render::{LinkStyle, ProseStyle};
     use crate::chat::tool::References;
 
     fn turn(n: usize) -> Arc<Turn> {
@@ -315,6 +315,7 @@ mod tests {
             rows,
             colors: Colors::Off,
             links: LinkStyle::WrittenOut,
+            prose: ProseStyle::Rendered,
         };
         let references = References::default();
         let view = ChatView {

@@ -7,7 +7,7 @@
 //! Must not know: what the lines say, where the bytes go.
 
 use super::line::{Colors, Line};
-use super::render::{LinkStyle, Page};
+use super::render::{LinkStyle, Page, ProseStyle};
 use super::terminal_traits::{Reflow, TerminalTraits};
 
 /// Begins and ends a drawing that shows at once, with the cursor hidden meanwhile.
@@ -76,6 +76,7 @@ impl Painter {
             rows: self.rows(),
             colors: self.colors,
             links: self.traits.links,
+            prose: ProseStyle::Rendered,
         }
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use wire::Object;
 
 use super::line::{Line, Style};
+use super::render::Page;
 use super::tool::{Detail, References, body, reference_text, text_of, tool_lines_with};
 use super::wrap::wrap;
 use crate::terminal::{escape, escape_line, json_line};
@@ -35,20 +36,21 @@ pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<
 }
 
 /// Any part that is no text, finished or not.
-pub(crate) fn part_lines(part: &Object, width: usize, detail: Detail) -> Vec<Line> {
-    part_lines_with(part, width, detail, &References::default())
+pub(crate) fn part_lines(part: &Object, page: Page, detail: Detail) -> Vec<Line> {
+    part_lines_with(part, page, detail, &References::default())
 }
 
 /// The same, with the contents that it refers to.
 pub(crate) fn part_lines_with(
     part: &Object,
-    width: usize,
+    page: Page,
     detail: Detail,
     references: &References,
 ) -> Vec<Line> {
+    let width = page.width;
     match part.get("kind").and_then(Value::as_str) {
         Some("toolCall") => match part.get("toolCall") {
-            Some(Value::Object(call)) => tool_lines_with(call, width, detail, references),
+            Some(Value::Object(call)) => tool_lines_with(call, page, detail, references),
             // Nothing is known of it but that there was one.
             _ => mark(
                 "· ",
@@ -172,7 +174,7 @@ mod tests {
         let Value::Object(part) = part else {
             panic!("an object")
         };
-        let lines = part_lines(&part, 32, Detail::Brief);
+        let lines = part_lines(&part, Page::of_width(32), Detail::Brief);
         assert!(lines.iter().all(|line| line.width() <= 32), "{lines:?}");
         let text: String = lines.iter().map(|line| line.text() + "\n").collect();
         expected.assert_eq(&text);

@@ -78,9 +78,7 @@ async fn check_model(model: &Model) -> Finding {
         })
     });
     let error = match answer {
-        Ok(()) => {
-            return Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url));
-        }
+        Ok(()) => return describe_answer(model),
         Err(error) => error,
     };
     let advice = error
@@ -89,10 +87,25 @@ async fn check_model(model: &Model) -> Finding {
     Finding::fail(
         MODEL,
         format!(
-            "{} does not answer: {}. {advice} `greenroom models` tries again",
-            model.id, error.message
+            "{} does not answer at {}: {}. {advice} `greenroom models` tries again",
+            model.id, model.base_url, error.message
         ),
     )
+}
+
+/// Where a model answers: its key goes there.
+fn describe_answer(model: &Model) -> Finding {
+    let named = match model.address_variable {
+        Some(variable) => format!(" (named by {variable})"),
+        None => String::new(),
+    };
+    let answers = format!("{} answers at {}{named}", model.id, model.base_url);
+    let endpoint = model.endpoint().map_err(|error| error.to_string());
+    let checked = endpoint.and_then(|it| it.check_encrypted().map_err(|error| error.to_string()));
+    match checked {
+        Ok(()) => Finding::ok(MODEL, answers),
+        Err(problem) => Finding::warn(MODEL, format!("{answers}; {problem}")),
+    }
 }
 
 /// The service, if it is installed.

@@ -11,12 +11,10 @@ use client::chat::{AskedInput, OpenChat, PendingInput};
 use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
 use crate::chat::prompt::{PromptField, PromptState, item_named};
+use crate::chat::render::{Page, UNBROKEN};
 use crate::chat::tool::{Detail, References};
 use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
-
-/// No line is broken here: the terminal does that.
-const WIDTH: usize = usize::MAX / 4;
 
 type PromptOutput = TurnOutput<Stdout, Stderr>;
 
@@ -102,7 +100,7 @@ impl TerminalPrompt {
         if let Some(asked) = &self.asked {
             // A terminal has a history to scroll through: nothing is folded.
             let whole = Detail::Unfolded;
-            for line in dialog::subject_lines(asked, whole, WIDTH, &self.references) {
+            for line in dialog::subject_lines(asked, whole, Page::unbroken(), &self.references) {
                 output.note(&line.text())?;
             }
         }
@@ -113,9 +111,9 @@ impl TerminalPrompt {
         let Some(asked) = &self.asked else {
             return Ok(()); // decided elsewhere
         };
-        let mut lines = dialog::question_lines(asked, self.number, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.number, UNBROKEN);
         let items = dialog::items(&asked.input, &self.state);
-        lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
+        lines.extend(items.iter().flat_map(|item| item.lines(false, UNBROKEN)));
         for line in lines {
             output.note(&line.text())?;
         }

@@ -8,6 +8,7 @@ mod history;
 mod kernel_sink;
 mod messages;
 mod models;
+mod past_turns;
 mod renders;
 mod restore;
 mod run_turn;

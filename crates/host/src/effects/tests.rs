@@ -58,7 +58,8 @@ impl TestHost {
             said: Vec::new(),
             usage: None,
             untitled: false,
-            notes: None,
+            chat_notes: None,
+            last_turn_id: None,
             refusals: None,
         });
     }
@@ -153,6 +154,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
             ask: 2 << 32,
             response: ChatInputResponseKind::Decline,
             answers: wire::Object::new(),
+            answered_by: None,
         },
     );
     log.push_str(&format!("{:?}\n", host.next_event().await.1));

@@ -29,8 +29,6 @@ struct SessionPrivate {
     had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     waiting: BTreeSet<String>,
-    /// What its agent wants to know again in later turns.
-    notes: Option<String>,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
     /// The summary as it was last published.
@@ -126,15 +124,6 @@ impl Session {
         } else {
             self.private.waiting.remove(chat.as_str());
         }
-    }
-
-    pub(crate) fn notes(&self) -> Option<Bytes> {
-        let notes = self.private.notes.as_ref();
-        notes.map(|notes| Bytes::from(notes.clone()))
-    }
-
-    pub(crate) fn set_notes(&mut self, notes: &[u8]) {
-        self.private.notes = Some(String::from_utf8_lossy(notes).into_owned());
     }
 
     pub(crate) fn embedded_bytes(&self) -> usize {

@@ -257,9 +257,11 @@ impl PlainChat {
             .switch_to(&selector, &open_options(self.directory.clone()), None)
             .await?;
         self.follower = TurnFollower::default();
-        self.asked = None;
         self.field = None;
-        self.input.end_question()?;
+        self.has_answered = false;
+        if self.asked.take().is_some() {
+            self.input.end_question()?; // where nothing was asked, what was typed is for the chat that comes
+        }
         self.skip_history();
         self.output.note(&format!(
             "session {}, chat {}",

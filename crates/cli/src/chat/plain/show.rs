@@ -9,11 +9,9 @@ use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
 use crate::chat::prompt::PromptState;
+use crate::chat::render::{Page, UNBROKEN};
 use crate::chat::tool::Detail;
 use crate::exit::Exit;
-
-/// No line is broken here: whoever reads it may.
-const WIDTH: usize = usize::MAX / 4;
 
 impl PlainChat {
     /// What is there when the chat is opened is not printed: a script wants its own answers.
@@ -65,7 +63,7 @@ impl PlainChat {
                 let text = message["text"].as_str().unwrap_or("");
                 match self.typed.iter().position(|typed| typed == text) {
                     Some(ours) => drop(self.typed.remove(ours)),
-                    None => self.note_lines(&message_lines(&message, Style::Plain, WIDTH))?,
+                    None => self.note_lines(&message_lines(&message, Style::Plain, UNBROKEN))?,
                 }
             }
             TurnEvent::Text {
@@ -75,7 +73,7 @@ impl PlainChat {
             } => self.output.text(kind, position, &text)?,
             TurnEvent::TextEnded => self.output.end_line()?,
             TurnEvent::Part(part) => {
-                self.note_lines(&part_lines(&part, WIDTH, Detail::Unfolded))?
+                self.note_lines(&part_lines(&part, Page::unbroken(), Detail::Unfolded))?
             }
             TurnEvent::Ended { outcome, .. } => {
                 self.exit = match outcome {
@@ -118,7 +116,8 @@ impl PlainChat {
     /// What is asked has changed by what was entered, or is not understood: all of it is shown again.
     pub(super) fn repeat_all(&mut self) -> anyhow::Result<()> {
         if let Some(asked) = &self.asked {
-            let lines = dialog::subject_lines(asked, Detail::Unfolded, WIDTH, &self.references);
+            let lines =
+                dialog::subject_lines(asked, Detail::Unfolded, Page::unbroken(), &self.references);
             self.note_lines(&lines)?;
         }
         self.repeat_question()
@@ -129,9 +128,9 @@ impl PlainChat {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
-        let mut lines = dialog::question_lines(asked, self.asked_number, WIDTH);
+        let mut lines = dialog::question_lines(asked, self.asked_number, UNBROKEN);
         let items = dialog::items(&asked.input, &self.prompt);
-        lines.extend(items.iter().flat_map(|item| item.lines(false, WIDTH)));
+        lines.extend(items.iter().flat_map(|item| item.lines(false, UNBROKEN)));
         self.note_lines(&lines)
     }
 

@@ -134,6 +134,15 @@ impl MarkdownText {
 }
 
 /// The end of a text, of at most so many bytes.
+/// A whole text in rows that fit the page.
+pub(crate) fn markdown_lines(text: &str, page: Page) -> Vec<Line> {
+    let mut markdown = MarkdownText::default();
+    let mut lines = markdown.push(text, page);
+    lines.extend(markdown.finish(page));
+    let lines = lines.into_iter();
+    lines.flat_map(|line| line.break_into(page.width)).collect()
+}
+
 fn last_bytes(text: &str, bytes: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     text.get(from..).unwrap_or("")

@@ -16,13 +16,16 @@ use std::time::Duration;
 
 use super::line::Colors;
 
-pub(crate) use self::markdown_text::MarkdownText;
+pub(crate) use self::markdown_text::{MarkdownText, markdown_lines};
 
 /// CPU time that colours may take, each time lines are made; after that code is plain.
 const COLOR_TIME: Duration = Duration::from_millis(100);
 
 /// Lines of prose are not wider than this, however wide the page is: longer ones are hard to read.
 const PROSE_WIDTH_MAX: usize = 100;
+
+/// The width of lines that are not broken: whoever reads them may do that.
+pub(crate) const UNBROKEN: usize = usize::MAX / 4;
 
 /// What lines are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,15 @@ pub(crate) struct Page {
     /// Without colours the marks of Markdown stay, where nothing else would show them.
     pub(crate) colors: Colors,
     pub(crate) links: LinkStyle,
+    pub(crate) prose: ProseStyle,
+}
+
+/// What is made of Markdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProseStyle {
+    Rendered,
+    /// It stays as it was written, for whoever reads lines.
+    Written,
 }
 
 /// What a terminal does with links.
@@ -46,6 +58,17 @@ pub(crate) enum LinkStyle {
 }
 
 impl Page {
+    /// For whoever reads lines one by one.
+    pub(crate) fn unbroken() -> Self {
+        Self {
+            width: UNBROKEN,
+            rows: usize::MAX,
+            colors: Colors::Off,
+            links: LinkStyle::WrittenOut,
+            prose: ProseStyle::Written,
+        }
+    }
+
     fn prose_width(self) -> usize {
         self.width.min(PROSE_WIDTH_MAX)
     }
@@ -59,6 +82,7 @@ impl Page {
             rows: 24,
             colors: Colors::On,
             links: LinkStyle::WrittenOut,
+            prose: ProseStyle::Rendered,
         }
     }
 }

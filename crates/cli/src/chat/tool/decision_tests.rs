@@ -19,7 +19,7 @@ fn edits_call(count: usize, input: Value) -> Object {
 }
 
 fn texts(call: &Object, detail: Detail, references: &References) -> Vec<String> {
-    let lines = tool_lines_with(call, 60, detail, references);
+    let lines = tool_lines_with(call, Page::of_width(60), detail, references);
     lines.iter().map(Line::text).collect()
 }
 
@@ -215,4 +215,74 @@ fn replacements_are_diffs_under_every_name_they_go_by() {
         let fields = input.as_object().unwrap().len();
         assert_eq!(lines.len(), 1 + fields, "all of it: {lines:?}");
     }
+}
+
+#[test]
+fn an_edit_that_is_not_what_its_input_says_does_not_hide_the_input() {
+    let shows_input = |input: Value, before: &[u8], after: &[u8]| {
+        let mut call = edits_call(1, input);
+        call["toolName"] = json!("edit");
+        let mut references = References::default();
+        references.set("c:0", here(before));
+        references.set("c:1", here(after));
+        let lines = texts(&call, Detail::Brief, &references);
+        lines.iter().any(|line| line.ends_with("path: 0.txt"))
+    };
+    let replace =
+        |old: &str, new: &str, all: bool| json!({"old_text": old, "new_text": new, "all": all});
+    let input = |edits: &[Value]| json!({"path": "0.txt", "edits": edits});
+    let one = input(&[replace("b", "x", false)]);
+    assert!(!shows_input(one.clone(), b"a\nb\n", b"a\nx\n"));
+    assert!(shows_input(one.clone(), b"a\nb\n", b"a\ny\n"), "another");
+    assert!(
+        shows_input(one.clone(), b"a\nb\n", b"x\nx\n"),
+        "more than it says"
+    );
+    assert!(shows_input(one, b"b\nb\n", b"x\nb\n"), "which of them");
+    let all = input(&[replace("b", "x", true)]);
+    assert!(!shows_input(all.clone(), b"b\nb\n", b"x\nx\n"));
+    assert!(shows_input(all, b"b\nb\n", b"x\nb\n"));
+    let two = input(&[replace("a", "b", false), replace("b\n", "c\n", false)]);
+    assert!(
+        !shows_input(two.clone(), b"a\n", b"c\n"),
+        "one after the other"
+    );
+    assert!(shows_input(two, b"a\n", b"b\n"), "the second is not there");
+    let beside = json!({"path": "0.txt", "old": "b\nc", "new": "x"});
+    assert!(!shows_input(beside, b"b\r\nc\r\n", b"x\r\n"), "CRLF");
+    // What would grow without bound is not tried.
+    let growing: Vec<Value> = (0..40).map(|_| replace("b", "bb", true)).collect();
+    assert!(shows_input(input(&growing), b"b\n", b"x\n"));
+}
+
+#[test]
+fn an_edit_with_neither_side_does_not_say_that_nothing_changes() {
+    let call = json!({"status": "pending-confirmation", "toolName": "x", "displayName": "X",
+        "edits": {"items": [{"before": null, "after": null}, {}]}});
+    let lines = texts(
+        call.as_object().unwrap(),
+        Detail::Brief,
+        &References::default(),
+    );
+    let edit = [
+        "  edits a file",
+        "  its content cannot be shown: the agent sent none",
+    ];
+    assert_eq!(lines[1..], [edit, edit].concat());
+}
+
+#[test]
+fn only_a_plan_stands_for_its_own_input() {
+    let texts_of = |tool: &str| {
+        let call = json!({"status": "pending-confirmation", "toolName": tool, "displayName": "X",
+            "confirmationTitle": "Go?", "invocationMessage": {"markdown": "rm -rf precious"},
+            "toolInput": json!({"plan": "rm -rf precious"}).to_string()});
+        let references = References::default();
+        texts(call.as_object().unwrap(), Detail::Brief, &references)
+    };
+    assert_eq!(texts_of("exit_plan"), ["? Go?", "  rm -rf precious"]);
+    assert_eq!(
+        texts_of("bash"),
+        ["? Go?", "  rm -rf precious", "  plan: rm -rf precious"]
+    );
 }

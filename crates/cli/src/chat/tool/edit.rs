@@ -1,4 +1,4 @@
-//! Edits of files as diffs: from both contents where the host has them, else from what a call says that it replaces.
+//! Edits of files as diffs, from both contents.
 //!
 //! Promises: an edit is never shown as JSON; if nothing better is known, what it does to which file is said in words. What cannot be
 //! shown, and what is folded, is said.
@@ -6,12 +6,13 @@
 use serde_json::Value;
 use wire::Object;
 
+use super::input_change::InputChange;
 use super::references::{Lookup, References, edits_of, is_asked};
 use super::{
-    Detail, INDENT, WHOLE_LINES_MAX, body, fold_end, fold_line, hanging, indent_lines, text_width,
+    Detail, WHOLE_LINES_MAX, body, fold_end, fold_line, hanging, indent_lines, text_width,
 };
 use crate::chat::line::{Line, Style};
-use crate::chat::render::diff::{LineNumbers, ShownDiff, show_diff};
+use crate::chat::render::diff::{LineNumbers, show_diff};
 use crate::terminal::escape_line;
 
 /// Lines of one diff that are shown where it may be folded.
@@ -120,6 +121,10 @@ pub(super) fn show_edit(
         EditSide::of(edit, "before", references),
         EditSide::of(edit, "after", references),
     ) {
+        // Not even a name: what it does is not known.
+        _ if edit["before"].is_null() && edit["after"].is_null() => {
+            cannot(EditSide::NotSent.why_not())
+        }
         (EditSide::Here(before), EditSide::Here(after)) => {
             let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
             (indent_lines(diff.lines), diff.is_whole)
@@ -166,8 +171,8 @@ pub(super) fn edit_text(edit: &Value) -> String {
     }
 }
 
-/// Whether the diff of a call's edit shows to the last line what its input says, about the same file: then the input need not be
-/// shown beside it.
+/// Whether a call's edit is the change that its input says, of the same file, and its diff shows that to the last line: then the
+/// input need not be shown beside it.
 pub(super) fn is_input_in_edit(
     call: &Object,
     fields: &Object,
@@ -185,89 +190,20 @@ pub(super) fn is_input_in_edit(
         let before = uri.strip_suffix(path).filter(|_| !path.is_empty());
         before.is_some_and(|before| before.ends_with('/') || path.starts_with('/'))
     };
-    // What is written as a whole must be what is there afterwards.
-    let content = fields.get("content").and_then(Value::as_str);
-    let is_written = match (content, EditSide::of(edit, "after", references)) {
-        (Some(content), EditSide::Here(after)) => content.as_bytes() == after,
-        (Some(_), _) => false,
-        (None, _) => true,
+    let is_said = match (
+        InputChange::parse(call, fields),
+        EditSide::of(edit, "before", references),
+        EditSide::of(edit, "after", references),
+    ) {
+        (Some(change), EditSide::Here(before), EditSide::Here(after)) => {
+            change.makes(before, after)
+        }
+        (Some(_) | None, _, _) => false,
     };
-    is_written
+    is_said
         && is_named("after")
         && (edit["before"].is_null() || is_named("before"))
         && show_edit(call, edit, width, references).is_whole
-}
-
-/// The input of a call that replaces parts of a file or writes one, as the diff it would make; `None` if it is anything else, or
-/// if a diff would not show all of it.
-pub(super) fn input_diff(call: &Object, fields: &Object, width: usize) -> Option<Vec<Line>> {
-    let tool = call.get("toolName").and_then(Value::as_str)?;
-    let path = fields.get("path")?.as_str()?;
-    let is_known = |known: &[&str]| fields.keys().all(|key| known.contains(&key.as_str()));
-    let diffs = match tool {
-        "write" if is_known(&["path", "content"]) => {
-            let content = fields.get("content")?.as_str()?;
-            // Nothing is added by an empty content, but a file may lose all it has.
-            let diff = show(b"", content.as_bytes(), width).filter(|_| !content.is_empty());
-            vec![diff?]
-        }
-        "edit" if is_known(&["path", "edits"]) => {
-            let edits = fields.get("edits")?.as_array()?;
-            let edits = edits.iter().map(Value::as_object);
-            let diffs = edits.map(|edit| replacement_diff(edit?, width));
-            diffs.collect::<Option<Vec<_>>>()?
-        }
-        // A single replacement may stand beside the path.
-        "edit" => {
-            let mut edit = fields.clone();
-            edit.shift_remove("path");
-            vec![replacement_diff(&edit, width)?]
-        }
-        _ => return None,
-    };
-    let mut lines = hanging(&format!("path: {}", escape_line(path)), Style::Dim, width);
-    for (index, diff) in diffs.into_iter().enumerate() {
-        if index > 0 {
-            lines.push(Line::new(Style::Dim, format!("{:INDENT$}⋯", "")));
-        }
-        lines.extend(indent_lines(diff));
-    }
-    Some(lines)
-}
-
-/// The names that the fields of a replacement go by.
-const OLD_NAMES: [&str; 3] = ["old_text", "old", "old_string"];
-const NEW_NAMES: [&str; 3] = ["new_text", "new", "new_string"];
-const ALL_NAMES: [&str; 2] = ["all", "replace_all"];
-
-fn replacement_diff(edit: &Object, width: usize) -> Option<Vec<Line>> {
-    // A field under two names is not understood: all of it is shown then.
-    let field = |names: &[&str]| {
-        let mut found = names.iter().filter_map(|name| edit.get(*name));
-        found.next().filter(|_| found.next().is_none())
-    };
-    let (old, new) = (field(&OLD_NAMES)?.as_str()?, field(&NEW_NAMES)?.as_str()?);
-    let all = field(&ALL_NAMES).unwrap_or(&Value::Bool(false)).as_bool()?;
-    let is_known = edit.len() == 2 + usize::from(field(&ALL_NAMES).is_some());
-    let is_part = |text: &str| text.is_empty() || !text.ends_with('\n');
-    let end = |text: &str| match is_part(old) && is_part(new) && !text.is_empty() {
-        // A part of a line has no end of its own.
-        true => format!("{text}\n"),
-        // Where one side ends a line and the other does not, that is a change.
-        false => text.to_owned(),
-    };
-    let mut diff = show(end(old).as_bytes(), end(new).as_bytes(), width)?;
-    if all {
-        diff.insert(0, Line::new(Style::Warn, "wherever it occurs:"));
-    }
-    is_known.then_some(diff)
-}
-
-/// A diff without line numbers, if it shows all that changes.
-fn show(before: &[u8], after: &[u8], width: usize) -> Option<Vec<Line>> {
-    let ShownDiff { lines, is_whole } =
-        show_diff(before, after, LineNumbers::Unknown, text_width(width));
-    is_whole.then_some(lines)
 }
 
 fn file_name(uri: &str) -> String {

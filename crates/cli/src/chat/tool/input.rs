@@ -8,13 +8,16 @@ use std::borrow::Cow;
 use serde_json::Value;
 use wire::Object;
 
-use super::edit::{DIFF_LINES_MAX, edit_lines, input_diff, is_input_in_edit, show_edit};
+use super::edit::{DIFF_LINES_MAX, edit_lines, is_input_in_edit, show_edit};
+use super::input_change::InputChange;
 use super::input_json::parse_fields;
+use super::proposed_plan;
 use super::references::{Lookup, References};
 use super::{
     CONTINUED, Detail, INDENT, body, fold_end, hanging, reference_text, text_of, text_width, title,
 };
 use crate::chat::line::{Line, Style, TAB};
+use crate::chat::render::Page;
 use crate::terminal::{escape, escape_line, json_line};
 
 /// Lines of input shown before a call is confirmed.
@@ -25,13 +28,19 @@ const FIRST_FIELDS: [&str; 5] = ["command", "path", "file_path", "url", "pattern
 /// What a confirmation is about: risk, input, edits.
 pub(super) fn question_lines(
     call: &Object,
-    width: usize,
+    page: Page,
     detail: Detail,
     references: &References,
 ) -> Vec<Line> {
+    let width = page.width;
+    let input = read_input(call, references);
+    let plan = match &input {
+        CallInput::Here(input) => proposed_plan::asked(call, input),
+        CallInput::None | CallInput::Coming | CallInput::Missing { .. } => None,
+    };
     let mut lines = Vec::new();
     let message = text_of(call.get("invocationMessage"));
-    if !message.is_empty() && message != title(call, "pending-confirmation") {
+    if plan.is_none() && !message.is_empty() && message != title(call, "pending-confirmation") {
         lines.extend(hanging(&message, Style::Plain, width));
     }
     if let Some(risk) = call.get("riskAssessment").filter(|risk| !risk.is_null()) {
@@ -42,47 +51,68 @@ pub(super) fn question_lines(
         };
         lines.extend(hanging(&risk_text, Style::Warn, width));
     }
-    lines.extend(asked_input(call, width, detail, references));
+    lines.extend(match (plan, input) {
+        (Some(plan), _) => proposed_plan::lines(&plan, page),
+        (None, CallInput::Here(input)) => asked_input(call, &input, width, detail, references),
+        (None, CallInput::None) => Vec::new(),
+        (None, CallInput::Coming) => body("(reading the input)", Style::Dim, width),
+        (None, CallInput::Missing { reference, why }) => unseen_input(reference, why, width),
+    });
     let shown = |edit: &Value| show_edit(call, edit, width, references);
     lines.extend(edit_lines(call, width, detail, shown));
     lines
 }
 
-fn asked_input(call: &Object, width: usize, detail: Detail, references: &References) -> Vec<Line> {
-    let input: Cow<'_, str> = match call.get("toolInput") {
-        Some(Value::String(input)) => Cow::Borrowed(input),
+/// The input of a call, as far as it is here.
+enum CallInput<'a> {
+    None,
+    Here(Cow<'a, str>),
+    Coming,
+    /// It cannot be shown, and why.
+    Missing {
+        reference: &'a Value,
+        why: &'a str,
+    },
+}
+
+fn read_input<'a>(call: &'a Object, references: &'a References) -> CallInput<'a> {
+    match call.get("toolInput") {
+        Some(Value::String(input)) => CallInput::Here(Cow::Borrowed(input)),
         Some(reference @ Value::Object(_)) => {
             let uri = reference["uri"].as_str().unwrap_or("");
             match references.find(uri) {
-                Lookup::Here(bytes) => String::from_utf8_lossy(bytes),
-                Lookup::Coming => return body("(reading the input)", Style::Dim, width),
-                Lookup::Missing(why) => return unseen_input(reference, why, width),
-                Lookup::Unknown => return unseen_input(reference, "it was not read", width),
+                Lookup::Here(bytes) => CallInput::Here(String::from_utf8_lossy(bytes)),
+                Lookup::Coming => CallInput::Coming,
+                Lookup::Missing(why) => CallInput::Missing { reference, why },
+                Lookup::Unknown => CallInput::Missing {
+                    reference,
+                    why: "it was not read",
+                },
             }
         }
-        _ => return Vec::new(),
-    };
-    if parse_fields(&input).is_some_and(|fields| is_said(call, &fields)) {
-        return Vec::new();
+        _ => CallInput::None,
     }
-    if let Some(fields) = parse_fields(&input)
-        && input_diff(call, &fields, width).is_some()
+}
+
+fn asked_input(
+    call: &Object,
+    input: &str,
+    width: usize,
+    detail: Detail,
+    references: &References,
+) -> Vec<Line> {
+    let fields = parse_fields(input);
+    let change = fields
+        .as_ref()
+        .and_then(|fields| InputChange::parse(call, fields));
+    let is_shown = change.is_some_and(|change| change.diff(width).is_some());
+    if let Some(fields) = fields
+        && is_shown
         && is_input_in_edit(call, &fields, width, references)
     {
         return Vec::new(); // the same change, with its place in the file
     }
-    given_input_lines(call, &input, width, detail)
-}
-
-/// Whether an input is one text that stands above it, under a title of its own: a plan is its own message.
-fn is_said(call: &Object, fields: &Object) -> bool {
-    let message = call.get("invocationMessage");
-    let message = message.and_then(|message| message["markdown"].as_str());
-    let mut values = fields.values();
-    let only = values.next().filter(|_| fields.len() == 1);
-    message.is_some()
-        && call.contains_key("confirmationTitle")
-        && only.and_then(Value::as_str) == message
+    given_input_lines(call, input, width, detail)
 }
 
 fn unseen_input(reference: &Value, why: &str, width: usize) -> Vec<Line> {
@@ -99,8 +129,9 @@ pub(crate) fn given_input_lines(
     width: usize,
     detail: Detail,
 ) -> Vec<Line> {
-    let fields = parse_fields(input);
-    match fields.and_then(|fields| input_diff(call, &fields, width)) {
+    let diff = parse_fields(input)
+        .and_then(|fields| InputChange::parse(call, &fields).and_then(|change| change.diff(width)));
+    match diff {
         Some(diff) => fold_end(diff, detail.lines_max(DIFF_LINES_MAX)),
         None => fold_end(
             input_lines(input, Style::Plain, width),

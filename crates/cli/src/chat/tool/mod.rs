@@ -8,9 +8,11 @@
 mod decision_tests;
 mod edit;
 mod input;
+mod input_change;
 mod input_json;
 mod output;
 mod plan;
+mod proposed_plan;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -21,15 +23,22 @@ use wire::Object;
 pub(crate) use self::input::given_input_lines;
 pub(crate) use self::output::whole_output;
 pub(crate) use self::plan::{is_open_plan, is_written_plan, plan_lines, plan_summary};
-pub(crate) use self::references::{ReferencedContent, References, WorkerState, content_uris};
+#[cfg(test)]
+pub(crate) use self::references::Lookup;
+pub(crate) use self::references::{
+    ReferencedContent, References, WorkerState, content_uris, is_asked,
+};
 
 use super::line::{Line, Style};
+use super::render::Page;
 use super::wrap::wrap;
 use crate::format::format_bytes;
 use crate::terminal::{escape, escape_line};
 
 /// Lines of a text that is shown whole: a file may be written by one call.
 const WHOLE_LINES_MAX: usize = 2_000;
+/// Lines of a plan that was approved, where it may be folded.
+const PLAN_LINES_MAX: usize = 40;
 const INDENT: usize = 2;
 /// What stands before the rest of a line that was broken; lines of a value have no text there.
 const CONTINUED: &str = "  ↳ ";
@@ -58,10 +67,11 @@ impl Detail {
 /// The call as it stands, with the contents it refers to.
 pub(crate) fn tool_lines_with(
     call: &Object,
-    width: usize,
+    page: Page,
     detail: Detail,
     references: &References,
 ) -> Vec<Line> {
+    let width = page.width;
     let status = call.get("status").and_then(Value::as_str).unwrap_or("");
     let (sign, style) = match status {
         "completed" if call.get("success") == Some(&Value::Bool(true)) => ("✓", Style::Good),
@@ -79,13 +89,18 @@ pub(crate) fn tool_lines_with(
         "streaming" | "running" if plan::is_plan(call) => {}
         "streaming" => lines.extend(output::streaming_lines(call, width)),
         "pending-confirmation" => {
-            lines.extend(input::question_lines(call, width, detail, references));
+            lines.extend(input::question_lines(call, page, detail, references));
         }
         "running" => match output::worker_line(call, &title(call, status), references) {
             Some(line) => lines = vec![line.clip(width)],
             None => lines.extend(output::running_lines(call, width)),
         },
         "completed" if is_written_plan(call) => lines.extend(plan_lines(call, width, usize::MAX)),
+        // What the agent works by from now on; its result says no more than that it may.
+        "completed" if let Some(plan) = proposed_plan::approved(call) => {
+            let plan = proposed_plan::lines(&plan, page);
+            lines.extend(fold_end(plan, detail.lines_max(PLAN_LINES_MAX)));
+        }
         // A result is folded, unless it is what is decided on.
         "completed" if detail != Detail::Unfolded => {
             lines.extend(output::result_lines(call, width, Detail::Brief, references));
@@ -106,12 +121,8 @@ pub(crate) fn tool_lines_with(
 
 /// What a call that waits is called, without what it is about.
 pub(crate) fn title_lines(call: &Object, width: usize) -> Vec<Line> {
-    head(
-        "?",
-        Style::Warn,
-        &title(call, "pending-confirmation"),
-        width,
-    )
+    let status = call.get("status").and_then(Value::as_str).unwrap_or("");
+    head("?", Style::Warn, &title(call, status), width)
 }
 
 /// What the call is called in its state.

@@ -180,6 +180,12 @@ impl References {
             .collect()
     }
 
+    /// Which of the contents that are needed are not there, nor known to be missing.
+    pub(crate) fn unread(&self) -> BTreeSet<String> {
+        let is_unread = |uri: &&String| matches!(self.find(uri), Lookup::Unknown | Lookup::Coming);
+        self.needed.iter().filter(is_unread).cloned().collect()
+    }
+
     /// Whether a call can be shown as well as it ever can.
     pub(crate) fn is_complete(&self, call: &Object) -> bool {
         let is_there =
@@ -210,7 +216,7 @@ pub(crate) fn content_uris(call: &Object) -> Vec<String> {
 }
 
 /// Whether somebody decides on it.
-pub(super) fn is_asked(call: &Object) -> bool {
+pub(crate) fn is_asked(call: &Object) -> bool {
     let status = call.get("status").and_then(Value::as_str);
     matches!(
         status,

@@ -10,7 +10,12 @@ fn check(call: Value, expected: Expect) {
     let Value::Object(call) = call else {
         panic!("an object")
     };
-    let lines = tool_lines_with(&call, 40, Detail::Brief, &References::default());
+    let lines = tool_lines_with(
+        &call,
+        Page::of_width(40),
+        Detail::Brief,
+        &References::default(),
+    );
     assert!(lines.iter().all(|line| line.width() <= 40), "{lines:?}");
     let text: String = lines.iter().map(|line| line.text() + "\n").collect();
     expected.assert_eq(&text);
@@ -154,7 +159,7 @@ fn a_long_question_is_cut_only_where_it_is_drawn_again() {
     let lines = |detail| {
         tool_lines_with(
             call.as_object().unwrap(),
-            40,
+            Page::of_width(40),
             detail,
             &References::default(),
         )
@@ -214,7 +219,7 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
     let lines = |detail| {
         tool_lines_with(
             call.as_object().unwrap(),
-            40,
+            Page::of_width(40),
             detail,
             &References::default(),
         )
@@ -267,7 +272,7 @@ fn a_worker_is_one_line_with_its_state() {
     let call = call.as_object().unwrap();
     let mut references = References::default();
     let line = |references: &References, width| {
-        let lines = tool_lines_with(call, width, Detail::Brief, references);
+        let lines = tool_lines_with(call, Page::of_width(width), Detail::Brief, references);
         assert_eq!(lines.len(), 1);
         lines[0].text()
     };

@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use client::chat::{TextKind, TextPosition, TurnEvent, TurnFollower};
-use serde_json::Value;
 use wire::Object;
 use wire::state::{ChatState, Outcome};
 
@@ -21,8 +20,8 @@ use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
 use super::render::Page;
 use super::tool::{
-    Detail, References, content_uris, is_open_plan, is_written_plan, plan_lines, plan_summary,
-    title_lines, tool_lines_with, whole_output,
+    Detail, References, content_uris, is_asked, is_open_plan, is_written_plan, plan_lines,
+    plan_summary, title_lines, tool_lines_with, whole_output,
 };
 use super::usage::usage_line;
 use super::wrap::wrap;
@@ -165,7 +164,7 @@ impl Transcript {
         let mut last = self.last;
         for event in &self.held {
             if let TurnEvent::Part(part) = event {
-                let part = part_lines_with(part, view.page.width, Detail::Brief, view.references);
+                let part = part_lines_with(part, view.page, Detail::Brief, view.references);
                 gap(&mut last, Block::of_part(&part), &mut lines);
                 lines.extend(part);
             }
@@ -187,11 +186,11 @@ impl Transcript {
             let call = part.get("toolCall").and_then(|call| call.as_object());
             let (block, part) = match (text_of(part), call) {
                 (Some((kind, text)), _) => (Block::Text, waiting_text(kind, text, width)),
-                (None, Some(call)) if asked.is_some() && is_pending(call) => {
+                (None, Some(call)) if asked.is_some() && is_asked(call) => {
                     (Block::Part, title_lines(call, width))
                 }
                 (None, _) => {
-                    let lines = part_lines_with(part, width, Detail::Brief, view.references);
+                    let lines = part_lines_with(part, view.page, Detail::Brief, view.references);
                     (Block::of_part(&lines), lines)
                 }
             };
@@ -216,7 +215,7 @@ impl Transcript {
     pub(crate) fn unfolded(&self, view: &ChatView<'_>) -> UnfoldedCall {
         let call = self.last_call.as_ref();
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
-            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.references),
+            lines: tool_lines_with(call, view.page, Detail::Unfolded, view.references),
             output: whole_output(call),
         })
     }
@@ -303,7 +302,7 @@ impl Transcript {
                 });
                 vec![plan_summary(plan, width)]
             }
-            None => part_lines_with(part, width, Detail::Brief, view.references),
+            None => part_lines_with(part, view.page, Detail::Brief, view.references),
         };
         self.block(Block::Part, shown, lines);
         if let Some(call) = call {
@@ -405,12 +404,6 @@ fn is_same_part(one: &Object, other: &Object) -> bool {
         call.or(request)
     };
     id(one).is_some_and(|one| Some(one) == id(other))
-}
-
-/// Whether a call waits for a decision.
-fn is_pending(call: &Object) -> bool {
-    let status = call.get("status").and_then(Value::as_str);
-    status == Some("pending-confirmation")
 }
 
 /// A blank line before the first line of a text.

@@ -373,3 +373,43 @@ fn only_the_newest_plan_is_drawn_and_it_is_printed_when_the_turn_ends() {
     "#]]);
     page.check(expect![""]);
 }
+
+#[test]
+fn of_another_call_that_waits_there_is_only_the_name() {
+    let mut page = Reader::new();
+    page.begin("go");
+    let ready = |id: &str, more: Value| {
+        let mut call = json!({"toolCallId": id, "toolName": "x", "displayName": "X"});
+        for (key, value) in more.as_object().unwrap() {
+            call[key] = value.clone();
+        }
+        call
+    };
+    for id in ["a", "b"] {
+        page.act("chat/toolCallStart", ready(id, json!({})));
+        let ready = ready(
+            id,
+            json!({"invocationMessage": format!("Call {id}"), "toolInput": "{\"n\":1}"}),
+        );
+        page.act("chat/toolCallReady", ready);
+    }
+    // The first has run, and its result is to be decided on; the second is asked about.
+    let confirmed = json!({"approved": true, "confirmed": "user-action"});
+    page.act("chat/toolCallConfirmed", ready("a", confirmed));
+    let result = json!({"success": true, "pastTenseMessage": "Called a",
+        "content": [{"type": "text", "text": "command: ls"}]});
+    page.act(
+        "chat/toolCallComplete",
+        ready(
+            "a",
+            json!({"result": result, "requiresResultConfirmation": true}),
+        ),
+    );
+    let asked = json!({"kind": "toolCall", "toolCall": {"toolCallId": "b"}});
+    page.asked = asked.as_object().cloned();
+    page.check(expect![[r#"
+        › go
+        |
+        | ? Called a
+    "#]]);
+}

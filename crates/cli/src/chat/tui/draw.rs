@@ -101,7 +101,7 @@ impl TerminalChat {
         // While contents come in each of them changes what there is to see.
         let is_same = |drawn: &DrawnSubject| is_complete && drawn.width == width;
         let drawn = before.filter(is_same).unwrap_or_else(|| {
-            let lines = |detail| dialog::subject_lines(asked, detail, width, view.references);
+            let lines = |detail| dialog::subject_lines(asked, detail, view.page, view.references);
             DrawnSubject {
                 asked: asked.clone(),
                 width,

@@ -13,7 +13,7 @@ use crate::terminal::{escape, escape_line};
 /// Whoever typed this recently goes on typing: a question that comes meanwhile must not take a key for its answer.
 const TYPING_PAUSE: Duration = Duration::from_millis(700);
 /// How long a question that replaces another is shown before a key can answer it.
-const READING_TIME: Duration = Duration::from_millis(400);
+pub(super) const READING_TIME: Duration = Duration::from_millis(400);
 
 impl TerminalChat {
     /// Takes an event and all that are there: they are drawn at once.

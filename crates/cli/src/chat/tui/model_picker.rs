@@ -221,8 +221,10 @@ impl TerminalChat {
     /// What the word behind `/approvals` may become.
     pub(super) fn propose_modes(&self, text: &str, cursor: usize) -> Vec<ArgumentProposal> {
         let typed = text.get(..cursor).unwrap_or(text);
-        let start = typed.find(char::is_whitespace).map_or(cursor, |at| at + 1);
-        let word = typed.get(start..).unwrap_or("").trim_start().to_lowercase();
+        let word = typed.split_once(char::is_whitespace);
+        let word = word.map_or("", |(_, word)| word.trim_start());
+        let start = cursor - word.len();
+        let word = word.to_lowercase();
         let modes = self.chat.permission_modes().into_iter();
         let modes = modes.filter(|mode| mode.id.to_lowercase().contains(&word));
         let proposals = modes.map(|mode| ArgumentProposal {

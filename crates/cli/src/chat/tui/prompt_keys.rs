@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::draw::DrawnSubject;
+use super::events::READING_TIME;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
 use crate::chat::dialog::{self, PromptOutcome};
@@ -75,6 +76,11 @@ impl TerminalChat {
     pub(super) fn end_reading_time(&mut self) {
         self.unread = None;
         self.note = None;
+    }
+
+    /// Another question stands in the place of the one that a key was just pressed for: it is to be read first.
+    fn expect_reading(&mut self) {
+        self.unread = Some(UnreadQuestion::new(READING_TIME));
     }
 
     /// Whether a key came before the question could be read; it chooses nothing then.
@@ -156,8 +162,9 @@ impl TerminalChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = dialog::apply(&mut asked.input, &mut self.prompt, action);
-        self.take_outcome(outcome).await
+        self.take_outcome(outcome, position).await
     }
 
     /// A text was entered that a choice asked for.
@@ -169,6 +176,7 @@ impl TerminalChat {
         let Some(asked) = &mut self.asked else {
             return Ok(()); // answered meanwhile; the field is closed with its question
         };
+        let position = dialog::question_position(&asked.input);
         let outcome = dialog::enter_field(&mut asked.input, &mut self.prompt, field, text);
         match &outcome {
             PromptOutcome::Wrong(_) => self.editor.set(text),
@@ -177,10 +185,15 @@ impl TerminalChat {
                 self.prompt.unfinished.clear();
             }
         }
-        self.take_outcome(outcome).await
+        self.take_outcome(outcome, position).await
     }
 
-    async fn take_outcome(&mut self, outcome: PromptOutcome) -> anyhow::Result<()> {
+    /// `position` is that of the question before.
+    async fn take_outcome(
+        &mut self,
+        outcome: PromptOutcome,
+        position: Option<usize>,
+    ) -> anyhow::Result<()> {
         let Some(asked) = &self.asked else {
             return Ok(()); // answered meanwhile
         };
@@ -193,7 +206,8 @@ impl TerminalChat {
                 self.chat.answer(asked, &response)?;
                 self.has_just_answered = true;
             }
-            PromptOutcome::Stays => {}
+            PromptOutcome::Stays if dialog::is_same_question(position, &asked.input) => {}
+            PromptOutcome::Stays => self.expect_reading(),
             PromptOutcome::Opens(field) => self.open_field(field),
             PromptOutcome::Edits(input) => self.edit_input(&input).await,
             PromptOutcome::Wrong(why) => self.note_error(&why),
@@ -232,6 +246,8 @@ impl TerminalChat {
                         &edited,
                     );
                     debug_assert_eq!(outcome, PromptOutcome::Stays, "an edit decides nothing");
+                    // What would run now is another input.
+                    self.expect_reading();
                 }
             }
             Err(error) => self.note_error(&format!("{error:#}")),

@@ -192,7 +192,7 @@ impl TerminalChat {
             Some(asked) => {
                 let width = view.page.width;
                 let mut lines =
-                    dialog::subject_lines(asked, Detail::Unfolded, width, view.references);
+                    dialog::subject_lines(asked, Detail::Unfolded, view.page, view.references);
                 lines.extend(self.all_choices(width));
                 UnfoldedCall {
                     lines,
