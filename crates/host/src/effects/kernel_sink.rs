@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, HostServices, Lowering,
-    ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
+    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, HostServices,
+    Lowering, ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
