@@ -50,8 +50,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms, Section,
-    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms,
+    SESSION_BUDGET, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -361,7 +361,11 @@ fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn
 }
 
 fn config_schema() -> Value {
-    json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
+    let properties = json!({
+        consent::SETTING: consent::schema(),
+        SESSION_BUDGET: budget::schema(),
+    });
+    json!({"type": "object", "properties": properties})
 }
 
 struct NativeSession {
