@@ -243,7 +243,12 @@ impl NativeAgent {
             return Ok(Arc::clone(workspace));
         }
         let (directories, copies) = (&facts.working_directories, facts.attachments.as_deref());
-        let opened = Workspace::open_with_readable(directories, copies, confinement);
+        let opened = Workspace::open_with_readable(
+            directories,
+            copies,
+            &workspace::UserDirectories::default(),
+            confinement,
+        );
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),

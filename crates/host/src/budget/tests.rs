@@ -33,6 +33,7 @@ fn turn_with(
 ) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
     let run = TurnRun {
+        switched_off: Default::default(),
         run: RunId(1),
         provider: String::new(),
         session: uri.clone(),

@@ -180,6 +180,7 @@ async fn play(
     let mut session = agent.open(facts).await?;
     let compacted = turn.history.compacted;
     let input = TurnInput {
+        switched_off: turn.switched_off,
         turn_id: turn.turn_id,
         last_turn_id: turn.last_turn_id,
         text,
