@@ -273,7 +273,7 @@ async fn what_a_session_was_allowed_goes_with_it() {
         .unwrap()
         .contains(SESSION)
     {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
     }
     let work = harness.work();
     harness.ann.creates_session(SESSION, &work, json!({})).await;
