@@ -27,6 +27,7 @@ pub use agent::{
 };
 pub use budget::{
     BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
+    SESSION_BUDGET,
 };
 pub use event::{AgentEvent, CHAT_NOTES_BYTES_MAX, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};

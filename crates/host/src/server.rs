@@ -211,10 +211,11 @@ fn start_kernel(
     effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
     effects.services.calls = (&config.limits.server).into();
     let budget = Budget::open(config, clock);
-    effects.services.budget = budget.map_err(|error| ServeError::Data {
+    let budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),
         message: format!("what was spent of the budget cannot be read: {error}"),
     })?;
+    effects.services.budget = Some(budget);
     let task = KernelTask::new(
         kernel,
         clock,

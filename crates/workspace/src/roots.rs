@@ -20,6 +20,7 @@ use crate::confined::{self, Links, Stat};
 use crate::confinement::HiddenDirectory;
 use crate::discovery::SkillBody;
 use crate::error::io_to_file_error;
+use crate::file_filter::FileFilter;
 use crate::write::FileHistory;
 use crate::{Confinement, FileError, OpenError, WorkspacePath};
 
@@ -30,6 +31,8 @@ const SKILL_BODIES_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
+    /// What lists and searches leave out.
+    pub(crate) filter: Option<FileFilter>,
 }
 
 #[derive(Debug)]
@@ -187,6 +190,7 @@ impl Workspace {
                 switched_off: Mutex::default(),
                 writing: Mutex::default(),
             }),
+            filter: None,
         }
     }
 

@@ -82,7 +82,8 @@ async fn run_call(
             }
             Verdict::Run => {
                 turn = None;
-                match run_without_consent(context, call, (tool, &input), &plan).await? {
+                let about = (&plan, &subject);
+                match run_without_consent(context, call, (tool, &input), about).await? {
                     Some(answer) => return Ok(answer),
                     None => continue,
                 }
@@ -107,15 +108,18 @@ async fn run_without_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
-    plan: &Plan,
+    (plan, subject): (&Plan, &CallSubject),
 ) -> Result<Option<CallAnswer>, TurnOver> {
+    let Ok(limits) = context.reading_limits(subject).await else {
+        return Ok(None); // the rules cannot be read any more, so it is asked about
+    };
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
         let reason = match tool.nature() {
             Nature::Reads => ToolCallConfirmationReason::NotNeeded,
             Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
         };
         send_ready(context, call, plan, reason).await?;
-        let outcome = run_tool(context, call, tool, input).await?;
+        let outcome = run_tool(context, call, (tool, input), limits).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
     // Looked at again now that the calls before it are done: it is held to what it sees.
@@ -132,7 +136,7 @@ async fn run_without_consent(
         return Ok(None);
     }
     send_ready(context, call, &plan, ToolCallConfirmationReason::Setting).await?;
-    let outcome = run_tool(context, call, tool, input).await?;
+    let outcome = run_tool(context, call, (tool, input), limits).await?;
     complete_call(context, call, outcome).await.map(Some)
 }
 
@@ -169,7 +173,11 @@ async fn run_with_consent(
     let mut outcome = match context.verdict(tool.nature(), &subject).await? {
         _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
-        Verdict::Run | Verdict::Ask => run_tool(context, call, tool, &input).await?,
+        Verdict::Run | Verdict::Ask => {
+            // Whoever approved it while the rules cannot be read was told that.
+            let limits = context.reading_limits(&subject).await.unwrap_or_default();
+            run_tool(context, call, (tool, &input), limits).await?
+        }
     };
     if let Some(remark) = remark {
         outcome.text = format!("{remark}\n{}", outcome.text);

@@ -54,7 +54,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
     Agent, AgentError, AgentInfo, AgentSession, EventSink, HostNews, HostServices, McpRequest,
-    ModelTerms, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -466,7 +466,11 @@ fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn
 }
 
 fn config_schema() -> Value {
-    json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
+    let properties = json!({
+        consent::SETTING: consent::schema(),
+        SESSION_BUDGET: budget::schema(),
+    });
+    json!({"type": "object", "properties": properties})
 }
 
 struct NativeSession {

@@ -13,8 +13,9 @@ use workspace::Workspace;
 use super::call_events::ToolContext;
 use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
 use crate::permission::{
-    CallSubject, FileSubject, Pattern, PermissionRule, RuleEffect, RuleScope, RuleStore,
-    RulesError, SubjectDetail, allows, is_protected, propose, read_host,
+    ArgumentKind, CallSubject, FileSubject, FileUse, Pattern, PermissionRule, ReadingLimits,
+    RuleEffect, RuleScope, RuleStore, RulesError, SubjectDetail, allows, is_protected, propose,
+    read_host,
 };
 use crate::tool::{Nature, Plan, PlanSubject, Tool};
 
@@ -133,6 +134,25 @@ impl ToolContext<'_> {
         })
     }
 
+    /// What the rules keep from a call that shows files or their names.
+    pub(super) async fn reading_limits(
+        &self,
+        subject: &CallSubject,
+    ) -> Result<Option<ReadingLimits>, RulesError> {
+        let is_about_files = match ArgumentKind::of_tool(&subject.tool) {
+            ArgumentKind::File(FileUse::Shows | FileUse::Names) => true,
+            ArgumentKind::File(FileUse::Changes)
+            | ArgumentKind::Command
+            | ArgumentKind::Page
+            | ArgumentKind::Input => false,
+        };
+        let Some(store) = self.rules.clone().filter(|_| is_about_files) else {
+            return Ok(None);
+        };
+        let rules = run_blocking(move || store.load()).await?;
+        Ok(rules.reading_limits(subject, &self.place))
+    }
+
     /// Says once a turn that the rules cannot be used.
     async fn report_broken(&self, error: &RulesError) -> Result<(), TurnOver> {
         let mut reported = self.reported_rules.lock().await;
@@ -227,7 +247,6 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permission::{ArgumentKind, FileUse};
 
     /// What rules know of a tool by its name is what it does.
     #[test]

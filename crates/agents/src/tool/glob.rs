@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Cancellation, FindOptions, Workspace};
 
-use super::format::{count, group_digits, shorten};
+use super::format::{count, describe_left_out, group_digits, shorten};
 use super::input::{ToolInput, parse_and_run};
 use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
@@ -129,6 +129,7 @@ fn find(
     if found.is_cut {
         text.push_str("[not every directory was looked at; name one further down as `path`]\n");
     }
+    text.push_str(&describe_left_out(found.left_out));
     let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
     Ok(ToolOutcome {
         text,

@@ -8,7 +8,7 @@ use workspace::{
     Cancellation, SearchMatches, SearchOptions, SearchOutput, SearchPattern, Workspace,
 };
 
-use super::format::{count, shorten};
+use super::format::{count, describe_left_out, shorten};
 use super::input::{Texts, ToolInput, parse_and_run};
 use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
@@ -218,5 +218,6 @@ fn into_text(matches: SearchMatches) -> String {
         let files = count(matches.skipped_files, "file was", "files were");
         text.push_str(&format!("[{files} too large to be searched]\n"));
     }
+    text.push_str(&describe_left_out(matches.left_out));
     text
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Cancellation, TreeLimits, Workspace};
 
-use super::format::count;
+use super::format::{count, describe_left_out};
 use super::input::{ToolInput, parse_and_run};
 use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
@@ -123,6 +123,10 @@ fn list(
     }
     if tree.is_cut {
         text.push_str("\n[there is more; list a directory further down, or with less depth]");
+    }
+    if tree.left_out > 0 {
+        text.push('\n');
+        text.push_str(describe_left_out(tree.left_out).trim_end());
     }
     let entries = count(tree.lines.len(), "entry", "entries");
     Ok(ToolOutcome {
