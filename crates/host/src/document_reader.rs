@@ -42,14 +42,14 @@ pub struct ReadDocument {
 
 /// Reads documents with a program.
 #[derive(Debug, Default)]
-pub(crate) struct DocumentReader {
+pub struct DocumentReader {
     /// The program and its arguments; none: nothing is read.
     program: Vec<OsString>,
     known: Mutex<VecDeque<([u8; 32], DocumentRead)>>,
 }
 
 impl DocumentReader {
-    pub(crate) fn new(program: Vec<OsString>) -> Self {
+    pub fn new(program: Vec<OsString>) -> Self {
         Self {
             program,
             known: Mutex::default(),
