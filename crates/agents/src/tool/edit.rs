@@ -9,6 +9,7 @@ use workspace::{
 };
 
 use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
+use super::file_tool::PATH_DESCRIPTION;
 use super::format::{count, group_digits, list_some};
 use super::input::ToolInput;
 use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
@@ -97,10 +98,7 @@ impl ToolInput for EditInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
                 "edits": {
                     "type": "array",
                     "minItems": 1,

@@ -12,6 +12,7 @@ mod chat_tools;
 mod edit;
 mod error;
 mod file_edit;
+mod file_tool;
 mod format;
 mod glob;
 mod grep;

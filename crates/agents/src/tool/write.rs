@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use workspace::{Extent, Workspace};
 
 use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
+use super::file_tool::PATH_DESCRIPTION;
 use super::input::ToolInput;
 use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
@@ -25,10 +26,7 @@ impl ToolInput for WriteInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
                 "content": {"type": "string", "description": "The whole content of the file."},
             },
             "required": ["path", "content"],
