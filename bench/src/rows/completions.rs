@@ -125,6 +125,10 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         for name in &names {
             assert!(paths.push(0, name, PathKind::File), "all fit");
         }
-        (names, paths, discover(&[], &Confinement::none()))
+        (
+            names,
+            paths,
+            discover(&[], &UserDirectories::default(), &Confinement::none()),
+        )
     })
 }

@@ -13,6 +13,7 @@ use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::host::HostServices;
 use crate::message::UserMessage;
 use crate::news::HostNews;
 use crate::section::Section;
@@ -144,6 +145,12 @@ pub trait Agent: Send + Sync {
         false
     }
 
+    /// Whether it has commands of its own that the host need not know (AG-28). Such an agent is not asked to shorten what it
+    /// remembers ([`TurnInput::compact`]): it may have a command for that.
+    fn has_own_commands(&self) -> bool {
+        false
+    }
+
     /// Whether its tools open attachments as files, so that copies of them must be made (C-032).
     fn needs_attachment_files(&self) -> bool {
         false
@@ -151,6 +158,11 @@ pub trait Agent: Send + Sync {
 
     /// Whether it lowers messages itself, for the model it asks. If not, [`TurnInput::text`] is the lowered text (G-06).
     fn lowers_messages(&self) -> bool {
+        false
+    }
+
+    /// Whether it uses the customizations that the host finds: custom agents, rules, skills and plugins.
+    fn reads_customizations(&self) -> bool {
         false
     }
 
@@ -180,8 +192,12 @@ pub trait Agent: Send + Sync {
     }
 
     /// A better title for a session that was named after its first message, by the text of that; asked for when its first turn
-    /// is over. Takes a bounded time.
-    async fn suggest_title(&self, _text: String) -> Option<SuggestedTitle> {
+    /// is over. Takes a bounded time. A model is asked for it like for anything else: with a permit, and on record.
+    async fn suggest_title(
+        &self,
+        _text: String,
+        _host: &dyn HostServices,
+    ) -> Option<SuggestedTitle> {
         None
     }
 

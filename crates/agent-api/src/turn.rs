@@ -2,6 +2,7 @@
 //!
 //! Must not know: where any of it is stored.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,6 +33,8 @@ pub struct TurnInput {
     pub sources: SharedSources,
     /// The session's configuration values.
     pub config: wire::Object,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
     pub resume: Option<Option<Bytes>>,
     /// What a worker was spawned with: the `brief` of its [`crate::Worker`].

@@ -7,6 +7,7 @@ pub mod acp;
 mod data_file;
 mod locale;
 pub mod lower;
+pub mod mcp;
 pub mod model_data;
 pub mod native;
 pub mod permission;

@@ -17,7 +17,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Set-up",
-        &["models", "rules", "config", "doctor", "completions", "man"],
+        &[
+            "agents",
+            "models",
+            "rules",
+            "config",
+            "doctor",
+            "completions",
+            "man",
+        ],
     ),
     ("Messages and prompts", &["compose", "transform"]),
 ];
@@ -64,6 +72,19 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
+    }
+
+    /// A doc comment is no string: what is escaped in it is shown so.
+    #[test]
+    fn no_help_shows_an_escaped_character() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains("\\\""), "{help}");
+            for verb in command.get_subcommands_mut() {
+                check(verb);
+            }
+        }
+        check(&mut command());
     }
 
     #[test]

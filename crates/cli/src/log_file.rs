@@ -7,10 +7,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::stdio::{dup2_stderr, dup2_stdout};
+
+use crate::private_directory::create_parent_of;
 
 /// Its name in the data directory.
 const NAME: &str = "host.log";
@@ -64,12 +66,7 @@ pub(crate) struct LogFile {
 impl LogFile {
     pub(crate) fn create(path: PathBuf, streams: Streams) -> io::Result<Self> {
         // The first start of a service finds no data directory.
-        if let Some(directory) = path.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
+        create_parent_of(&path)?;
         let file = open(&path)?;
         let len = file.metadata()?.len();
         let log = Self {

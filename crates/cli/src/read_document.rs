@@ -7,6 +7,7 @@
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use anyhow::{Context, bail};
 use host::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, ReadDocument};
 use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -26,9 +27,19 @@ pub(crate) struct ReadDocumentOptions {}
 
 /// Runs before anything else of the program is set up.
 pub(crate) fn run() -> Exit {
-    match confine().and_then(|()| read()) {
+    let done = match confine() {
+        Ok(()) => read(),
+        Err(error) => Err(error).context("the process that reads it cannot be confined"),
+    };
+    let said = done.or_else(|error| {
+        say(&ReadDocument {
+            problem: Some(format!("it could not be read: {error:#}")),
+            ..ReadDocument::default()
+        })
+    });
+    match said {
         Ok(()) => Exit::Complete,
-        Err(_) => Exit::Failed, // the host knows by what was not said
+        Err(_) => Exit::Failed, // nobody hears anything any more
     }
 }
 
@@ -53,17 +64,26 @@ fn confine() -> std::io::Result<()> {
     Ok(())
 }
 
-fn read() -> std::io::Result<()> {
+fn read() -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     std::io::stdin()
-        .take(DOCUMENT_BYTES_MAX)
-        .read_to_end(&mut bytes)?;
+        .take(DOCUMENT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .context("its bytes do not come")?;
+    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+        bail!("it is larger than {} MiB", DOCUMENT_BYTES_MAX >> 20);
+    }
     // It is the process that is protected, not the reader: a panic is one more way not to read it.
     let loaded = catch_unwind(|| Document::load_mem(&bytes));
     let Ok(Ok(document)) = loaded else {
         let encrypted = memchr::memmem::find(&bytes, b"/Encrypt").is_some();
+        let problem = match encrypted {
+            true => None, // that says it all
+            false => Some("it could not be read: it is damaged, or no PDF".to_owned()),
+        };
         return say(&ReadDocument {
             encrypted,
+            problem,
             ..ReadDocument::default()
         });
     };
@@ -80,10 +100,13 @@ fn read() -> std::io::Result<()> {
     if is_locked {
         return Ok(()); // it has a password
     }
+    let mut unread = 0;
     for page in pages {
-        let text = catch_unwind(AssertUnwindSafe(|| text_of_page(&document, page)));
+        let page = catch_unwind(AssertUnwindSafe(|| read_page(&document, page)));
         // A page that cannot be read does not take the others with it.
-        read.text.push_str(text.unwrap_or_default().trim());
+        let page = page.unwrap_or_default();
+        unread += u64::from(!page.is_whole);
+        read.text.push_str(page.text.trim());
         read.text.push_str("\n\n");
         read.text_pages += 1;
         if read.text.len() > DOCUMENT_TEXT_BYTES_MAX {
@@ -92,19 +115,30 @@ fn read() -> std::io::Result<()> {
             break;
         }
     }
+    read.problem = match unread {
+        0 => None,
+        1 => Some("the text of one of its pages could not be read".to_owned()),
+        more => Some(format!("the text of {more} of its pages could not be read")),
+    };
     say(&read)
 }
 
-fn text_of_page(document: &Document, page: u32) -> String {
+#[derive(Debug, Default)]
+struct PageText {
+    text: String,
+    is_whole: bool,
+}
+
+fn read_page(document: &Document, page: u32) -> PageText {
     let mut text = String::new();
     let mut output = PlainTextOutput::new(&mut text);
     // What came before an error is text of the page, too.
-    let _ = output_doc_page(document, &mut output, page);
-    text
+    let is_whole = output_doc_page(document, &mut output, page).is_ok();
+    PageText { text, is_whole }
 }
 
-fn say(read: &ReadDocument) -> std::io::Result<()> {
+fn say(read: &ReadDocument) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "\n{DOCUMENT_LINE}{}", serde_json::to_string(read)?)?;
-    output.flush()
+    Ok(output.flush()?)
 }

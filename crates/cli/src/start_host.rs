@@ -5,9 +5,8 @@
 //! log is shown. Two who start one at once end up with the same. Only a host that proves what it is counts as started.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use anyhow::{Context, bail};
 use client::{ClientError, Connection, Endpoint, EndpointError, endpoint};
 
 use crate::log_file;
+use crate::private_directory::create_private_directory;
 use crate::service::Service;
 use crate::stop::command_for;
 
@@ -98,11 +98,9 @@ pub(crate) async fn wait_until_ready(data: &Path) -> anyhow::Result<Endpoint> {
     }
 }
 
-fn create_data_directory(data: &Path) -> anyhow::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(data)
+/// Creates the data directory if there is none.
+pub(crate) fn create_data_directory(data: &Path) -> anyhow::Result<()> {
+    create_private_directory(data)
         .with_context(|| format!("the data directory {} cannot be created", data.display()))
 }
 
@@ -215,6 +213,8 @@ fn last_log_line(path: &Path, began: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const LOG: &str = "host.log";

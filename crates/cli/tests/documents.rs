@@ -152,15 +152,24 @@ impl Documents {
         Self { host, server }
     }
 
-    /// Sends a document; how the turn ended, and the content of the message that the model got.
+    /// Sends a document; the chat, and the content of the message that the model got.
     async fn send(&self, name: &str, bytes: &[u8]) -> (Value, Value) {
+        self.send_with(name, bytes, &["look", "--attach", name])
+            .await
+    }
+
+    /// The same for one that is named in the message.
+    async fn mention(&self, name: &str, bytes: &[u8]) -> (Value, Value) {
+        let message = format!("look at @file:{name}");
+        self.send_with(name, bytes, &[&message]).await
+    }
+
+    async fn send_with(&self, name: &str, bytes: &[u8], arguments: &[&str]) -> (Value, Value) {
         let path: PathBuf = self.host.data.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         self.server.answers([Answer::streams(["Read."])]);
         let mut command = self.host.greenroom();
-        command
-            .args(["send", "--json", "look", "--attach"])
-            .arg(&path);
+        command.args(["send", "--json"]).args(arguments);
         let sent = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
@@ -204,6 +213,27 @@ async fn a_pdf_with_too_many_pages_goes_as_its_text_and_a_short_one_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_pdf_that_is_named_in_a_message_is_treated_like_one_that_is_attached() {
+    let documents = Documents::start("pdf_pages = 2").await;
+    let (_, user) = documents.mention("short.pdf", &pdf(&lines(2), "")).await;
+    assert!(file_in(&user), "{user:#}");
+    let (chat, user) = documents.mention("long.pdf", &pdf(&lines(3), "")).await;
+    let said = user.to_string();
+    assert!(
+        said.contains("long.pdf (its text)") && said.contains("Line of page 3"),
+        "{user:#}"
+    );
+    assert!(
+        chat.to_string()
+            .contains("it has 3 pages, and openai_chat takes 2 (its text is sent instead)"),
+        "{chat:#}"
+    );
+    let (chat, user) = documents.mention("odd.pdf", b"%PDF-1.4 and nothing").await;
+    assert!(file_in(&user), "what nobody can read is left to the server");
+    assert!(!chat.to_string().contains("instead"), "{chat:#}");
+}
+
+#[tokio::test]
 async fn a_model_that_sees_nothing_reads_the_text_of_a_pdf() {
     let documents = Documents::start("vision = false").await;
     let (_, user) = documents.send("note.pdf", &pdf(&lines(1), "")).await;
@@ -237,7 +267,12 @@ async fn a_pdf_that_is_made_to_break_its_reader_breaks_nothing_else() {
         user.to_string().contains("bomb.pdf") && !file_in(&user),
         "{user:#}"
     );
-    assert!(chat.to_string().contains("described instead"), "{chat:#}");
+    let said = chat.to_string();
+    assert!(
+        said.contains("described instead")
+            && said.contains("reading it took more memory or time than it may"),
+        "{chat:#}"
+    );
     let status = std::fs::read_to_string(format!("/proc/{}/status", documents.host.pid())).unwrap();
     let peak = status
         .lines()
@@ -248,9 +283,13 @@ async fn a_pdf_that_is_made_to_break_its_reader_breaks_nothing_else() {
     // Neither does what is no PDF at all, or one that goes in circles.
     let circular = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>\nendobj\ntrailer << /Root 1 0 R >>";
     for bytes in [&b"%PDF-1.4 and nothing else"[..], circular] {
-        let (_, user) = documents.send("odd.pdf", bytes).await;
+        let (chat, user) = documents.send("odd.pdf", bytes).await;
         assert!(user.to_string().contains("odd.pdf"), "{user:#}");
+        assert!(chat.to_string().contains("described instead"), "{chat:#}");
     }
+    let (chat, _) = documents.send("no.pdf", b"%PDF-1.4 and no more").await;
+    let said = "it could not be read: it is damaged, or no PDF";
+    assert!(chat.to_string().contains(said), "{chat:#}");
     let (_, user) = documents.send("fine.pdf", &pdf(&lines(1), "")).await;
     assert!(user.to_string().contains("Line of page 1"), "{user:#}");
 }

@@ -49,9 +49,12 @@ impl Fresh {
         command
     }
 
-    /// Runs a verb while the servers of the test go on serving.
     async fn run(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.greenroom(arguments);
+        Self::run_command(self.greenroom(arguments), input).await
+    }
+
+    /// Runs a verb while the servers of the test go on serving.
+    async fn run_command(mut command: Command, input: &str) -> Output {
         let input = input.to_owned();
         let done = tokio::task::spawn_blocking(move || {
             let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
@@ -320,6 +323,45 @@ async fn vendors_have_an_order_others_are_offered_and_a_configured_model_wins() 
     );
 }
 
+/// A service is started again with the environment of its manager, not with that of a shell.
+#[tokio::test]
+async fn a_service_that_has_no_key_is_not_advised_to_start_again() {
+    let fresh = Fresh::with(&[]);
+    let mut service = fresh.greenroom(&["serve", "--service", "--listen", "127.0.0.1:0"]);
+    let mut service = service.spawn().unwrap();
+    while !fresh.run(&["status"], "").await.status.success() {
+        assert_eq!(service.try_wait().unwrap(), None, "it runs");
+    }
+    let mut command = fresh.greenroom(&["chat", "--plain"]);
+    command.env("GEMINI_API_KEY", KEY);
+    let said = text(&Fresh::run_command(command, "hello\n").await.stderr);
+    assert!(
+        said.contains("GEMINI_API_KEY is set here")
+            && said.contains("environment file of the unit"),
+        "{said}"
+    );
+    assert!(!said.contains("starts it with it"), "{said}");
+    let server = server().await;
+    server.has_models(["m"]);
+    let address = format!("{}#m", server.url());
+    let mut add = fresh.greenroom(&["models", "add", &address, "--key-env", "SOME_KEY"]);
+    add.env("SOME_KEY", KEY);
+    let added = Fresh::run_command(add, "").await;
+    let said = text(&added.stdout) + &text(&added.stderr);
+    assert!(said.contains("environment file of the unit"), "{said}");
+    assert!(fresh.run(&["stop"], "").await.status.success());
+    service.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_message_becomes_is_said_of_a_model_that_is_there_by_its_key() {
+    let fresh = Fresh::with(&[("ANTHROPIC_API_KEY", KEY)]);
+    let compose = ["compose", "--model", "claude-sonnet-5-5"];
+    let composed = fresh.run(&compose, "hello").await;
+    let (out, err) = (text(&composed.stdout), text(&composed.stderr));
+    assert!(out.starts_with("For claude-sonnet-5-5"), "{out}{err}");
+}
+
 #[tokio::test]
 async fn a_variable_of_the_client_does_not_decide_where_the_hosts_key_goes() {
     let (hosts, clients) = (server().await, server().await);
@@ -361,12 +403,7 @@ async fn a_key_that_the_host_does_not_have_and_an_address_that_is_none_are_said(
     assert!(done.status.success(), "the scripted agent answers");
     let mut command = greenroom(without.path());
     command.args(["chat", "--plain"]).env("GEMINI_API_KEY", KEY);
-    let done = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello\n").unwrap();
-        child.wait_with_output().unwrap()
-    });
-    let said = text(&done.await.unwrap().stderr);
+    let said = text(&Fresh::run_command(command, "hello\n").await.stderr);
     assert!(
         said.contains("GEMINI_API_KEY is set here") && said.contains("greenroom restart"),
         "{said}"

@@ -97,6 +97,17 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again[0]["changes"], json!([]), "{again:#}");
     assert_eq!(again[0]["told"]["context_tokens"], 200_000);
+    assert_eq!(
+        (&again[0]["kept"], &again[0]["host"]),
+        (&json!(false), &Value::Null)
+    );
+    std::fs::remove_file(&facts_file).unwrap();
+    let said = models_ok(data, &["refresh", "--json"]).await;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&said[0]["kept"], &said[0]["host"]),
+        (&json!(true), &json!("taken"))
+    );
     let failed = models(data, &["refresh", "nobody"]).await;
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stderr).contains("there are: routed"));

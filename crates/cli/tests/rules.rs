@@ -8,6 +8,7 @@ mod running;
 mod terminal;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use expect_test::expect;
@@ -179,6 +180,27 @@ async fn through_a_pipe_a_rule_and_a_plan_are_chosen_by_their_digits() {
     assert_eq!(asked, 1, "the second one is not asked about: {err}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_gone_is_said_where_its_rules_would_be_listed() {
+    let server = ModelServer::start().await;
+    let host = start(tempfile::tempdir().unwrap(), &server);
+    let work = host.data.path().canonicalize().unwrap().join("work");
+    fs::create_dir(&work).unwrap();
+    let directory = work.to_str().unwrap();
+    let added = host.run(&["rules", "add", "bash(make:*)", "--directory", directory]);
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let mut command = host.greenroom();
+    command.arg("chat").current_dir(&work);
+    let mut ann = Terminal::start_sized("ann", command, (100, 40));
+    ann.sees("\n›");
+    ann.type_line("/permissions");
+    ann.sees("allow  bash(make:*)");
+    fs::remove_dir(&work).unwrap();
+    ann.type_line("/permissions");
+    let screen = ann.sees("cannot be found (No such file or directory");
+    assert!(!screen.contains("No rules hold here"), "{screen}");
+}
+
 #[test]
 fn rules_are_added_listed_checked_and_removed() {
     let home = tempfile::tempdir().unwrap();
@@ -200,7 +222,7 @@ fn rules_are_added_listed_checked_and_removed() {
         code == Some(0) && none.starts_with("There are no rules"),
         "{none}"
     );
-    fs::create_dir_all(data_directory(home.path())).unwrap();
+    // No host has run here: the first rule makes the data directory, for its owner alone.
     for arguments in [
         &["add", "bash(cargo test:*)"][..],
         &["add", "Edit(src/**)"],
@@ -210,6 +232,8 @@ fn rules_are_added_listed_checked_and_removed() {
         let (code, said) = rules(arguments);
         assert_eq!(code, Some(0), "{said}");
     }
+    let created = fs::metadata(data_directory(home.path())).unwrap();
+    assert_eq!(created.permissions().mode() & 0o777, 0o700);
     let (code, said) = rules(&["add", "bash(env:*)", "--session", "native:/x"]);
     assert!(code == Some(0) && said.contains("runs others"), "{said}");
     expect![[r#"

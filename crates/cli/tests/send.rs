@@ -369,3 +369,23 @@ fn standard_input_and_files_go_along() {
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("nowhere.txt cannot be read"));
 }
+
+#[test]
+fn a_broken_configuration_is_said_where_no_host_runs_and_disturbs_none_that_does() {
+    let data = tempfile::tempdir().unwrap();
+    let settings = running::data_directory(data.path());
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("greenroom.toml"), "listen = \n").unwrap();
+    let sent = running::greenroom(data.path())
+        .args(["send", "hello"])
+        .output()
+        .unwrap();
+    let said = text(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(4), "{said}");
+    assert!(said.contains("greenroom.toml"), "{said}");
+    std::fs::remove_file(settings.join("greenroom.toml")).unwrap();
+    let host = Host::start_with(data, &[]);
+    std::fs::write(settings.join("greenroom.toml"), "listen = \n").unwrap();
+    let sent = host.run(&["send", "hello"]);
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+}

@@ -1,15 +1,16 @@
 //! Reads PDFs in a process of its own: their number of pages, and their text.
 //!
 //! Promises: whatever a document holds, the host loses no more than a process that had little memory and a few seconds; a
-//! document is read once, and one at a time. Blocks.
+//! document is read once, and one at a time; what is known of one is known without waiting for another. What cannot be read is
+//! said, and tried again if that was not the document's fault. Blocks.
 //! Must not know: how a PDF is read.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use compositor::resolve::DocumentRead;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,11 @@ use sha2::{Digest as _, Sha256};
 
 /// How long a document may take: the process has no more time of the processor, but may have to wait for it.
 const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long a process may take to end once it has said all.
+const END_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often that is looked at.
+const END_POLL: Duration = Duration::from_millis(5);
 
 /// The most text of a document: no more is shown to a model.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 10;
@@ -38,6 +44,8 @@ pub struct ReadDocument {
     pub encrypted: bool,
     pub text: String,
     pub text_pages: u64,
+    /// Why not all of it could be read, for the user.
+    pub problem: Option<String>,
 }
 
 /// Reads documents with a program.
@@ -45,14 +53,44 @@ pub struct ReadDocument {
 pub struct DocumentReader {
     /// The program and its arguments; none: nothing is read.
     program: Vec<OsString>,
-    known: Mutex<VecDeque<([u8; 32], DocumentRead)>>,
+    /// Held while one is read: one process is enough.
+    reading: Mutex<()>,
+    known: Mutex<KnownDocuments>,
+}
+
+/// What is remembered of documents, those that were asked for last at the end.
+#[derive(Debug, Default)]
+struct KnownDocuments(VecDeque<([u8; 32], DocumentRead)>);
+
+impl KnownDocuments {
+    fn find(&mut self, digest: &[u8; 32]) -> Option<DocumentRead> {
+        let at = self.0.iter().position(|(known, _)| known == digest)?;
+        let found = self.0.remove(at)?;
+        let read = found.1.clone();
+        self.0.push_back(found);
+        Some(read)
+    }
+
+    fn insert(&mut self, digest: [u8; 32], read: DocumentRead) {
+        while self.0.len() >= KNOWN_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((digest, read));
+    }
+}
+
+/// What a process said until it ended.
+struct Said {
+    output: Vec<u8>,
+    /// None if it did not end by itself.
+    status: Option<ExitStatus>,
 }
 
 impl DocumentReader {
     pub fn new(program: Vec<OsString>) -> Self {
         Self {
             program,
-            known: Mutex::default(),
+            ..Self::default()
         }
     }
 
@@ -62,39 +100,33 @@ impl DocumentReader {
             return None;
         }
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        // Held while one is read: one process is enough.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, read)) = known.iter().find(|(other, _)| *other == digest) {
-            return Some(read.clone());
+        if let Some(read) = self.known().find(&digest) {
+            return Some(read);
         }
-        let read = self.run(bytes);
-        if known.len() >= KNOWN_MAX {
-            known.pop_front();
+        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever read before may have read the same.
+        if let Some(read) = self.known().find(&digest) {
+            return Some(read);
         }
-        known.push_back((digest, read.clone()));
-        Some(read)
-    }
-
-    fn run(&self, bytes: &[u8]) -> DocumentRead {
-        let output = match self.start().and_then(|child| exchange(child, bytes)) {
-            Ok(output) => output,
+        match self.start().and_then(|child| exchange(child, bytes)) {
+            Ok(said) => {
+                let read = understand(&said);
+                self.known().insert(digest, read.clone());
+                Some(read)
+            }
+            // It says nothing about the document: the next time may be better.
             Err(error) => {
                 tracing::warn!(%error, "the process that reads documents cannot be used; they are described instead");
-                return DocumentRead::default();
+                Some(DocumentRead {
+                    problem: Some(format!("it could not be read: {error}")),
+                    ..DocumentRead::default()
+                })
             }
-        };
-        let mut said = output.split(|byte| *byte == b'\n').filter_map(|line| {
-            let line = line.strip_prefix(DOCUMENT_LINE.as_bytes())?;
-            // A line that was cut off says nothing.
-            serde_json::from_slice::<ReadDocument>(line).ok()
-        });
-        let read = said.next_back().unwrap_or_default();
-        DocumentRead {
-            pages: read.pages,
-            encrypted: read.encrypted,
-            text: read.text,
-            text_pages: read.text_pages,
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownDocuments> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self) -> std::io::Result<Child> {
@@ -111,11 +143,36 @@ impl DocumentReader {
     }
 }
 
+/// The last thing that a process said of a document. That it died over it is part of what is known: it would again.
+fn understand(said: &Said) -> DocumentRead {
+    let mut lines = said.output.split(|byte| *byte == b'\n').filter_map(|line| {
+        let line = line.strip_prefix(DOCUMENT_LINE.as_bytes())?;
+        // A line that was cut off says nothing.
+        serde_json::from_slice::<ReadDocument>(line).ok()
+    });
+    let read = lines.next_back();
+    let problem = match (&read, said.status.map(|status| status.success())) {
+        (Some(_), Some(true)) => None,
+        (None, Some(true)) => Some("its reader said nothing of it"),
+        (_, Some(false) | None) => {
+            Some("reading it took more memory or time than it may, or failed")
+        }
+    };
+    let read = read.unwrap_or_default();
+    DocumentRead {
+        pages: read.pages,
+        encrypted: read.encrypted,
+        text: read.text,
+        text_pages: read.text_pages,
+        problem: read.problem.or_else(|| problem.map(str::to_owned)),
+    }
+}
+
 /// Gives a process its input and takes its output, both bounded in time and size; then it is gone.
-fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Said> {
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let (done, waiting) = mpsc::channel();
-    let output = std::thread::scope(|scope| {
+    let said = std::thread::scope(|scope| {
         scope.spawn(move || {
             // A process that ended early does not read all of it.
             let _ = input.map(|mut input| input.write_all(bytes));
@@ -128,14 +185,34 @@ fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
             let _ = done.send(all);
         });
         let output = waiting.recv_timeout(TIME_MAX);
+        let status = match &output {
+            Ok(output) if (output.len() as u64) < OUTPUT_BYTES_MAX => wait_for_end(&mut child)?,
+            Ok(_) | Err(_) => None,
+        };
         // Ends both threads: they hold the ends of its pipes.
-        let killed = child.kill();
-        output
-            .map_err(|_| std::io::ErrorKind::TimedOut.into())
-            .and_then(|output| killed.map(|()| output))
+        child.kill()?;
+        match output {
+            Ok(output) => Ok(Said { output, status }),
+            Err(_) => Err(std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                format!("it took longer than {} seconds", TIME_MAX.as_secs()),
+            )),
+        }
     });
     child.wait()?;
-    output
+    said
+}
+
+/// How a process ends that has closed its output; `None` if it goes on.
+fn wait_for_end(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + END_TIME_MAX;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if Instant::now() < deadline => std::thread::sleep(END_POLL),
+            None => return Ok(None),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -173,13 +250,78 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_dies_floods_or_is_not_there_says_nothing() {
-        let nothing = Some(DocumentRead::default());
-        assert_eq!(reader("kill -9 $$").read(b"x"), nothing);
-        assert_eq!(reader("exit 1").read(&vec![0; 1 << 20]), nothing);
-        assert_eq!(reader("exec yes").read(b"x"), nothing);
-        let missing = DocumentReader::new(vec!["/nowhere/program".into()]);
-        assert_eq!(missing.read(b"x"), nothing);
+    fn a_process_that_dies_or_floods_says_why_and_is_not_asked_again() {
+        let counted = tempfile::NamedTempFile::new().unwrap();
+        let path = counted.path().display();
+        for script in ["kill -9 $$", "exit 1", "exec yes", "exit 0"] {
+            std::fs::write(counted.path(), "").unwrap();
+            let reader = reader(&format!("echo x >> {path}; {script}"));
+            for _ in 0..2 {
+                let read = reader.read(&vec![0; 1 << 20]).unwrap();
+                assert!(read.problem.is_some(), "{script}");
+                assert_eq!((read.pages, read.text.as_str()), (None, ""));
+            }
+            let runs = std::fs::read_to_string(counted.path()).unwrap();
+            assert_eq!(runs, "x\n", "{script}");
+        }
+        // What it said before it died is known.
+        let reader = reader("echo 'greenroom-document {\"pages\": 3}'; kill -9 $$");
+        let read = reader.read(b"x").unwrap();
+        assert_eq!(read.pages, Some(3));
+        assert!(read.problem.unwrap().starts_with("reading it took more"));
+    }
+
+    #[test]
+    fn what_is_not_the_documents_fault_is_said_and_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("program");
+        let reader = DocumentReader::new(vec![program.clone().into()]);
+        let read = reader.read(b"x").unwrap();
+        let problem = read.problem.unwrap();
+        assert!(problem.starts_with("it could not be read: "), "{problem}");
+        let script = "#!/bin/sh\ncat >/dev/null; echo 'greenroom-document {\"pages\": 1}'\n";
+        std::fs::write(&program, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&program, mode).unwrap();
+        let read = reader.read(b"x").unwrap();
+        assert_eq!((read.pages, read.problem), (Some(1), None));
         assert_eq!(DocumentReader::default().read(b"x"), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_last_is_remembered() {
+        let mut known = KnownDocuments::default();
+        let digest = |n: usize| [u8::try_from(n).unwrap(); 32];
+        for n in 0..KNOWN_MAX {
+            known.insert(digest(n), DocumentRead::default());
+        }
+        assert!(known.find(&digest(0)).is_some());
+        known.insert(digest(KNOWN_MAX), DocumentRead::default());
+        assert!(known.find(&digest(0)).is_some(), "it was asked for again");
+        assert_eq!(known.find(&digest(1)), None);
+        assert_eq!(known.0.len(), KNOWN_MAX);
+    }
+
+    /// One document is being read for as long as the test wants; another is known.
+    #[test]
+    fn what_is_known_is_not_kept_waiting_by_another() {
+        let gate = tempfile::tempdir().unwrap();
+        let (begun, open) = (gate.path().join("begun"), gate.path().join("open"));
+        let reader = reader(&format!(
+            "read -r word; echo 'greenroom-document {{\"pages\": 1}}'
+             [ \"$word\" != slow ] || {{ : > {}; while [ ! -e {} ]; do sleep 0.01; done; }}",
+            begun.display(),
+            open.display()
+        ));
+        let known = reader.read(b"fast\n").unwrap();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| reader.read(b"slow\n"));
+            while !begun.exists() {
+                std::thread::yield_now();
+            }
+            assert_eq!(reader.read(b"fast\n"), Some(known));
+            std::fs::write(&open, "").unwrap();
+            assert_eq!(slow.join().unwrap().unwrap().pages, Some(1));
+        });
     }
 }

@@ -15,6 +15,7 @@ use kernel::ContextUse;
 use serde_json::Value;
 use wire::ext::compose::ComposeResult;
 use wire::{Object, Timestamp, file_uri};
+use workspace::UserDirectories;
 use workspace::discovery::discover;
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
@@ -35,7 +36,7 @@ pub struct PreviewContext<'a> {
 }
 
 /// Why a message would not be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PreviewRefusal {
     #[error(transparent)]
     Compose(#[from] ComposeRefusal),
@@ -73,7 +74,7 @@ fn understand<'a>(
     let directories = [file_uri::uri_of(directory.as_bytes())];
     // The user's own directory, for the user: no root confines it.
     let confinement = Confinement::none();
-    let discovered = discover(&directories, &confinement);
+    let discovered = discover(&directories, &UserDirectories::default(), &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let contexts = match &input {

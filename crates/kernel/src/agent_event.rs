@@ -5,10 +5,9 @@ use agent_api::{AgentError, AgentEvent, AgentReply, CHAT_NOTES_BYTES_MAX, TextKi
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::published::state::{ContentRef, UsageInfo};
-use wire::{Action, ActionKind, ChannelUri, Object, rpc};
+use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
-use crate::config::known_values;
 use crate::host_command;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
@@ -35,7 +34,10 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Text { part, text } => add_text(step, uri, turn, part, text),
         AgentEvent::Notice { text } => notice(step, uri, turn, &text),
         AgentEvent::Usage(usage) => report_usage(step, uri, turn, &usage),
-        AgentEvent::Title(title) => sessions::set_title_by_agent(step, uri, &title),
+        AgentEvent::Title(title) => {
+            let session = step.chat(uri).session().clone();
+            sessions::set_title_by_agent(step, &session, &title);
+        }
         AgentEvent::Activity(activity) => set_activity(step, uri, activity),
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
         AgentEvent::ChatNotes(notes) => store_chat_notes(step, uri, turn, run, &notes),
@@ -250,21 +252,8 @@ fn store_chat_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, run: RunId
 /// The user chose a value of a setting by answering a call: the session changes as if a client had set it.
 fn choose_setting(step: &mut Step, uri: &ChannelUri, turn_id: &str, name: String, value: Value) {
     let session = step.chat(uri).session().clone();
-    let config = step.session(&session).state().config.as_ref();
-    let wanted = Object::from_iter([(name, value)]);
-    let values = config.map(|config| known_values(&config.schema, &wanted));
-    match values {
-        Some(Ok(values)) => {
-            let fields = json!({"config": values});
-            step.act_as_host(&session, ActionKind::SessionConfigChanged, fields);
-        }
-        Some(Err(bad)) => notice(
-            step,
-            uri,
-            turn_id,
-            &format!("the setting was not changed: {bad}"),
-        ),
-        None => notice(step, uri, turn_id, "this session has no settings to change"),
+    if let Err(why) = sessions::change_setting(step, &session, name, value) {
+        notice(step, uri, turn_id, &why);
     }
 }
 

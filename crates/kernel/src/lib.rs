@@ -10,6 +10,7 @@
 mod active_clients;
 mod agent_action;
 mod agent_event;
+mod agent_word;
 mod agents;
 mod ask_client;
 mod background_task;
@@ -21,6 +22,7 @@ mod client_dispatch;
 mod client_file;
 mod clients;
 mod config;
+mod customization;
 mod derive;
 mod dispatch;
 mod follow_up;

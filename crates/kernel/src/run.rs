@@ -1,6 +1,8 @@
 //! A turn for an agent to work on, as the kernel hands it to the host. What the agent sends and is answered meanwhile is
 //! in `agent_api`.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use serde_json::Value;
 use wire::ChannelUri;
@@ -21,6 +23,8 @@ pub struct TurnRun {
     /// The session's configuration values.
     pub config: wire::Object,
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// Set when the turn is resumed.
     pub resume: Option<Option<Bytes>>,
     /// What a worker chat was spawned with.

@@ -264,7 +264,10 @@ async fn open(
         .then(local_servers::hint)
         .flatten();
     let note = match (is_first_look, model.is_some()) {
-        (true, false) => key_alone::note(&live).or_else(|| key_alone::note_missing(&live)),
+        (true, false) => match key_alone::note(&live) {
+            Some(note) => Some(note),
+            None => key_alone::note_missing(&live, &options.host.data_directory()?),
+        },
         _ => None,
     };
     if let Some(note) = note {

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use anyhow::{Context, anyhow, bail};
 use client::chat::{ChatSelector, OpenChat, OpenOptions};
 use compositor::SubmittedMessage;
+use host::Model;
 use host::preview::{PreviewContext, preview_for_model};
-use host::{Config, Model};
 use serde_json::json;
 use wire::ext::compose::{ComposeResult, ComposedPart};
 use wire::{ChannelUri, Object};
 
+use crate::serve::settings;
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
@@ -63,12 +64,7 @@ fn find_model(host: &HostOptions, name: &str) -> anyhow::Result<Model> {
     if name.contains('#') {
         return Ok(Model::parse(name)?);
     }
-    let mut config = Config::default_for(host.data_directory()?);
-    let file = config.file_path();
-    if file.exists() {
-        config.load_toml(&file)?;
-    }
-    let models = config.ordered_models();
+    let models = settings(host.data_directory()?, None)?.ordered_models();
     let ids: Vec<String> = models.iter().map(|model| escape_line(&model.id)).collect();
     let mut models = models.into_iter();
     models.find(|model| model.id == name).ok_or_else(|| {

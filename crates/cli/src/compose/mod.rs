@@ -45,7 +45,7 @@ pub(crate) struct ComposeOptions {
     /// Only this target: anthropic, openai_responses, openai_chat, gemini or acp
     #[arg(long, value_name = "NAME", value_parser = parse_target)]
     target: Option<Target>,
-    /// For this model: an id of the configuration, or WIRE+URL#MODEL; with --session, an id of its host
+    /// For this model: an id of the configuration or of a key in the environment, or WIRE+URL#MODEL; with --session, an id of its host
     #[arg(long, value_name = "ID", conflicts_with = "target")]
     model: Option<String>,
     /// For this session or chat of a running host (a URI, a part of an id, or a title), with its model and the room left there
@@ -54,7 +54,7 @@ pub(crate) struct ComposeOptions {
     /// The directory that paths, commands and skills belong to
     #[arg(long, value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
-    /// JSON array of the things that mentions may name: `[{\"kind\":\"node\",\"id\":\"n42\"}]`
+    /// JSON array of the things that mentions may name: `[{"kind":"node","id":"n42"}]`
     #[arg(long, value_name = "FILE")]
     entities: Option<PathBuf>,
     /// What targets and models take, over what is built in (JSON)

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +16,7 @@ use crate::ask::read_answer;
 use crate::exit::Exit;
 use crate::models::config_file::lock;
 use crate::output::print;
+use crate::private_directory::create_parent_of;
 use crate::stop::command_for;
 use crate::terminal::escape;
 
@@ -152,13 +153,7 @@ impl Copy {
                 original: None,
             });
         }
-        if let Some(directory) = path.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)
-                .with_context(|| format!("{} cannot be created", directory.display()))?;
-        }
+        create_parent_of(&path).with_context(|| format!("{} cannot be written", path.display()))?;
         let mode = fs::metadata(target).map_or(0o600, |file| file.permissions().mode() & 0o777);
         let opened = fs::OpenOptions::new()
             .write(true)

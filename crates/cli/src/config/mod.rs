@@ -6,7 +6,7 @@ pub(crate) mod edit;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -15,6 +15,7 @@ use host::{Config, ConfigError};
 
 use crate::exit::Exit;
 use crate::output::print;
+use crate::private_directory::create_parent_of;
 use crate::stop::command_for;
 use crate::terminal::escape;
 
@@ -106,16 +107,7 @@ pub(crate) fn run(options: ConfigOptions) -> anyhow::Result<Exit> {
 /// Writes the file, unless there is one.
 fn create(path: &Path) -> anyhow::Result<()> {
     let unwritable = || format!("{} cannot be written", path.display());
-    if let Some(directory) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .with_context(unwritable)?;
-    }
+    create_parent_of(path).with_context(unwritable)?;
     let created = OpenOptions::new()
         .write(true)
         .create_new(true)

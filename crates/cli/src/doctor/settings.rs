@@ -8,6 +8,7 @@ use host::rules::RuleStore;
 use host::{Config, Model};
 
 use super::Finding;
+use crate::agents::list_agents;
 use crate::config::find_problem;
 use crate::serve::settings;
 use crate::service::Service;
@@ -48,8 +49,46 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
         for model in &models {
             findings.push(check_model(model).await);
         }
+        findings.extend(check_agents(config));
     }
     (findings, config)
+}
+
+/// The agents of others, and the directories that they may be started in.
+fn check_agents(config: &Config) -> Vec<Finding> {
+    const WHAT: &str = "agent";
+    // Settings that are wrong were said to be so.
+    let listed = list_agents(config).unwrap_or_default();
+    let offered = listed.iter().filter(|agent| agent.is_offered());
+    let mut findings: Vec<Finding> = offered
+        .map(|agent| match agent.program() {
+            Some(program) => Finding::ok(
+                WHAT,
+                format!("{} is {}", agent.config().id, program.display()),
+            ),
+            None => Finding::warn(
+                WHAT,
+                format!(
+                    "{}: {}",
+                    agent.config().id,
+                    agent.config().describe_missing()
+                ),
+            ),
+        })
+        .collect();
+    findings.push(match config.trust_store().entries() {
+        Ok(entries) => {
+            let count = entries.len() + config.trusted.len();
+            Finding::ok("trust", format!("{count} directories are trusted for agents"))
+        }
+        Err(error) => Finding::fail(
+            "trust",
+            format!(
+                "{error}; no agent starts where you would be asked. Correct the file, or delete it to be asked again"
+            ),
+        ),
+    });
+    findings
 }
 
 /// The permission rules.

@@ -33,9 +33,9 @@ use sent_call::SentCalls;
   greenroom inspect native:/0190... --call 7 --raw > request.json
   greenroom inspect native:/0190... --diff 6 7
 
-Reads the data directory: no host has to run, and one that does is not disturbed. The newest 50 renders and requests of each \
-chat are stored there (`inspect_calls_max` and `inspect_bytes_max` in the settings), for whoever may read that directory and \
-nobody else.")]
+Reads the data directory: no host has to run, and one that does is not disturbed. Of each chat the newest 50 renders are stored \
+there, and the newest 50 requests, or as many as `inspect_calls_max` and `inspect_bytes_max` in the settings say; for whoever may \
+read that directory and nobody else.")]
 pub(crate) struct InspectOptions {
     /// The chat; or a session (its URI, a part of its id, or its title), for all of its chats
     #[arg(value_name = "CHAT")]

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use host::model_server::{self, ServerModels};
 use host::{Config, Model};
 
+use super::key_alone::how_to_give_key;
 use super::{ConfigPlace, choose, edit_config, on_host};
 use crate::exit::Exit;
 use crate::output::print;
@@ -106,7 +107,9 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     print(took.describe())?;
     if let (Some(variable), true) = (&model.key_env, took.is_host_running()) {
         print(&format!(
-            "The host reads {variable} from its own environment. If it was started without it: `greenroom restart`.\n"
+            "The host reads {} from its own environment. If it was started without it: {}\n",
+            escape_line(variable),
+            how_to_give_key(variable, file.data())
         ))?;
     }
     Ok(Exit::Complete)

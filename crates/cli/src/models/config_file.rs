@@ -4,14 +4,15 @@
 //! it stays one. A file that a host could not use is not touched, and none is made that it could not use.
 //! Must not know: what is changed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use host::Config;
 
+use crate::private_directory::create_private_directory;
 use crate::terminal::escape_line;
 
 /// No configuration is larger; a larger file is another one.
@@ -47,12 +48,8 @@ impl ConfigFile {
     ) -> anyhow::Result<()> {
         let real = self.real_path()?;
         let directory = real.parent().context("it lies in no directory")?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .with_context(|| format!("{} cannot be created", directory.display()))?;
         let unwritable = || format!("{} cannot be written", self.shown());
+        create_private_directory(directory).with_context(unwritable)?;
         let _lock = lock(&real).with_context(unwritable)?;
         let (text, mode) = self.read(&real)?;
         let config = match mode {

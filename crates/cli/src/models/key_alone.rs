@@ -2,11 +2,15 @@
 //!
 //! Promises: a key is named by its variable; nothing of it is shown.
 
+use std::path::Path;
+
 use client::Live;
 use host::Config;
 use wire::meta::{KEY_VARIABLE, SERVER};
 
 use super::on_host::{NATIVE, model_ids};
+use crate::host_record::{HostRecord, RunMode};
+use crate::stop::command_for;
 use crate::terminal::escape_line;
 
 /// What somebody who opens a new chat should know of the model that answers; `None` if it was configured.
@@ -35,8 +39,8 @@ pub(crate) fn note(live: &Live) -> Option<String> {
     ))
 }
 
-/// What somebody should know whose environment holds a key that the host does not have.
-pub(crate) fn note_missing(live: &Live) -> Option<String> {
+/// What somebody should know whose environment holds a key that the host of a data directory does not have.
+pub(crate) fn note_missing(live: &Live, data: &Path) -> Option<String> {
     if !model_ids(live).is_empty() {
         return None;
     }
@@ -45,7 +49,24 @@ pub(crate) fn note_missing(live: &Live) -> Option<String> {
     let _ = here.use_environment();
     let variable = here.environment_models.first()?.key_env.clone()?;
     Some(format!(
-        "{} is set here, but the host was started without it: `greenroom restart` starts it with it.",
-        escape_line(&variable)
+        "{} is set here, but the host was started without it: {}",
+        escape_line(&variable),
+        how_to_give_key(&variable, data)
     ))
+}
+
+/// How the host that runs gets the key in a variable.
+pub(super) fn how_to_give_key(variable: &str, data: &Path) -> String {
+    match HostRecord::read(data).map(|record| record.mode) {
+        // It has the environment of the service manager, however often it is started again from here.
+        Some(RunMode::Service) => format!(
+            "it is a service and does not see variables of this shell. Give the model a `key_file`, or put {} into the \
+             environment file of the unit, then `{}`.",
+            escape_line(variable),
+            command_for("restart", data)
+        ),
+        Some(RunMode::Background | RunMode::Foreground) | None => {
+            format!("`{}` starts it with it.", command_for("restart", data))
+        }
+    }
 }

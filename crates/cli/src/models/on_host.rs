@@ -42,6 +42,16 @@ impl HostTook {
         }
     }
 
+    /// For programs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::NoHost => "none",
+            Self::Yes => "taken",
+            Self::ReadsAnother => "reads-another",
+            Self::NeedsRestart => "needs-restart",
+        }
+    }
+
     pub(super) fn describe_removal(self) -> &'static str {
         match self {
             Self::Yes => {

@@ -2,16 +2,18 @@
 //!
 //! Promises: the configuration is not changed, and wins over what servers say; nothing is written if nothing was said.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use host::model_data::ModelFacts;
 use host::model_server::{self, ModelServerError};
 use host::{Model, ToldModels};
 use serde_json::{Value, json};
 
+use super::on_host::HostTook;
 use super::{ConfigPlace, on_host};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
+use crate::start_host::create_data_directory;
 use crate::terminal::escape_line;
 
 /// Servers that are asked at once.
@@ -34,7 +36,7 @@ pub(super) struct RefreshOptions {
     /// Show what is new and keep nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON array instead of text
+    /// Print one JSON array instead of text; `host` says whether the host that runs has what is new
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -75,31 +77,25 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
             told.insert(&one.model, facts.clone(), now().to_rfc3339());
         }
     }
-    show(&refreshed, options.json)?;
+    if !options.json {
+        show(&refreshed)?;
+    }
+    let mut took = None;
     if is_new && !options.dry_run {
         create_data_directory(&data)?;
         told.save(&data)?;
-        let file = options.place.file()?;
-        let took = on_host::reload(&file, |_| true).await;
-        if !options.json {
-            print(took.describe())?;
-        }
-    } else if is_new && !options.json {
-        print("Nothing is kept: --dry-run.\n")?;
+        took = Some(on_host::reload(&options.place.file()?, |_| true).await);
+    }
+    match (options.json, took) {
+        (true, took) => print_json(&to_json(&refreshed, took))?,
+        (false, Some(took)) => print(took.describe())?,
+        (false, None) if is_new => print("Nothing is kept: --dry-run.\n")?,
+        (false, None) => {} // that nothing is new was said of each
     }
     Ok(match refreshed.iter().all(|one| one.answer.is_ok()) {
         true => Exit::Complete,
         false => Exit::Failed,
     })
-}
-
-fn create_data_directory(data: &std::path::Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(data)
-        .with_context(|| format!("{} cannot be created", data.display()))
 }
 
 fn choose(options: &RefreshOptions) -> anyhow::Result<Vec<Model>> {
@@ -137,16 +133,22 @@ async fn ask_all(models: Vec<Model>) -> anyhow::Result<Vec<Refreshed>> {
     Ok(refreshed)
 }
 
-fn show(refreshed: &[Refreshed], is_json: bool) -> anyhow::Result<()> {
-    if is_json {
-        let all = refreshed.iter().map(Refreshed::to_json).collect();
-        print_json(&Value::Array(all))?;
-        return Ok(());
-    }
+fn show(refreshed: &[Refreshed]) -> anyhow::Result<()> {
     for one in refreshed {
         print(&one.describe())?;
     }
     Ok(())
+}
+
+/// Each model with what its server says of it, whether that is kept, and what became of it at the host that runs.
+fn to_json(refreshed: &[Refreshed], took: Option<HostTook>) -> Value {
+    let all = refreshed.iter().map(|one| {
+        let mut json = one.to_json();
+        json["kept"] = json!(took.is_some());
+        json["host"] = json!(took.map(HostTook::name));
+        json
+    });
+    all.collect()
 }
 
 /// Something that a server says of a model.

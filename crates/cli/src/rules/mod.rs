@@ -20,6 +20,7 @@ use host::rules::{
 use crate::config::edit::{FileToEdit, edit_file};
 use crate::exit::Exit;
 use crate::output::print;
+use crate::start_host::create_data_directory;
 use crate::terminal::escape_line;
 
 /// List, add, remove and check what agents may do without asking
@@ -66,6 +67,13 @@ struct DataOptions {
 impl DataOptions {
     fn store(&self) -> anyhow::Result<RuleStore> {
         let data = endpoint::data_directory(self.data.as_deref())?;
+        Ok(RuleStore::new(&data))
+    }
+
+    /// The same, for a rule that is to be written: no host need have run.
+    fn store_to_write(&self) -> anyhow::Result<RuleStore> {
+        let data = endpoint::data_directory(self.data.as_deref())?;
+        create_data_directory(&data)?;
         Ok(RuleStore::new(&data))
     }
 }
@@ -143,7 +151,7 @@ fn add(options: &ChangeOptions) -> anyhow::Result<Exit> {
         Ok(rule) => rule,
         Err(error) => return wrong(&error),
     };
-    options.data.store()?.add(&rule)?;
+    options.data.store_to_write()?.add(&rule)?;
     print(&format!("{}\n", describe(&rule)))?;
     if rule.effect == RuleEffect::Allow && is_broad(&rule) {
         print("With it agents can run anything without asking: this program runs others.\n")?;

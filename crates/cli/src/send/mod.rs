@@ -198,16 +198,16 @@ fn content_type_of(path: &Path, data: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a host that is started here has a model.
-fn has_model(host: &HostOptions) -> bool {
+/// Whether a host that is started here would have a model, as far as can be told.
+fn may_have_model(host: &HostOptions) -> bool {
     let data = host.data_directory();
     let settings = data.and_then(|data| settings(data, None));
     // What is wrong with the settings is said by the host that is started with them.
-    settings.is_ok_and(|settings| !settings.ordered_models().is_empty())
+    settings.map_or(true, |settings| !settings.ordered_models().is_empty())
 }
 
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = match has_model(&options.host) {
+    let (live, updates) = match may_have_model(&options.host) {
         true => connect(&options.host).await?,
         // A host without a model answers nobody who is in earnest: it is started by whoever wants one.
         false => options.host.live(&[ChannelUri::root()]).await?,

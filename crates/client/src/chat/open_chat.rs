@@ -211,18 +211,14 @@ impl OpenChat {
         self.live.session(&self.session)
     }
 
-    /// Where the agent of this chat works, if that is a directory.
+    /// Where the agent of this chat works first, if that is a directory.
     pub fn directory(&self) -> Option<PathBuf> {
-        let chat = self.ahead();
-        let own = chat
-            .as_ref()
-            .and_then(|chat| chat.working_directories.as_ref());
-        let session = self.session_state();
-        let of_session = session
-            .as_ref()
-            .and_then(|session| session.working_directories.as_ref());
-        let first = own.or(of_session)?.first()?;
-        wire::file_uri::path_of(first).map(|path| OsString::from_vec(path).into())
+        self.directories().into_iter().next()
+    }
+
+    /// Where the agent of this chat works, as far as those are directories.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        directories_of(self.ahead().as_deref(), self.session_state().as_deref())
     }
 
     /// Whether a turn runs, as far as is known here.
@@ -326,5 +322,29 @@ impl OpenChat {
 
     pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {
         self.live.dispatch(&self.chat, action)
+    }
+}
+
+/// Those of the chat itself, or those of its session.
+fn directories_of(chat: Option<&ChatState>, session: Option<&SessionState>) -> Vec<PathBuf> {
+    let own = chat.and_then(|chat| chat.working_directories.as_ref());
+    let of_session = session.and_then(|session| session.working_directories.as_ref());
+    let uris = own.or(of_session).into_iter().flatten();
+    let paths = uris.filter_map(|uri| wire::file_uri::path_of(uri));
+    paths.map(|path| OsString::from_vec(path).into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_of_a_chat_is_known() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
+        assert_eq!(directories_of(Some(&chat), None), [PathBuf::new(); 0]);
+        let uris = ["file:///w/a%20b", "https://example.org/", "file:///w/c"];
+        chat.working_directories = Some(uris.map(str::to_owned).to_vec());
+        let expected = ["/w/a b", "/w/c"].map(PathBuf::from);
+        assert_eq!(directories_of(Some(&chat), None), expected);
     }
 }

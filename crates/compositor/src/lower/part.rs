@@ -11,6 +11,7 @@ use super::texts::{self, Descriptor};
 use super::{Capabilities, Lowered, LoweringDecision, RequestBudget, Target};
 use crate::Part;
 use crate::chat_reference::ChatReference;
+use crate::command::args;
 use crate::compose::reaches_model;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
@@ -39,7 +40,12 @@ impl MessageLowering<'_> {
         }
         let images = count_images(parts, self.resolved);
         self.budget.images_expected = self.budget.images_expected.max(images);
-        for (at, part) in parts.iter().enumerate() {
+        let first = self.agent_command_of(parts);
+        let (first, others): (Vec<_>, Vec<_>) = parts
+            .iter()
+            .enumerate()
+            .partition(|(at, _)| Some(*at) == first);
+        for (at, part) in first.into_iter().chain(others) {
             self.lower_part(at, part);
         }
         if self.out.blocks.is_empty() && self.texts.is_empty() && must_reach_the_model(parts) {
@@ -52,6 +58,8 @@ impl MessageLowering<'_> {
             let text = self.target.text(&self.texts.join("\n"));
             self.out.blocks.push(text);
         }
+        // One may have been sent before its turn.
+        self.out.decisions.sort_by_key(|decision| decision.part);
         self.out.diagnostics = self.diagnostics.finish();
         self.out
     }
@@ -61,13 +69,34 @@ impl MessageLowering<'_> {
             View::Text(of) => self.lower_text(at, &of),
             View::FileRef(of) => self.lower_reference(at, &Reference::of_file_ref(&of)),
             View::Attachment(of) => self.lower_attachment(at, part, &of),
-            View::Command(_) => self.omit(at, "commands are for the host"),
+            View::Command(of) => self.lower_command(at, &of),
             View::Mention(of) => self.lower_mention(at, &of),
             View::EditorContext(of) => {
                 let text = texts::editor_context(of.kind, of.source, of.payload);
                 self.push_text_part(at, "editor_context", text, None);
             }
             View::Unknown { kind, text } => self.lower_unknown(at, part, kind, text),
+        }
+    }
+
+    /// The command that must come before everything else: an agent looks for one at the very beginning alone (AG-28).
+    fn agent_command_of(&self, parts: &[Part]) -> Option<usize> {
+        let is_for_agent =
+            |part: &Part| matches!(part.view(), View::Command(of) if of.agent_command.is_some());
+        let found = parts.iter().position(is_for_agent);
+        found.filter(|_| self.target == Target::Acp)
+    }
+
+    fn lower_command(&mut self, at: usize, of: &part::Command<'_>) {
+        match (of.agent_command, self.target) {
+            (Some(name), Target::Acp) => {
+                let (raw, _) = args::read(of.args);
+                let blank = if raw.is_empty() { "" } else { " " };
+                let text = format!("/{name}{blank}{raw}");
+                self.push_text_part(at, "text", text, Some("it is a command of the agent"));
+            }
+            (Some(_), _) => self.omit(at, "it is a command of an agent"),
+            (None, _) => self.omit(at, "commands are for the host"),
         }
     }
 
@@ -145,7 +174,17 @@ impl MessageLowering<'_> {
                 let size = bytes.len() as u64;
                 match self.lower_body(at, part, of, &bytes) {
                     Ok(()) => return,
-                    Err(refused) if self.lower_text_of_pdf(at, of, &bytes, &refused) => return,
+                    Err(refused)
+                        if is_pdf(of, &bytes)
+                            && self.push_text_of_pdf(
+                                at,
+                                ("attachment", of.name),
+                                &bytes,
+                                &refused,
+                            ) =>
+                    {
+                        return;
+                    }
                     Err(refused) => (Some(size), refused),
                 }
             }
@@ -236,20 +275,21 @@ impl MessageLowering<'_> {
         Ok(())
     }
 
-    /// Sends the text of a PDF that is not sent as it is; `false` if it has none that can be read, or that fits.
-    fn lower_text_of_pdf(
+    /// Sends the text of a PDF that is not sent as it is; `false` if it has none that can be read, or that fits. `what` it is, and
+    /// its name.
+    pub(super) fn push_text_of_pdf(
         &mut self,
         at: usize,
-        of: &Attachment<'_>,
+        (what, name): (&str, &str),
         bytes: &[u8],
         refused: &NotSent,
     ) -> bool {
-        let is_pdf =
-            of.sniffed_mime.is_none() && media_type::classify(of.mime, bytes).class == Class::Pdf;
-        let read = match is_pdf {
-            true => self.sources.read_document(bytes),
-            false => None,
-        };
+        let read = self.sources.read_document(bytes);
+        if let Some(problem) = read.as_ref().and_then(|read| read.problem.as_deref()) {
+            let name = quoted(name);
+            self.diagnostics
+                .report(|| format!("{what}: {name}: {problem}"));
+        }
         let Some(read) = read.filter(|read| !read.text.trim().is_empty()) else {
             return false; // it is described
         };
@@ -259,21 +299,20 @@ impl MessageLowering<'_> {
         let text = read.text.get(..end).unwrap_or_default();
         let is_whole = text.len() == read.text.len() && read.pages == Some(read.text_pages);
         let label = match (is_whole, read.pages) {
-            (true, _) => format!("{} (its text)", of.name),
-            (false, Some(pages)) => format!(
-                "{} (the beginning of its text; it has {pages} pages)",
-                of.name
-            ),
-            (false, None) => format!("{} (the beginning of its text)", of.name),
+            (true, _) => format!("{name} (its text)"),
+            (false, Some(pages)) => {
+                format!("{name} (the beginning of its text; it has {pages} pages)")
+            }
+            (false, None) => format!("{name} (the beginning of its text)"),
         };
         let file = texts::file(&label, text);
         if !self.fits(file.len() as u64) {
             return false;
         }
         let why = &refused.why;
-        let name = quoted(of.name);
+        let name = quoted(name);
         self.diagnostics
-            .report(|| format!("attachment: {name}: {why} (its text is sent instead)"));
+            .report(|| format!("{what}: {name}: {why} (its text is sent instead)"));
         self.push_text_part(at, "file", file, Some(why));
         true
     }
@@ -364,6 +403,11 @@ impl MessageLowering<'_> {
     }
 }
 
+/// Whether an attachment is a PDF, and passes for nothing else.
+fn is_pdf(of: &Attachment<'_>, bytes: &[u8]) -> bool {
+    of.sniffed_mime.is_none() && media_type::classify(of.mime, bytes).class == Class::Pdf
+}
+
 pub(super) fn count_images_in(message: &super::ResolvedMessage<'_>) -> u64 {
     count_images(message.parts, message.resolved)
 }
@@ -376,7 +420,10 @@ fn count_images(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
                 && of.sniffed_mime.is_none()
                 && Class::of_mime(of.mime) == Class::Image
         }
-        _ => matches!(resolved.get(at), Some(Resolved::Media { .. })),
+        _ => match resolved.get(at) {
+            Some(Resolved::Media { mime, .. }) => Class::of_mime(mime) == Class::Image,
+            _ => false,
+        },
     };
     parts.iter().enumerate().filter(may_be_image).count() as u64
 }

@@ -46,14 +46,18 @@ impl MessageLowering<'_> {
             Resolved::Media { mime, bytes, size } => {
                 let class = Class::of_mime(&mime);
                 let name = file_name(reference);
+                let shown = display_name(reference);
                 match self.media_block(at, &MediaType { class, mime }, &bytes, None, name) {
                     Ok(native) => {
                         if let Some(how) = &native.changed {
-                            let name = quoted(display_name(reference));
+                            let name = quoted(shown);
                             self.diagnostics.report(|| format!("file: {name}: {how}"));
                         }
                         self.push_media(at, native);
                     }
+                    Err(not_sent)
+                        if class == Class::Pdf
+                            && self.push_text_of_pdf(at, ("file", shown), &bytes, &not_sent) => {}
                     Err(not_sent) => {
                         let why = not_sent.omitted.unwrap_or(WhyOmitted::Binary);
                         let not_inlined = NotInlined::Omitted { why, size };
@@ -156,9 +160,13 @@ impl MessageLowering<'_> {
         };
         let name = quoted(display_name(reference));
         match resolved {
-            Resolved::Media { .. } => {
+            Resolved::Media { mime, .. } => {
+                let what = match Class::of_mime(mime) {
+                    Class::Pdf => "a PDF",
+                    _ => "an image",
+                };
                 self.diagnostics
-                    .report(|| format!("file: {name}: an image has no ranges (sent whole)"));
+                    .report(|| format!("file: {name}: {what} has no ranges (sent whole)"));
             }
             Resolved::Text {
                 range: Some(range), ..

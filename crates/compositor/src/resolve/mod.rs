@@ -1,4 +1,4 @@
-//! Resolves references: to the text of a file or a slice of it, an image, or the reason for neither (C-013 to C-021).
+//! Resolves references: to the text of a file or a slice of it, an image, a PDF, or the reason for neither (C-013 to C-021).
 //!
 //! Promises: independent of any target, so it is made once and stored; a reference that cannot be resolved is an
 //! outcome, never an error; what is read is bounded.
@@ -199,7 +199,7 @@ fn of_file(
         FileRead::Bytes { bytes } => return of_body(reference, bytes, limits),
         FileRead::TooLarge { size, head } => (size, head),
     };
-    if is_image(&head) {
+    if is_media(&head) {
         return match sources.file(path, limits.media_bytes) {
             FileRead::Unavailable(why) => unavailable(why),
             // Classified again: it may be another file by now.
@@ -246,10 +246,10 @@ fn scan(
     }
 }
 
-/// A complete body: an image, text, a slice of it, or something else.
+/// A complete body: an image, a PDF, text, a slice of it, or something else.
 fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> Resolved {
     let size = bytes.len() as u64;
-    if is_image(&bytes) {
+    if is_media(&bytes) {
         if size > limits.media_bytes {
             return omitted(WhyOmitted::TooLarge, size, &bytes);
         }
@@ -309,8 +309,10 @@ pub(crate) fn label_with_range(title: &str, range: &Range) -> String {
     }
 }
 
-fn is_image(bytes: &[u8]) -> bool {
-    media_type::detect(bytes).is_some_and(|mime| Class::of_mime(mime) == Class::Image)
+/// Whether it is sent as itself where a target takes it: an image or a PDF.
+fn is_media(bytes: &[u8]) -> bool {
+    media_type::detect(bytes)
+        .is_some_and(|mime| matches!(Class::of_mime(mime), Class::Image | Class::Pdf))
 }
 
 /// What a file begins like, its last character perhaps cut.

@@ -16,9 +16,9 @@ pub struct InlineLimits {
     pub text_bytes: u64,
     /// The largest slice of a file.
     pub range_bytes: u64,
-    /// The largest image that is read.
+    /// The largest image or PDF that is read.
     pub media_bytes: u64,
-    /// All images that one message refers to.
+    /// All images and PDFs that one message refers to.
     pub message_media_bytes: u64,
     /// How far into a file a slice is looked for.
     pub scan_bytes: u64,
@@ -90,6 +90,8 @@ pub struct DocumentRead {
     pub text: String,
     /// How many of its pages the text is of.
     pub text_pages: u64,
+    /// Why not all of it could be read, for the user.
+    pub problem: Option<String>,
 }
 
 /// Files, bodies and entities, as far as they may be seen. Implemented by the crate that may touch them. Calls are

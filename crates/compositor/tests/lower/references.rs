@@ -352,6 +352,28 @@ fn a_picture_larger_than_is_read_is_left_to_the_tools() {
 }
 
 #[test]
+fn c016_a_pdf_goes_as_itself_like_an_attached_one() {
+    let parts = parts(&json!([path_ref("d/a.pdf", Some(lines(1, 2)))]));
+    let mut sources = Memory::default().with_file("d/a.pdf", "%PDF-1.7");
+    let lowered = |target: Target, sources: &mut Memory| {
+        let capabilities = Capabilities::built_in(target);
+        lower(&parts, &BTreeMap::new(), target, &capabilities, sources)
+    };
+    let sent = lowered(Target::Anthropic, &mut sources);
+    assert_eq!(sent.blocks[0]["type"], "document", "{:?}", sent.blocks);
+    assert_eq!(sent.blocks[0]["title"], "a.pdf");
+    let mut blind = Capabilities::built_in(Target::Anthropic);
+    blind.pdf = None;
+    let target = Target::Anthropic;
+    let described = lower(&parts, &BTreeMap::new(), target, &blind, &mut sources);
+    let text = described.blocks[0]["text"].as_str().unwrap();
+    assert_eq!(
+        text,
+        "<file_ref path=\"d/a.pdf\" size=\"8\" omitted=\"binary\"/>"
+    );
+}
+
+#[test]
 fn a_message_refers_to_so_many_pictures_and_no_more() {
     let mut picture = PNG.to_vec();
     picture.resize(1_000, 0);

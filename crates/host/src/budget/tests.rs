@@ -24,6 +24,7 @@ fn budget(toml: &str) -> Arc<Budget> {
 fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
     let run = TurnRun {
+        switched_off: Default::default(),
         run: RunId(1),
         provider: String::new(),
         session: uri.clone(),
@@ -109,6 +110,12 @@ async fn a_worker_spends_what_its_parent_has() {
     assert!(begin(&worker).await.is_empty());
     assert_eq!(begin(&parent).await.len(), 1);
     worker.extend().await.unwrap();
+    assert_eq!(
+        begin(&parent).await.len(),
+        1,
+        "the worker's user was not asked"
+    );
+    parent.extend().await.unwrap();
     assert!(begin(&parent).await.is_empty());
 }
 

@@ -39,6 +39,7 @@ impl TestHost {
 
     fn start_turn(&mut self, run: RunId) {
         self.effects.run_turn(TurnRun {
+            switched_off: Default::default(),
             turn_id: "t".to_owned(),
             budget_turn: (kernel::ChannelId(1), "t".to_owned()),
             compact: None,

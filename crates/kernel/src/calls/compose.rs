@@ -12,6 +12,7 @@ use crate::load::need_channel;
 use crate::message::{self, need_attached_chats};
 use crate::pause::{HostWork, Pause, Stop};
 use crate::peers::Waiting;
+use crate::prepare::place_of;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -87,6 +88,7 @@ fn describe_check(
     let limits = kernel.limits();
     MessageCheck {
         compose: Compose {
+            place: place_of(kernel, kernel.chat(chat).session(), Some(chat)),
             detached: detached.collect(),
             message: sent,
             client_files: Vec::new(), // they are asked for when it is sent

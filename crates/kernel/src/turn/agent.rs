@@ -6,6 +6,7 @@ use wire::{ChannelUri, Object};
 
 use super::end::{STOPPED, end_without_agent};
 use crate::channels::Chat;
+use crate::customization::{survey, switched_off};
 use crate::host_command::{self, TurnTask};
 use crate::io::{Effect, HistoryAt, RunId, TurnRun};
 use crate::record::ChannelId;
@@ -29,6 +30,8 @@ pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri, resume: Option<Opti
         let run = step.start_run(uri);
         let turn = turn_for_agent(step, uri, run, task, resume);
         step.effect(Effect::RunTurn(Box::new(turn)));
+        let session = step.chat(uri).session().clone();
+        survey(step, &session);
     }
 }
 
@@ -62,6 +65,7 @@ fn turn_for_agent(
         message,
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
+        switched_off: switched_off(session.state()),
         said: said.map(|part| Value::Object(part.0.clone())).collect(),
         usage,
         resume,

@@ -24,23 +24,34 @@ impl TerminalChat {
                 ));
             }
         };
-        let directory = self
-            .chat
-            .directory()
-            .and_then(|path| path.canonicalize().ok());
+        let (mut directories, mut is_whole) = (Vec::new(), true);
+        for path in self.chat.directories() {
+            match path.canonicalize() {
+                Ok(real) => directories.push(real),
+                Err(error) => {
+                    is_whole = false;
+                    self.note_error(&format!(
+                        "{} cannot be found ({error}): its rules are not listed",
+                        path.display()
+                    ));
+                }
+            }
+        }
         let place = CallPlace {
             session: self.chat.session().to_string(),
-            directories: directory.into_iter().collect(),
+            directories,
         };
         let listed: Vec<&PermissionRule> = rules.in_force(&place);
         let lines = describe_rules(&listed).into_iter();
         let lines: Vec<Line> = lines
             .map(|line| Line::new(Style::Plain, format!("  {line}")))
             .collect();
-        if lines.is_empty() {
+        if lines.is_empty() && is_whole {
             let none = "  No rules hold here. `greenroom rules add 'bash(cargo test:*)'` adds one.";
             return self.print([Line::new(Style::Dim, none)]);
         }
-        self.print(lines);
+        if !lines.is_empty() {
+            self.print(lines);
+        }
     }
 }

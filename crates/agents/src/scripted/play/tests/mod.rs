@@ -19,6 +19,7 @@ use crate::sink::testing::channel_sink;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
+        switched_off: Default::default(),
         turn_id: "t".to_owned(),
         last_turn_id: None,
         text: text.to_owned(),
