@@ -175,7 +175,7 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
 }
 
 /// This program reads documents for the host, in processes of their own.
-fn document_reader() -> Vec<OsString> {
+pub(crate) fn document_reader() -> Vec<OsString> {
     match std::env::current_exe() {
         Ok(program) => vec![program.into(), "read-document".into()],
         Err(error) => {

@@ -50,7 +50,7 @@ pub struct ReadDocument {
 
 /// Reads documents with a program.
 #[derive(Debug, Default)]
-pub(crate) struct DocumentReader {
+pub struct DocumentReader {
     /// The program and its arguments; none: nothing is read.
     program: Vec<OsString>,
     /// Held while one is read: one process is enough.
@@ -87,7 +87,7 @@ struct Said {
 }
 
 impl DocumentReader {
-    pub(crate) fn new(program: Vec<OsString>) -> Self {
+    pub fn new(program: Vec<OsString>) -> Self {
         Self {
             program,
             ..Self::default()

@@ -516,6 +516,7 @@ impl World {
             confinement: None,
             blobs: &self.blobs,
             entities: &host::entities::NoEntities,
+            documents: &host::DocumentReader::default(),
             now: self.now,
         };
         host::message_check::check_message(check, &context, |_| None)

@@ -12,6 +12,7 @@ mod chat_tools;
 mod edit;
 mod error;
 mod file_edit;
+mod file_tool;
 mod format;
 mod glob;
 mod grep;
@@ -188,8 +189,8 @@ pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn T
         Box::new(list::ListTool),
         Box::new(glob::GlobTool),
         Box::new(grep::GrepTool),
-        Box::new(write::WriteTool),
-        Box::new(edit::EditTool),
+        Box::new(write::WriteTool::new()),
+        Box::new(edit::EditTool::new()),
         Box::new(bash::BashTool {
             settings: Arc::clone(settings),
             chat: Arc::clone(chat),

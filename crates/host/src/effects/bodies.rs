@@ -24,6 +24,7 @@ use workspace::{Confinement, UserDirectories};
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames, commands_of};
+use crate::document_reader::DocumentReader;
 use crate::entities::Entities;
 use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
@@ -144,7 +145,7 @@ impl Bodies {
     pub(crate) async fn check_message(
         &self,
         check: MessageCheck,
-        entities: Arc<dyn Entities>,
+        (entities, documents): (Arc<dyn Entities>, Arc<DocumentReader>),
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Value, WorkFailed> {
         let (clock, confinement) = (self.clock, self.confinement.clone());
@@ -157,6 +158,7 @@ impl Bodies {
                 confinement: Some(&confinement),
                 blobs: store,
                 entities: &*entities,
+                documents: &documents,
                 now: clock.now(),
             };
             let (model, refusals) = (check.model.clone(), check.refusals.clone());
