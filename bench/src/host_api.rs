@@ -53,7 +53,7 @@ pub(crate) mod messages {
     use anyhow::{Result, anyhow, ensure};
     use host::blobs::FileBlobs;
     use host::compose::{KnownNames, compose_message};
-    use kernel::Compose;
+    use kernel::{Compose, MessagePlace};
     use wire::{Object, Timestamp};
 
     /// The host's way of a message with attachments to its blob store.
@@ -73,6 +73,8 @@ pub(crate) mod messages {
         /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
         pub(crate) fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
             let compose = Compose {
+                switched_off: Default::default(),
+                place: MessagePlace::default(),
                 message,
                 detached: Vec::new(),
                 client_files: Vec::new(),

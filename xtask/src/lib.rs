@@ -7,6 +7,7 @@ mod cli_protocol;
 mod cycles;
 mod edges;
 mod files;
+mod interop;
 mod lints;
 mod map_index;
 mod owners;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub use checks::{Findings, run_checks};
 pub use files::list_large_files;
+pub use interop::run_interop;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -1,4 +1,5 @@
-//! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is.
+//! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
+//! that others make, and prints what worked.
 
 use std::process::ExitCode;
 
@@ -6,11 +7,20 @@ fn main() -> anyhow::Result<ExitCode> {
     let verb = std::env::args().nth(1);
     match verb.as_deref() {
         Some("tidy") => tidy(),
+        Some("interop") => interop(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy");
+            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..]");
             Ok(ExitCode::from(2))
         }
     }
+}
+
+fn interop() -> anyhow::Result<ExitCode> {
+    let names: Vec<String> = std::env::args().skip(2).collect();
+    Ok(match xtask::run_interop(&xtask::root(), &names)? {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 fn tidy() -> anyhow::Result<ExitCode> {

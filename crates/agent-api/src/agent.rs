@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use compositor::lower::{Capabilities, Target};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
 use crate::message::UserMessage;
+use crate::news::HostNews;
 use crate::section::Section;
 use crate::sink::EventSink;
 use crate::turn::TurnInput;
@@ -34,6 +36,10 @@ pub struct AgentInfo {
     pub default_model: Option<String>,
     /// Every section of its system prompt, none of them restricted: what is restricted, the host decides.
     pub sections: Vec<SystemMessageSection>,
+    /// `ProtectedResourceMetadata` of what it takes tokens for ([`Agent::authenticated`]).
+    pub protected_resources: Vec<Value>,
+    /// `Customization`s that its sessions begin with.
+    pub customizations: Vec<Value>,
 }
 
 /// A setting of sessions that had another name before: the old one is still read, and becomes the new one.
@@ -61,13 +67,22 @@ impl AgentInfo {
             .iter()
             .map(|model| model.to_wire(&self.provider))
             .collect();
-        json!({
+        let mut info = json!({
             "provider": self.provider,
             "displayName": self.display_name,
             "description": self.description,
             "models": models,
             "capabilities": self.capabilities,
-        })
+        });
+        for (name, list) in [
+            ("protectedResources", &self.protected_resources),
+            ("customizations", &self.customizations),
+        ] {
+            if !list.is_empty() {
+                info[name] = Value::Array(list.clone());
+            }
+        }
+        info
     }
 }
 
@@ -101,9 +116,37 @@ pub struct ModelTerms {
 pub trait Agent: Send + Sync {
     fn info(&self) -> AgentInfo;
 
+    /// The host starts, before any session: what the agent says between turns goes to `news`. Called once. Must not block.
+    fn start(&self, _news: Arc<dyn HostNews>) {}
+
+    /// The commands of its own that it last named for a chat, or for the directory of one. Does no I/O.
+    fn commands(&self, _session: &SessionFacts) -> Vec<AgentCommand> {
+        Vec::new()
+    }
+
+    /// The values that a setting with dynamic ones can have, in a session if it is one already; `conversation` is empty before.
+    /// Does no I/O.
+    fn setting_values(&self, _conversation: &str, _property: &str) -> Vec<SettingValue> {
+        Vec::new()
+    }
+
+    /// A client changed settings of a session, maybe in the middle of a turn; all of its settings as they are now. Must not
+    /// block.
+    fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
+
+    /// A client brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an empty one takes
+    /// back what was brought before, or says that it ran out. Must not block, and must not let the token out.
+    fn authenticated(&self, _resource: &str, _token: &str) {}
+
     /// Whether its turns get the turns before them ([`TurnInput::history`]). An agent without remembers by itself, or
     /// not at all.
     fn needs_history(&self) -> bool {
+        false
+    }
+
+    /// Whether it has commands of its own that the host need not know (AG-28). Such an agent is not asked to shorten what it
+    /// remembers ([`TurnInput::compact`]): it may have a command for that.
+    fn has_own_commands(&self) -> bool {
         false
     }
 
@@ -114,6 +157,11 @@ pub trait Agent: Send + Sync {
 
     /// Whether it lowers messages itself, for the model it asks. If not, [`TurnInput::text`] is the lowered text (G-06).
     fn lowers_messages(&self) -> bool {
+        false
+    }
+
+    /// Whether it uses the customizations that the host finds: custom agents, rules, skills and plugins.
+    fn reads_customizations(&self) -> bool {
         false
     }
 
@@ -152,6 +200,28 @@ pub trait Agent: Send + Sync {
 
     /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
     fn end_chat(&self, _chat: &str) {}
+
+    /// A chat left memory: nobody has used it for a while. It may come back. Must not block.
+    fn unload_chat(&self, _chat: &str) {}
+}
+
+/// A command that an agent knows by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// Without the slash.
+    pub name: String,
+    pub description: Option<String>,
+    /// What may follow its name.
+    pub hint: Option<String>,
+}
+
+/// A value that a setting can have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingValue {
+    /// Clients know texts only: another value is not offered to them.
+    pub value: Value,
+    pub label: String,
+    pub description: Option<String>,
 }
 
 /// A title in place of one that the agent gave before. One that somebody else gave stays.
@@ -209,6 +279,8 @@ mod tests {
             renamed_settings: Vec::new(),
             default_model: Some("m".to_owned()),
             sections: Vec::new(),
+            protected_resources: Vec::new(),
+            customizations: Vec::new(),
         };
         let expected = json!({
             "provider": "scripted",
@@ -218,5 +290,14 @@ mod tests {
             "capabilities": {},
         });
         assert_eq!(info.to_wire(), expected);
+        let resource = json!({"resource": "https://api.example", "required": false});
+        let more = AgentInfo {
+            protected_resources: vec![resource.clone()],
+            customizations: vec![json!({"type": "mcpServer"})],
+            ..info
+        };
+        let wire = more.to_wire();
+        assert_eq!(wire["protectedResources"], json!([resource]));
+        assert_eq!(wire["customizations"], json!([{"type": "mcpServer"}]));
     }
 }

@@ -15,6 +15,9 @@ use crate::reply::Awaited;
 use crate::section::Section;
 use crate::tool::{ToolReady, ToolResult, ToolStart, Unreadable};
 
+/// Longest notes of an agent about a chat.
+pub const CHAT_NOTES_BYTES_MAX: usize = 4 << 10;
+
 /// What an agent sends while it works on a turn. Parts and calls are named by numbers of the agent's own that occur
 /// once in a turn, resumes included.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +40,10 @@ pub enum AgentEvent {
     Activity(Option<String>),
     /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
     Checkpoint(Bytes),
-    /// Text, opaque, at most `checkpoint_bytes_max`: stored with the session and handed to each of its turns. Replaces
-    /// the notes of before.
-    Notes(Bytes),
+    /// What the agent wants to know again in later turns of this chat: text, opaque, at most [`CHAT_NOTES_BYTES_MAX`].
+    /// Replaces what was noted before. A fork of the chat begins without it; turns that are cut off leave it as it is.
+    /// [`crate::AgentReply::ChatNoted`] follows when it is on the disk.
+    ChatNotes(Bytes),
     /// The user chose another value of a setting of the session, in answer to a call. A value that the setting cannot have is
     /// said and not taken.
     SettingChosen {
@@ -113,6 +117,27 @@ pub enum AgentEvent {
     /// A steering message can be taken now; [`crate::AgentReply::Steered`] follows at once.
     SteerPoint {
         steer: u64,
+    },
+    /// Waits for a steering message; [`crate::AgentReply::SteeringWaits`] follows as soon as one waits that the agent was not
+    /// told of yet, or that was changed since. The message stays where it is. One wait at a time: a later one takes the place
+    /// of the one before.
+    SteeringAwaited {
+        steer: u64,
+    },
+    /// The agent has taken a steering message that it was told of. It leaves the queue as at a
+    /// [steer point](AgentEvent::SteerPoint). If it was changed or removed meanwhile, a notice says that the agent had it.
+    SteeringTaken {
+        pending_id: String,
+    },
+    /// The agent does not ask any more whether a call may run: the call is skipped, and nobody can confirm it. Means nothing
+    /// once it was confirmed.
+    ConfirmationWithdrawn {
+        call: u64,
+    },
+    /// The agent does not wait for the answer to a question any more: nobody can answer it. Means nothing once it was
+    /// answered.
+    QuestionWithdrawn {
+        ask: u64,
     },
     /// Asks for the session's settings as they are now; [`crate::AgentReply::Settings`] follows at once.
     SettingsRequested {
@@ -243,6 +268,8 @@ impl AgentEvent {
             | Self::Spawned { call, .. } => Some(Awaited::Call(*call)),
             Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
             Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
+            Self::SteeringAwaited { steer } => Some(Awaited::SteeringMessage(*steer)),
+            Self::ChatNotes(_) => Some(Awaited::ChatNotes),
             Self::SettingsRequested { ask } => Some(Awaited::Settings(*ask)),
             Self::ClientToolsRequested { ask } => Some(Awaited::ClientTools(*ask)),
             Self::Render { render, .. } => Some(Awaited::Render(*render)),
@@ -253,7 +280,9 @@ impl AgentEvent {
             | Self::Title(_)
             | Self::Activity(_)
             | Self::Checkpoint(_)
-            | Self::Notes(_)
+            | Self::SteeringTaken { .. }
+            | Self::ConfirmationWithdrawn { .. }
+            | Self::QuestionWithdrawn { .. }
             | Self::SettingChosen { .. }
             | Self::Refusals(_)
             | Self::ContentRef(_)

@@ -12,6 +12,7 @@ use wire::published::state::ContentRef;
 use crate::budget::{CallEstimate, CallKind, CallPermit};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
+use crate::turn::PastTurn;
 
 /// What the host does for an agent without the kernel.
 #[async_trait]
@@ -22,6 +23,10 @@ pub trait HostServices: Send + Sync {
 
     /// Reads the typed parts of a message by its id; none if they cannot be read.
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>>;
+
+    /// The turns before this one, oldest first, as [`crate::TurnInput::history`] has them for an agent that needs them in every
+    /// turn; read when it is asked for.
+    async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError>;
 
     /// Stores what a model gets of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
     /// and the turn goes on if it cannot be stored.
@@ -72,7 +77,7 @@ pub struct Lowering {
     pub diagnostics: Vec<String>,
 }
 
-/// A body could not be stored; the text says why.
+/// Something could not be stored, or not be read; the text says why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);

@@ -2,7 +2,7 @@
 //!
 //! A turn goes in ([`TurnInput`]), events come out ([`AgentEvent`]), some of them are answered ([`AgentReply`]). Events and
 //! replies pass through the kernel; what the host does for an agent without the
-//! kernel is in [`HostServices`].
+//! kernel is in [`HostServices`]. What an agent says between turns goes to [`HostNews`].
 //!
 //! Promises: an agent is driven through [`Agent`] and [`AgentSession`] alone; dropping a turn's future stops it.
 //! Must not know: the kernel, I/O, providers.
@@ -13,6 +13,7 @@ pub mod event;
 pub mod host;
 pub mod message;
 pub mod model_call;
+pub mod news;
 pub mod recorded_edit;
 pub mod reply;
 pub mod section;
@@ -21,19 +22,20 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms, RenamedSetting,
-    SessionFacts, SuggestedTitle,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms,
+    RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
-pub use event::{AgentEvent, InputRequest, TextKind, Worker};
+pub use event::{AgentEvent, CHAT_NOTES_BYTES_MAX, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};
 pub use model_call::{
     CallEnd, CallId, CallPurpose, ModelCall, ModelCallOutcome, PartDecision, PartTreatment,
 };
+pub use news::HostNews;
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;
-pub use sink::{EventSink, TurnOver};
+pub use sink::{EventSink, TurnOver, WaitingSteering};
 pub use tool::{ClientToolOffer, ToolExecutor, ToolReady, ToolResult, ToolStart, Unreadable};
 pub use turn::{PastTurn, TurnInput};

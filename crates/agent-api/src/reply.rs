@@ -38,6 +38,8 @@ pub enum AgentReply {
         ask: u64,
         response: ChatInputResponseKind,
         answers: Object,
+        /// Who answered, by a name for the record (TR-7).
+        answered_by: Option<String>,
     },
     /// The steering `Message`, if one was waiting, and the name under which its parts are stored
     /// ([`crate::HostServices::read_message`]).
@@ -45,6 +47,17 @@ pub enum AgentReply {
         steer: u64,
         message: Option<Value>,
         message_id: Option<String>,
+    },
+    /// What a [`crate::AgentEvent::ChatNotes`] said is on the disk, or a notice says why it is not.
+    ChatNoted,
+    /// A steering `Message` waits, and goes on waiting until the agent [has taken it](crate::AgentEvent::SteeringTaken).
+    SteeringWaits {
+        steer: u64,
+        message: Value,
+        /// The name under which its parts are stored ([`crate::HostServices::read_message`]).
+        message_id: Option<String>,
+        /// Its id among the messages that wait.
+        pending_id: String,
     },
     /// The session's configuration values.
     Settings {
@@ -69,6 +82,8 @@ pub enum Awaited {
     Call(u64),
     Answer(u64),
     Steering(u64),
+    SteeringMessage(u64),
+    ChatNotes,
     Settings(u64),
     ClientTools(u64),
     Render(u64),
@@ -82,6 +97,8 @@ impl AgentReply {
             | Self::ToolEnded { call, .. } => Awaited::Call(*call),
             Self::Answered { ask, .. } => Awaited::Answer(*ask),
             Self::Steered { steer, .. } => Awaited::Steering(*steer),
+            Self::SteeringWaits { steer, .. } => Awaited::SteeringMessage(*steer),
+            Self::ChatNoted => Awaited::ChatNotes,
             Self::Settings { ask, .. } => Awaited::Settings(*ask),
             Self::ClientTools { ask, .. } => Awaited::ClientTools(*ask),
             Self::Rendered { render, .. } => Awaited::Render(*render),

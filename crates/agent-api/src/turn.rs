@@ -2,6 +2,7 @@
 //!
 //! Must not know: where any of it is stored.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,6 +14,10 @@ use crate::message::{SharedSources, UserMessage};
 /// What a turn is about.
 #[derive(Debug, Clone)]
 pub struct TurnInput {
+    pub turn_id: String,
+    /// The turn before this one in the chat, as the chat is now: after turns were cut off, or in a fork, it is not the one that an
+    /// agent may have noted.
+    pub last_turn_id: Option<String>,
     /// The text of the user's message; lowered (G-06), unless the agent [lowers messages
     /// itself](crate::Agent::lowers_messages).
     pub text: String,
@@ -28,6 +33,8 @@ pub struct TurnInput {
     pub sources: SharedSources,
     /// The session's configuration values.
     pub config: wire::Object,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
     pub resume: Option<Option<Bytes>>,
     /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
@@ -44,8 +51,8 @@ pub struct TurnInput {
     pub usage: Option<Value>,
     /// The session has no title yet.
     pub untitled: bool,
-    /// The agent's last [notes](crate::AgentEvent::Notes) about the session.
-    pub notes: Option<Bytes>,
+    /// What the agent last [noted](crate::AgentEvent::ChatNotes) about this chat.
+    pub chat_notes: Option<Bytes>,
     /// What the agent last said of [refusals](crate::AgentEvent::Refusals) in this chat.
     pub refusals: Option<Bytes>,
     /// What was recorded of the model's answers in a resumed turn.

@@ -1,10 +1,13 @@
-//! The agents: the scripted one, and the native one with its providers, tools and prompt sections.
+//! The agents: the scripted one, the native one with its providers, tools and prompt sections, and those of others over ACP.
 //!
 //! Promises: an agent is driven through `agent_api` alone; dropping a turn's future stops it.
 //! Must not know: channels, peers, sequence numbers.
 
+pub mod acp;
+mod data_file;
 mod locale;
 pub mod lower;
+pub mod mcp;
 pub mod model_data;
 pub mod native;
 pub mod permission;
@@ -13,6 +16,7 @@ pub mod provider;
 pub mod scripted;
 pub mod sink;
 pub mod tool;
+pub mod trust;
 
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
     AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit,
-    ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, Section,
-    StoreError, TurnOver, UserMessage,
+    ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section,
+    StoreError, TurnOver, UserMessage, WaitingSteering,
 };
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::oneshot;
 use wire::Object;
 use wire::published::state::ContentRef;
@@ -39,8 +40,20 @@ pub trait EventReceiver: HostServices {
 pub struct TurnSink<R> {
     receiver: R,
     replies: PendingReplies,
-    /// Numbers of renders and of questions about settings and tools.
+    /// Numbers of renders and of questions about settings, tools and steering.
     numbers: AtomicU64,
+    /// The wait for steering that goes on, whoever of those who wait is dropped: what is told by it is told once.
+    steering: tokio::sync::Mutex<Option<SteeringWait>>,
+    /// Held while the agent notes something: one note is answered at a time.
+    noting: tokio::sync::Mutex<()>,
+}
+
+/// A wait for a steering message.
+struct SteeringWait {
+    steer: u64,
+    reply: oneshot::Receiver<AgentReply>,
+    /// Whether the host has been asked.
+    is_sent: bool,
 }
 
 /// A reply came that no call waits for, or not any more.
@@ -80,6 +93,20 @@ impl<R: EventReceiver> TurnSink<R> {
             receiver,
             replies,
             numbers: AtomicU64::default(),
+            steering: tokio::sync::Mutex::default(),
+            noting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn begin_steering_wait(&self) -> SteeringWait {
+        let steer = self.next_number();
+        let (sender, reply) = oneshot::channel();
+        let awaited = Awaited::SteeringMessage(steer);
+        self.replies.lock().insert(awaited, sender);
+        SteeringWait {
+            steer,
+            reply,
+            is_sent: false,
         }
     }
 
@@ -112,6 +139,39 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
         tokio::select! {
             reply = reply => reply.map_err(|_| TurnOver),
             () = self.receiver.closed() => Err(TurnOver),
+        }
+    }
+
+    async fn note_chat(&self, notes: Bytes) -> Result<(), TurnOver> {
+        let _noting = self.noting.lock().await;
+        self.ask(AgentEvent::ChatNotes(notes)).await.map(|_| ())
+    }
+
+    async fn steering(&self) -> Result<WaitingSteering, TurnOver> {
+        let mut current = self.steering.lock().await;
+        let wait = current.get_or_insert_with(|| self.begin_steering_wait());
+        if !wait.is_sent {
+            let steer = wait.steer;
+            self.send(AgentEvent::SteeringAwaited { steer }).await?;
+            wait.is_sent = true;
+        }
+        let reply = tokio::select! {
+            reply = &mut wait.reply => reply.map_err(|_| TurnOver)?,
+            () = self.receiver.closed() => return Err(TurnOver),
+        };
+        *current = None;
+        match reply {
+            AgentReply::SteeringWaits {
+                message,
+                message_id,
+                pending_id,
+                ..
+            } => Ok(WaitingSteering {
+                message,
+                message_id,
+                pending_id,
+            }),
+            _ => Err(TurnOver), // replies are routed by what they answer
         }
     }
 
@@ -152,6 +212,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
 
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {
         self.receiver.read_message(id).await
+    }
+
+    async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError> {
+        self.receiver.read_history().await
     }
 
     async fn record_lowering(&self, lowering: Lowering) {
@@ -240,6 +304,10 @@ pub(crate) mod testing {
 
         async fn read_message(&self, _: String) -> Option<Arc<UserMessage>> {
             None
+        }
+
+        async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError> {
+            Ok(Vec::new())
         }
 
         async fn record_lowering(&self, _: Lowering) {}
@@ -344,6 +412,57 @@ mod tests {
             event = received.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
         }
         assert_eq!(replies.deliver(steered(7)), Err(NotAwaited));
+    }
+
+    #[tokio::test]
+    async fn a_wait_for_steering_may_be_dropped_and_loses_nothing() {
+        let (sink, replies, mut received) = sink();
+        let asked = tokio::select! {
+            biased;
+            _ = sink.steering() => unreachable!("there was no reply"),
+            event = received.recv() => event,
+        };
+        let Some(AgentEvent::SteeringAwaited { steer }) = asked else {
+            panic!("{asked:?}");
+        };
+        let told = AgentReply::SteeringWaits {
+            steer,
+            message: serde_json::json!({"text": "left"}),
+            message_id: None,
+            pending_id: "m".to_owned(),
+        };
+        replies.deliver(told).unwrap();
+        let steering = sink.steering().await.unwrap();
+        assert_eq!(steering.pending_id, "m");
+        assert!(received.try_recv().is_err(), "it was asked for once");
+        let (steering, event) = tokio::join!(
+            async {
+                tokio::select! {
+                    steering = sink.steering() => Some(steering),
+                    () = tokio::task::yield_now() => None,
+                }
+            },
+            received.recv()
+        );
+        assert_eq!(steering, None, "what was returned is not returned again");
+        assert!(matches!(event, Some(AgentEvent::SteeringAwaited { .. })));
+        drop(received);
+        assert_eq!(sink.steering().await, Err(TurnOver));
+    }
+
+    #[tokio::test]
+    async fn notes_at_the_same_time_are_answered_one_after_the_other() {
+        let (sink, replies, mut received) = sink();
+        let host = async {
+            for _ in 0..2 {
+                let event = received.recv().await;
+                assert!(matches!(event, Some(AgentEvent::ChatNotes(_))));
+                replies.deliver(AgentReply::ChatNoted).unwrap();
+            }
+        };
+        let note = |text: &'static str| sink.note_chat(Bytes::from_static(text.as_bytes()));
+        let (first, second, ()) = tokio::join!(note("a"), note("b"), host);
+        assert_eq!((first, second), (Ok(()), Ok(())));
     }
 
     #[tokio::test]

@@ -17,7 +17,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Set-up",
-        &["models", "rules", "config", "doctor", "completions", "man"],
+        &[
+            "agents",
+            "models",
+            "rules",
+            "config",
+            "doctor",
+            "completions",
+            "man",
+        ],
     ),
     ("Messages and prompts", &["compose", "transform"]),
 ];

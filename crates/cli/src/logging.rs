@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
@@ -15,6 +16,13 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use crate::log_file::{LogFile, Streams};
 
 const LEVEL_DEFAULT: &str = "info";
+
+/// The library that speaks with MCP servers logs what they send: that is for a server's own log.
+const QUIET: &str = "rmcp=off";
+
+fn read_filter(directives: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("{directives},{QUIET}"))
+}
 
 /// Where the log goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +38,7 @@ pub(crate) struct LogLevel(reload::Handle<EnvFilter, Registry>);
 impl LogLevel {
     /// Takes `error`, `warn`, `info` or `debug`; anything else changes nothing.
     pub(crate) fn set(&self, level: &str) {
-        let Ok(filter) = EnvFilter::try_new(level) else {
+        let Ok(filter) = read_filter(level) else {
             tracing::warn!("log level unchanged: the requested one is not valid");
             return;
         };
@@ -43,9 +51,9 @@ impl LogLevel {
 /// Starts logging at the level GREENROOM_LOG names.
 pub(crate) fn start(destination: LogDestination) -> LogLevel {
     let directives = std::env::var("GREENROOM_LOG").unwrap_or_else(|_| LEVEL_DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&directives).unwrap_or_else(|error| {
+    let filter = read_filter(&directives).unwrap_or_else(|error| {
         eprintln!("greenroom: GREENROOM_LOG={directives} is not understood ({error}); using info");
-        EnvFilter::new(LEVEL_DEFAULT)
+        EnvFilter::new(format!("{LEVEL_DEFAULT},{QUIET}"))
     });
     let (filter, handle) = reload::Layer::new(filter);
     let lines = fmt::layer().with_target(false);

@@ -4,6 +4,7 @@
 //! error. Every error says what to do next. Logs never hold content or tokens.
 //! Must not know: how a verb does its work.
 
+mod agents;
 mod allocator;
 mod archive;
 mod ask;
@@ -65,6 +66,7 @@ use crate::logging::LogDestination;
   greenroom                        chat with an agent; starts a host if none runs
   greenroom --model http://localhost:11434/v1#qwen3
                                    the same, with a model of your own
+  greenroom --agent claude         the same, with an agent that is installed here
   greenroom send hello             send one message, show the answer
   greenroom sessions               list the sessions
   greenroom status                 is a host running, and what is it doing?
@@ -85,6 +87,7 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Agents(agents::AgentsOptions),
     Models(models::ModelsOptions),
     Rules(rules::RulesOptions),
     Watch(watch::WatchOptions),
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Agents(options) => agents::run(options).await,
             Verb::Models(options) => models::run(options).await,
             Verb::Rules(options) => rules::run(options),
             Verb::Watch(options) => watch::run(options).await,

@@ -185,7 +185,12 @@ async fn each_vendors_key_is_enough_to_send_a_message() {
         let turn = result(&sent.stdout);
         assert_eq!(turn["text"], "Hello.", "{key}: {turn:#}{said}");
         assert!(
-            said.contains(&format!("{model} answers, with the key in {key}.")),
+            said.contains(&format!("{model} answers, with the key in {key}, ")),
+            "{said}"
+        );
+        let authority = root_of(&server).replace("http://", "");
+        assert!(
+            said.contains(&format!("which goes to {authority} ({base}).")),
             "{said}"
         );
         assert!(
@@ -355,6 +360,40 @@ async fn what_a_message_becomes_is_said_of_a_model_that_is_there_by_its_key() {
     let composed = fresh.run(&compose, "hello").await;
     let (out, err) = (text(&composed.stdout), text(&composed.stderr));
     assert!(out.starts_with("For claude-sonnet-5-5"), "{out}{err}");
+}
+
+#[tokio::test]
+async fn a_variable_of_the_client_does_not_decide_where_the_hosts_key_goes() {
+    let (hosts, clients) = (server().await, server().await);
+    let mut fresh = Fresh::with(&[
+        ("ANTHROPIC_API_KEY", KEY),
+        ("ANTHROPIC_BASE_URL", &root_of(&hosts)),
+    ]);
+    let started = fresh.run(&["send", "hello"], "").await;
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    fresh.variables[1].1 = root_of(&clients);
+    for model in ["anthropic", "anthropic#claude-opus-4-8"] {
+        let sent = fresh
+            .run(&["send", "--json", "--model", model, "hello"], "")
+            .await;
+        let said = text(&sent.stderr);
+        assert_eq!(result(&sent.stdout)["text"], "Hello.", "{said}");
+    }
+    assert!(clients.requests().is_empty(), "it got the host's key");
+    assert_eq!(
+        hosts.requests().last().unwrap().json()["model"],
+        "claude-opus-4-8"
+    );
+    let plain = Fresh::with(&[
+        ("ANTHROPIC_API_KEY", KEY),
+        ("ANTHROPIC_BASE_URL", "http://proxy.example"),
+    ]);
+    let listed = plain.run(&["models"], "").await;
+    let said = text(&listed.stderr);
+    assert!(
+        said.contains("unencrypted to proxy.example") && said.contains("https://"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use wire::Object;
 
 use crate::ahp;
 use crate::body::BodyCollector;
-use crate::command::{self, ACTIONS_MAX, Catalogue, CommandAction, host_actions};
+use crate::command::{ACTIONS_MAX, Catalogue, CommandAction, CommandEffect, host_actions};
 use crate::diagnostics::Diagnostics;
 use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
@@ -96,10 +96,13 @@ pub struct Composed {
 }
 
 /// Why a message is refused; sent to the peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeRefusal {
     #[error("empty_message: The message is empty")]
     EmptyMessage,
+    /// A command that cannot be done here.
+    #[error("{id}: {reason}")]
+    Command { id: String, reason: String },
 }
 
 /// Whether a message is nothing but text: nothing in it has to be looked up, decoded or moved.
@@ -160,6 +163,9 @@ pub fn compose(
     if parts.iter().all(|part| part.kind() == "editor-context") {
         return Err(ComposeRefusal::EmptyMessage);
     }
+    if let Some(refusal) = find_refused(&parts, environment.catalogue) {
+        return Err(refusal);
+    }
     let action_count = parts.iter().filter(|part| is_action(part)).count();
     if action_count > ACTIONS_MAX {
         diagnostics.report(|| {
@@ -175,6 +181,21 @@ pub fn compose(
         bodies: bodies.detached,
         inline_bytes: bodies.inline_bytes,
         diagnostics: diagnostics.finish(),
+    })
+}
+
+fn find_refused(parts: &[Part], catalogue: &Catalogue) -> Option<ComposeRefusal> {
+    parts.iter().find_map(|part| {
+        let View::Command(command) = part.view() else {
+            return None;
+        };
+        match &catalogue.lookup(command.id)?.effect {
+            CommandEffect::Refused { reason } => Some(ComposeRefusal::Command {
+                id: command.id.to_owned(),
+                reason: reason.clone(),
+            }),
+            _ => None,
+        }
     })
 }
 
@@ -217,7 +238,7 @@ fn with_version(mut metadata: Object) -> Object {
 }
 
 fn is_action(part: &Part) -> bool {
-    matches!(part.view(), View::Command(command) if command::is_action(command.id))
+    matches!(part.view(), View::Command(command) if command.is_action())
 }
 
 /// Whether anything but host actions is in a message: what an editor adds by itself beside the text and blanks between

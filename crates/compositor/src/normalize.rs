@@ -17,7 +17,7 @@ use crate::command::{CommandEffect, Entry, Mentions, args};
 use crate::compose::Environment;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::parse::{self, Kinds, TextSpan};
-use crate::part::Part;
+use crate::part::{AGENT_COMMAND, Part};
 
 /// How many mentions are read in what a command became.
 const DERIVED_MENTIONS_MAX: usize = 100;
@@ -243,12 +243,20 @@ impl Normalizer<'_, '_> {
         let typed = command.get("anchor").and_then(Value::as_str);
         let typed = typed.unwrap_or(&id).to_owned();
         let origin = self.parts.len();
+        let environment = self.environment;
+        let entry = environment.catalogue.lookup(&id);
+        // Whether it is for the agent is known here, whatever the part says.
+        command.shift_remove(AGENT_COMMAND);
+        if let Some(CommandEffect::Agent { name }) = entry.map(|entry| &entry.effect)
+            && !is_expanded
+        {
+            command.insert(AGENT_COMMAND.to_owned(), json!(name));
+        }
         self.parts.push(command);
         if is_expanded {
             return;
         }
-        let environment = self.environment;
-        match environment.catalogue.lookup(&id) {
+        match entry {
             Some(entry) => self.expand(origin, &id, entry, &raw, &words),
             None => {
                 self.diagnostics
@@ -261,7 +269,9 @@ impl Normalizer<'_, '_> {
 
     fn expand(&mut self, origin: usize, id: &str, entry: &Entry, raw: &str, words: &[String]) {
         match &entry.effect {
-            CommandEffect::Action => {}
+            // The command itself is all there is.
+            CommandEffect::Action | CommandEffect::Agent { .. } | CommandEffect::Refused { .. } => {
+            }
             CommandEffect::Intent(intent) => {
                 self.add_derived(origin, raw, Some(intent), Mentions::Literal)
             }

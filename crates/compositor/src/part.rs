@@ -20,6 +20,9 @@ const KINDS: [&str; 6] = [
     "editor-context",
 ];
 
+/// The key of a command that is for the agent.
+pub(crate) const AGENT_COMMAND: &str = "agent_command";
+
 /// A value that is not a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a part is an object with a `type`")]
@@ -107,6 +110,15 @@ pub struct Command<'a> {
     /// With its slash.
     pub id: &'a str,
     pub args: &'a Object,
+    /// What the agent calls it that it is for, without a slash (AG-28).
+    pub agent_command: Option<&'a str>,
+}
+
+impl Command<'_> {
+    /// Whether the host does it itself.
+    pub fn is_action(&self) -> bool {
+        self.agent_command.is_none() && crate::command::is_action(self.id)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -273,6 +285,7 @@ impl Part {
         Some(Command {
             id: self.string("id")?,
             args: self.0.get("args")?.as_object()?,
+            agent_command: self.string(AGENT_COMMAND),
         })
     }
 

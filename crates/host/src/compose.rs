@@ -7,10 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use agent_api::{Agent, SessionFacts};
 use compositor::ahp::contexts_in;
+use compositor::command::CommandEffect;
+use compositor::command::agent::{AgentCommand, AgentCommands};
 use compositor::compose::{AttachmentBudget, Composed};
 use compositor::{Catalogue, Environment, SubmittedMessage};
-use kernel::{Compose, Data, HostAction, Submission, WorkFailed};
+use kernel::{Compose, Data, HostAction, MessagePlace, Submission, WorkFailed};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -33,6 +36,36 @@ impl Default for KnownNames {
             skills: BTreeSet::new(),
             entity_kinds: BTreeSet::new(),
         }
+    }
+}
+
+/// What an agent can be told to do where a message is typed, as far as it has said so (AG-28).
+pub(crate) fn commands_of(
+    agent: Option<&dyn Agent>,
+    place: &MessagePlace,
+    working_directories: &[String],
+) -> AgentCommands {
+    let Some(agent) = agent else {
+        return AgentCommands::default(); // it is gone, and a turn will say so
+    };
+    let chat = place.chat.as_ref().map(ToString::to_string);
+    let commands = agent.commands(&SessionFacts {
+        conversation: place.session.to_string(),
+        chat: chat.unwrap_or_default(),
+        working_directories: working_directories.to_vec(),
+        attachments: None,
+    });
+    let commands = commands.into_iter().map(|command| AgentCommand {
+        name: command.name,
+        description: command.description,
+        hint: command.hint,
+    });
+    AgentCommands {
+        commands: commands.collect(),
+        compact_refusal: agent.has_own_commands().then(|| {
+            let name = agent.info().display_name;
+            format!("{name} keeps its own memory of this chat and has no such command")
+        }),
     }
 }
 
@@ -133,7 +166,8 @@ fn with_bodies(mut message: Object, detached: Vec<(usize, Data)>) -> SubmittedMe
 /// Formats the list of commands for the user, as Markdown.
 fn format_help(catalogue: &Catalogue) -> String {
     let mut text = "What can be typed here:\n".to_owned();
-    for (id, entry) in catalogue.iter() {
+    let can_be_done = |effect: &CommandEffect| !matches!(effect, CommandEffect::Refused { .. });
+    for (id, entry) in catalogue.iter().filter(|(_, it)| can_be_done(&it.effect)) {
         text.push_str("\n- `");
         text.push_str(id);
         if let Some(hint) = &entry.argument_hint {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::acp::AgentEntry;
 use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 
@@ -94,9 +95,16 @@ pub struct Config {
     pub bash_timeout_max_s: u64,
     /// Hosts with their ports that agents may fetch pages from though they are in a private network.
     pub web_fetch_allow: Vec<String>,
+    /// Whether agents that are installed on this machine are offered though no table names them (AG-2).
+    pub agents_auto: bool,
+    /// Directories that agents of others may be started in without a question (TR-1).
+    pub trusted: Vec<PathBuf>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
+    /// Agents of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentEntry>,
     /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -132,7 +140,10 @@ impl Default for Config {
             bash_timeout_s: 120,
             bash_timeout_max_s: 600,
             web_fetch_allow: Vec::new(),
+            agents_auto: true,
+            trusted: Vec::new(),
             default_model: None,
+            agents: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -262,6 +273,10 @@ impl Config {
         file.compaction().check().map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
         check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
+        check_trusted(&file.trusted).map_err(problem)?;
+        AgentEntry::resolve_all(&file.agents).map_err(|error| {
+            SettingsProblem::of_entry(text, "agents", error.index, error.key, error.message)
+        })?;
         Ok(file)
     }
 
@@ -335,6 +350,16 @@ fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
         None => Ok(()),
         Some(other) => Err(format!(
             "web_fetch_allow: {other:?} is not a host with its port, such as \"wiki.local:443\""
+        )),
+    }
+}
+
+/// A path that is not absolute means another directory wherever the host is started.
+fn check_trusted(directories: &[PathBuf]) -> Result<(), String> {
+    match directories.iter().find(|path| !path.is_absolute()) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "trusted: {other:?} is not an absolute path; `~` is not expanded here"
         )),
     }
 }

@@ -303,6 +303,11 @@ impl KernelTask {
                 let effects = &self.effects;
                 effects.start_session(session, provider, config, working_directories);
             }
+            Effect::Survey {
+                session,
+                provider,
+                working_directories,
+            } => self.effects.survey(session, &provider, working_directories),
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
             }
@@ -316,6 +321,16 @@ impl KernelTask {
             }
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
             Effect::EndChat { chat } => self.effects.end_chat(&chat),
+            Effect::UnloadChat { chat } => self.effects.unload_chat(&chat),
+            Effect::ListSettingValues { ticket, question } => {
+                self.effects.list_setting_values(ticket, question);
+            }
+            Effect::SettingsChanged {
+                session,
+                provider,
+                values,
+            } => self.effects.tell_settings(&session, &provider, &values),
+            Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
                 self.timers

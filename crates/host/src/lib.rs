@@ -3,6 +3,7 @@
 //! Promises: every batch of the kernel is written, then sent, then acted on, in that order (ADR 0002).
 //! Must not know: why anything is allowed.
 
+pub mod acp_agents;
 pub mod blobs;
 mod budget;
 mod client_files;
@@ -11,6 +12,7 @@ pub mod complete;
 pub mod compose;
 mod config;
 mod credentials;
+mod customization_entries;
 mod delivery;
 mod document_reader;
 mod effects;
@@ -24,6 +26,7 @@ pub mod message_check;
 pub mod model_server;
 mod models;
 pub mod net;
+mod news;
 mod pacer;
 pub mod preview;
 pub mod rules;

@@ -50,6 +50,8 @@ kernel::limits_table! {
         inspect_calls_max: u64 = 50, ..=10_000;
         /// Bytes that they may take for each chat; the oldest go first, the newest stays. Bodies of attachments do not count.
         inspect_bytes_max: u64 = 64 * MIB as u64, ..;
+        /// Longest line taken from an agent of others: one that sends a longer one is stopped (AG-17).
+        agent_line_bytes: usize = 32 * MIB, 65_536..;
         /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).
         shutdown_ms: u64 = 4_000, 10..=4_000;
     }

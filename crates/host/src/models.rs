@@ -7,13 +7,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_api::Agent;
+use agent_api::{Agent, AgentInfo};
 use agents::NativeAgent;
 use kernel::{AgentFacts, ModelChange, ModelsChanged, WorkFailed};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use wire::ext::models::ModelsResult;
 use wire::ext::system_message_transform::SystemMessageSection;
+use wire::meta::OWN_COMMANDS;
 
 use agents::provider::KEY_BYTES_MAX;
 
@@ -66,21 +67,29 @@ impl AgentRoster {
     /// What the kernel knows of the agents.
     pub(crate) fn facts(&self) -> Vec<AgentFacts> {
         let agents = self.agents.iter();
-        let facts = agents.map(|agent| {
-            let info = agent.info();
-            AgentFacts {
-                provider: info.provider.clone(),
-                // Without a model it could only apologise.
-                hidden: info.provider == agents::native::PROVIDER && info.models.is_empty(),
-                info: info.to_wire(),
-                config_schema: info.config_schema,
-                renamed_settings: info.renamed_settings,
-                default_model: info.default_model,
-                needs_history: agent.needs_history(),
-                sections: mark_restricted(info.sections, &self.restricted_sections),
-            }
-        });
+        let facts = agents.map(|agent| self.describe(&**agent, agent.info()));
         facts.collect()
+    }
+
+    /// What it is to know of one that says this of itself; none if there is no such agent.
+    pub(crate) fn facts_of(&self, info: AgentInfo) -> Option<AgentFacts> {
+        let mut agents = self.agents.iter();
+        let agent = agents.find(|agent| agent.info().provider == info.provider)?;
+        Some(self.describe(&**agent, info))
+    }
+
+    fn describe(&self, agent: &dyn Agent, info: AgentInfo) -> AgentFacts {
+        AgentFacts {
+            provider: info.provider.clone(),
+            // Without a model it could only apologise.
+            hidden: info.provider == agents::native::PROVIDER && info.models.is_empty(),
+            info: advertise(agent, &info),
+            config_schema: info.config_schema,
+            renamed_settings: info.renamed_settings,
+            default_model: info.default_model,
+            needs_history: agent.needs_history(),
+            sections: mark_restricted(info.sections, &self.restricted_sections),
+        }
     }
 
     /// Keeps others from changing anything until what was changed is told.
@@ -111,9 +120,14 @@ impl AgentRoster {
         if wire::rpc::to_json(&model).len() > MODEL_BYTES_MAX {
             return Err(format!("`model` has at most {MODEL_BYTES_MAX} bytes"));
         }
-        let mut model: Model = serde_json::from_value(Value::Object(model))
+        let model: Model = serde_json::from_value(Value::Object(model))
             .map_err(|error| format!("`model`: {error}"))?;
+        let mut model = model.find_vendor().map_err(|error| error.to_string())?;
         model.check().map_err(|error| error.to_string())?;
+        let endpoint = model.endpoint().map_err(|error| error.to_string())?;
+        endpoint.check_encrypted().map_err(|error| {
+            format!("`base_url`: {error}, or put the model into the configuration with `greenroom models add`")
+        })?;
         self.check_key(&mut model)?;
         warn_of_open_key_file(&model);
         hide_environment();
@@ -182,6 +196,15 @@ impl AgentRoster {
     }
 }
 
+/// What clients read of an agent.
+fn advertise(agent: &dyn Agent, info: &AgentInfo) -> Value {
+    let mut advertised = info.to_wire();
+    if agent.has_own_commands() {
+        advertised["_meta"] = json!({OWN_COMMANDS: true});
+    }
+    advertised
+}
+
 /// The sections as they are published: the content of a restricted one never leaves the host.
 fn mark_restricted(
     mut sections: Vec<SystemMessageSection>,
@@ -223,8 +246,6 @@ fn hide_environment() {
 mod tests {
     use std::path::Path;
 
-    use serde_json::json;
-
     use super::*;
 
     fn roster(data: &Path) -> AgentRoster {
@@ -263,7 +284,7 @@ mod tests {
         std::fs::write(&large, "k".repeat(20_000)).unwrap();
         let roster = roster(data.path());
         let with =
-            |name: &str, value: Value| json!({"id": "m", "base_url": "http://h/v1", name: value});
+            |name: &str, value: Value| json!({"id": "m", "base_url": "https://h/v1", name: value});
         for (model, words) in [
             (
                 with("key_command", json!(["sh", "-c", "echo x"])),
@@ -292,6 +313,14 @@ mod tests {
             (with("name", json!("x".repeat(20_000))), "at most"),
             (json!({"id": "m"}), "base_url"),
             (json!({"id": "m", "base_url": "ftp://h"}), "http"),
+            (
+                json!({"id": "m", "base_url": "http://h.example/v1", "key_env": "K"}),
+                "unencrypted to h.example",
+            ),
+            (
+                json!({"id": "m", "base_url": "https://h/v1?key=sk"}),
+                "query parameter `key`",
+            ),
         ] {
             let error = add(&roster, &model).unwrap_err();
             assert!(error.contains(words), "{model}: {error}");

@@ -15,6 +15,7 @@ use kernel::ContextUse;
 use serde_json::Value;
 use wire::ext::compose::ComposeResult;
 use wire::{Object, Timestamp, file_uri};
+use workspace::UserDirectories;
 use workspace::discovery::discover;
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
@@ -61,7 +62,7 @@ fn understand<'a>(
     let directories = [file_uri::uri_of(directory.as_bytes())];
     // The user's own directory, for the user: no root confines it.
     let confinement = Confinement::none();
-    let discovered = discover(&directories, &confinement);
+    let discovered = discover(&directories, &UserDirectories::default(), &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let contexts = match &input {

@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use agents::permission::ArgumentKind;
 pub use agents::permission::{
     CallPlace, CallSubject, FileSubject, Pattern, PatternError, PermissionRule, RULES_FILE,
     RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, is_protected, parse,
@@ -15,9 +16,9 @@ use workspace::{Confinement, Workspace};
 
 /// The call of a tool in a directory, from its input as people write it: a command, a path, a URL, or JSON.
 pub fn read_call(tool: &str, input: &str, directory: &Path) -> Result<CallSubject, String> {
-    let detail = match tool {
-        "bash" => SubjectDetail::Command(input.to_owned()),
-        "edit" | "write" | "read" | "view_image" => {
+    let detail = match ArgumentKind::of_tool(tool) {
+        ArgumentKind::Command => SubjectDetail::Command(input.to_owned()),
+        ArgumentKind::File(_) => {
             let uri = file_uri::uri_of(directory.as_os_str().as_bytes());
             let workspace = Workspace::open(&[uri], &Confinement::none());
             let workspace = workspace.map_err(|error| error.to_string())?;
@@ -27,15 +28,15 @@ pub fn read_call(tool: &str, input: &str, directory: &Path) -> Result<CallSubjec
                 relative: located.relative,
             })
         }
-        "web_fetch" => agents::permission::read_host(input).ok_or_else(|| {
+        ArgumentKind::Page => agents::permission::read_host(input).ok_or_else(|| {
             format!("`{input}` is no URL with a host, such as https://example.com/")
         })?,
-        _ => SubjectDetail::Input(input.to_owned()),
+        ArgumentKind::Input => {
+            let input = serde_json::from_str(input).map_err(|error| {
+                format!("the input of `{tool}` is JSON, such as {{\"name\":\"x\"}}: {error}")
+            })?;
+            SubjectDetail::Input(input)
+        }
     };
-    Ok(CallSubject {
-        tool: tool.to_owned(),
-        is_edit: matches!(tool, "edit" | "write"),
-        is_read: matches!(tool, "read" | "view_image"),
-        detail,
-    })
+    Ok(CallSubject::new(tool, detail))
 }

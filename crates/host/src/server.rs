@@ -26,6 +26,7 @@ use crate::journal::{JournalError, JournalHandle};
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
+use crate::news::start_agents;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
@@ -198,7 +199,9 @@ fn start_kernel(
         roster.agents().to_vec(),
         streams,
     );
-    effects.roster = Some(Arc::new(roster));
+    let roster = Arc::new(roster);
+    start_agents(&roster, queue.clone());
+    effects.roster = Some(roster);
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
     effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));

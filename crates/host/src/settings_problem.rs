@@ -67,6 +67,23 @@ impl SettingsProblem {
         }
     }
 
+    /// A value that cannot work, in one of several tables of the same name.
+    pub(crate) fn of_entry(
+        text: &str,
+        table: &str,
+        index: usize,
+        key: &str,
+        message: String,
+    ) -> Self {
+        let offset = find_in_entry(text, table, index, key);
+        Self {
+            line: offset.map(|offset| line_of(text, offset)),
+            key: Some(key.to_owned()),
+            nearest: None,
+            message,
+        }
+    }
+
     fn of_unknown_key(text: &str, key: &str, message: &str) -> Self {
         let found = find_key(text, key);
         let in_limits = found.as_ref().is_some_and(|found| found.table == "limits");
@@ -179,6 +196,16 @@ fn find_path(text: &str, path: &[&str]) -> Option<usize> {
     offset
 }
 
+/// Where a key of one of several tables is written; where the table is, if it has no such key.
+fn find_in_entry(text: &str, table: &str, index: usize, key: &str) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let tables = document.get_ref().get(table)?.get_ref().as_array()?;
+    let entry = tables.get(index)?;
+    let keys = entry.get_ref().as_table()?.keys();
+    let found = keys.into_iter().find(|found| found.get_ref() == key);
+    Some(found.map_or(entry.span().start, |found| found.span().start))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -219,6 +246,12 @@ mod tests {
                 Some("base_url"),
             ),
             ("limits = { zzzz = 3 }\n", 1, "zzzz", None),
+            (
+                "[[agents]]\nid = \"claude\"\ncomand = \"x\"\n",
+                3,
+                "comand",
+                Some("command"),
+            ),
         ] {
             let found = problem(text);
             assert_eq!(found.line, Some(line), "{found:?}");
@@ -248,6 +281,23 @@ mod tests {
             ),
             ("web_fetch_allow = [\"*\"]\n", 1, "web_fetch_allow"),
             ("listen = \"127.0.0.1:1\"\nscripted = \n", 2, "scripted"),
+            ("scripted = true\ntrusted = [\"~/src\"]\n", 2, "trusted"),
+            (
+                "[[agents]]\nid = \"claude\"\n[[agents]]\nid = \"x\"\ncommand = \"x y\"\n",
+                5,
+                "command of the agent `x`",
+            ),
+            (
+                "[[agents]]\nid = \"claude\"\n\n[[agents]]\nid = \"y\"\n",
+                4,
+                "command of the agent `y`",
+            ),
+            ("[[agents]]\nid = \"claude\"\ntrust = \"yes\"\n", 3, "trust"),
+            (
+                "[[agents]]\nid = \"claude\"\n[agents.env_from]\nA = 5\n",
+                3,
+                "env_from",
+            ),
         ] {
             let found = problem(text);
             assert_eq!(found.line, Some(line), "{found:?}");

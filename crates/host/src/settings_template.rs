@@ -94,6 +94,16 @@ const SETTINGS: &[Setting] = &[
         Some("\"qwen3\""),
     ),
     (
+        "agents_auto",
+        "Whether agents such as Claude Code are offered where they are installed, without an [[agents]] table of their own.",
+        None,
+    ),
+    (
+        "trusted",
+        "Directories in which agents of others may be started without a question, with all that is below. Whole paths.",
+        Some("[\"/home/me/src\"]"),
+    ),
+    (
         "default_model",
         "The id of the model that messages go to unless they name another; the first one without it.",
         Some("\"qwen3\""),
@@ -211,6 +221,72 @@ const MODEL_SETTINGS: &[Setting] = &[
     ),
 ];
 
+/// The keys of an `[[agents]]` table.
+const AGENT_SETTINGS: &[Setting] = &[
+    (
+        "id",
+        "What it is called on the command line: small letters, digits and `-`.",
+        Some("\"claude\""),
+    ),
+    (
+        "preset",
+        "What the rest is taken from: claude, codex, gemini, opencode, qwen, goose or copilot; the id, if it is one of them.",
+        Some("\"claude\""),
+    ),
+    ("name", "What people see.", Some("\"Claude Code\"")),
+    (
+        "command",
+        "The program: a name that is looked for on PATH, or a whole path. No shell.",
+        Some("\"claude-agent-acp\""),
+    ),
+    ("args", "Its arguments.", Some("[]")),
+    (
+        "env",
+        "Variables of its environment. It gets PATH, HOME and the like, and no keys of the host.",
+        Some("{ ANTHROPIC_BASE_URL = \"http://localhost:8080\" }"),
+    ),
+    (
+        "env_from",
+        "Variables that it gets from the host's environment, or from files: { NAME = { file = \"/path\" } }.",
+        Some("[\"ANTHROPIC_API_KEY\"]"),
+    ),
+    (
+        "auth",
+        "The method of its own by which it is signed in when it says that it is not.",
+        Some("{ method = \"api-key\" }"),
+    ),
+    (
+        "share",
+        "Who shares a process: \"directory\", all chats there; \"chat\", nobody.",
+        Some("\"directory\""),
+    ),
+    (
+        "mcp",
+        "Whether it gets the MCP servers that are configured here: \"hand-over\" or \"none\".",
+        Some("\"hand-over\""),
+    ),
+    (
+        "fs",
+        "Whether it reads and writes files through the host.",
+        Some("false"),
+    ),
+    (
+        "trust",
+        "Whether you are asked before it starts in a directory that is not trusted: \"ask\", \"always\" (it starts), \"never\".",
+        Some("\"ask\""),
+    ),
+    (
+        "idle_s",
+        "Seconds without a turn after which its process is stopped.",
+        Some("900"),
+    ),
+    (
+        "start_timeout_s",
+        "Seconds that it may take to start.",
+        Some("60"),
+    ),
+];
+
 const HEAD: &str = "\
 # Settings of the greenroom host. Every setting is here with its default, as a comment: take the `#` away to change one.
 # `greenroom config check` finds mistakes. A running host reads this file when it is restarted: `greenroom restart`.
@@ -220,6 +296,12 @@ const MODELS_HEAD: &str = "
 # Models, each with a [[models]] line of its own. `greenroom models add` writes one, `greenroom models` tries them.
 #
 #[[models]]
+";
+
+const AGENTS_HEAD: &str = "
+# Agents of others that speak the Agent Client Protocol, each with an [[agents]] line of its own. `greenroom agents` lists them.
+#
+#[[agents]]
 ";
 
 const LIMITS_HEAD: &str = "
@@ -249,10 +331,12 @@ pub fn settings_template() -> String {
         let value = example.map_or_else(|| default.unwrap_or_default(), str::to_owned);
         write_setting(&mut text, &[words], key, &value);
     }
-    text.push_str(MODELS_HEAD);
-    for (key, words, example) in MODEL_SETTINGS {
-        // Writing into a string does not fail.
-        let _ = writeln!(text, "## {words}\n#{key} = {}", example.unwrap_or_default());
+    for (head, settings) in [(MODELS_HEAD, MODEL_SETTINGS), (AGENTS_HEAD, AGENT_SETTINGS)] {
+        text.push_str(head);
+        for (key, words, example) in settings {
+            // Writing into a string does not fail.
+            let _ = writeln!(text, "## {words}\n#{key} = {}", example.unwrap_or_default());
+        }
     }
     text.push_str(LIMITS_HEAD);
     let limits = defaults.get("limits");
@@ -298,7 +382,7 @@ fn without_rules(line: &str) -> String {
 }
 
 fn is_rule(text: &str) -> bool {
-    ["G-", "H-", "C-"]
+    ["G-", "H-", "C-", "AG-", "TR-"]
         .iter()
         .any(|prefix| text.starts_with(prefix))
 }
@@ -320,7 +404,7 @@ mod tests {
     #[test]
     fn every_setting_is_in_the_file() {
         let template = settings_template();
-        let tables = ["limits", "models", "budget"];
+        let tables = ["limits", "models", "agents", "budget"];
         let keys = keys_of("no_such_key = 1\n");
         assert!(keys.len() > 5);
         for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
@@ -329,11 +413,13 @@ mod tests {
                 "{key} is missing"
             );
         }
-        for key in keys_of("[[models]]\nno_such_key = 1\n") {
-            assert!(
-                template.contains(&format!("\n#{key} = ")),
-                "{key} is missing"
-            );
+        for table in ["models", "agents"] {
+            let (_, part) = template.split_once(&format!("[[{table}]]")).unwrap();
+            let part = part.split("\n\n").next().unwrap();
+            for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
+                let line = format!("\n#{key} = ");
+                assert!(part.contains(&line), "{key} of {table} is missing");
+            }
         }
         for table in keys_of("[budget]\nno_such_key = 1\n") {
             assert!(template.contains(&format!("\n[budget.{table}]")), "{table}");
@@ -371,6 +457,7 @@ mod tests {
         assert_eq!(all.limits, Config::default().limits);
         assert_eq!(all.listen, Config::default().listen);
         assert_eq!(all.models.len(), 1);
+        assert_eq!(all.offered_agents().unwrap()[0].config.id, "claude");
         assert_eq!(all.budget.day.seconds, Some(1_800));
     }
 }

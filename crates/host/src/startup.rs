@@ -92,7 +92,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     let models = config.ordered_models();
     for model in models.iter().filter(|model| model.is_of_environment) {
         let variable = model.key_env.as_deref().unwrap_or_default();
-        tracing::info!(model = %model.id, variable, "no model is configured: this one is there by the key in the environment");
+        let server = model.endpoint().map_err(wrong)?.authority();
+        tracing::info!(model = %model.id, variable, server, "no model is configured: this one is there by the key in the environment");
     }
     let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
     let told = load_facts(&config.data);

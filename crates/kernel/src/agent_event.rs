@@ -1,14 +1,13 @@
 //! What an agent says while it works on a turn becomes actions. A run that was stopped is not heard any more: late events change
 //! nothing.
 
-use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
+use agent_api::{AgentError, AgentEvent, AgentReply, CHAT_NOTES_BYTES_MAX, TextKind};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::published::state::{ContentRef, UsageInfo};
-use wire::{Action, ActionKind, ChannelUri, Object, rpc};
+use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
-use crate::config::known_values;
 use crate::host_command;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
@@ -18,7 +17,7 @@ use crate::tool_call::{agent as tool_call, client_tool};
 use crate::turn::agent::settings_of;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 use crate::turn::size::make_room;
-use crate::{pending, question, render, rewind_choice, sessions, worker};
+use crate::{question, render, rewind_choice, sessions, steering_agent, worker};
 
 /// An agent says something about the turn it works on.
 pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
@@ -35,15 +34,25 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Text { part, text } => add_text(step, uri, turn, part, text),
         AgentEvent::Notice { text } => notice(step, uri, turn, &text),
         AgentEvent::Usage(usage) => report_usage(step, uri, turn, &usage),
-        AgentEvent::Title(title) => sessions::set_title_by_agent(step, uri, &title),
+        AgentEvent::Title(title) => {
+            let session = step.chat(uri).session().clone();
+            sessions::set_title_by_agent(step, &session, &title);
+        }
         AgentEvent::Activity(activity) => set_activity(step, uri, activity),
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
-        AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
+        AgentEvent::ChatNotes(notes) => store_chat_notes(step, uri, turn, run, &notes),
         AgentEvent::SettingChosen { name, value } => choose_setting(step, uri, turn, name, value),
         AgentEvent::Refusals(refusals) => store_refusals(step, uri, turn, &refusals),
         AgentEvent::ContentRef(content) => add_content_ref(step, uri, turn, &content),
         AgentEvent::InputRequested { ask, request } => question::ask_user(step, uri, ask, request),
-        AgentEvent::SteerPoint { steer } => pending::take_steering(step, uri, run, steer),
+        AgentEvent::QuestionWithdrawn { ask } => question::withdraw(step, uri, ask),
+        AgentEvent::SteerPoint { steer } => {
+            steering_agent::take_steering(step, uri, turn, run, steer);
+        }
+        AgentEvent::SteeringAwaited { steer } => steering_agent::await_steering(step, uri, steer),
+        AgentEvent::SteeringTaken { pending_id } => {
+            steering_agent::take_told(step, uri, turn, &pending_id);
+        }
         AgentEvent::SettingsRequested { ask } => tell_settings(step, uri, run, ask),
         AgentEvent::ClientToolsRequested { ask } => tell_client_tools(step, uri, run, ask),
         AgentEvent::Render { render, sections } => {
@@ -53,6 +62,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::ToolStarted { .. }
         | AgentEvent::ToolInput { .. }
         | AgentEvent::ToolReady { .. }
+        | AgentEvent::ConfirmationWithdrawn { .. }
         | AgentEvent::ToolContent { .. }
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::ToolCompleted { .. }
@@ -82,6 +92,9 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
         AgentEvent::ToolInput { call, text } => tool_call::add_input(step, uri, turn, call, text),
         AgentEvent::ToolReady { call, ready } => {
             tool_call::set_ready(step, uri, turn, call, *ready);
+        }
+        AgentEvent::ConfirmationWithdrawn { call } => {
+            tool_call::withdraw_confirmation(step, uri, turn, call);
         }
         AgentEvent::ToolContent { call, content } => {
             tool_call::set_content(step, uri, turn, call, content);
@@ -214,35 +227,33 @@ fn store_checkpoint(step: &mut Step, uri: &ChannelUri, turn_id: &str, data: Byte
     step.set_checkpoint(uri, turn_id.to_owned(), data);
 }
 
-/// What an agent wants to know again in later turns of the session.
-fn store_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, notes: &Bytes) {
-    let most = step.limits().checkpoint_bytes_max;
-    if notes.len() > most {
-        let text = format!("the agent's notes exceed {most} bytes and were not stored");
-        return notice(step, uri, turn_id, &text);
+/// What an agent wants to know again in later turns of this chat. It is told when that is on the disk.
+fn store_chat_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, run: RunId, notes: &[u8]) {
+    match std::str::from_utf8(notes) {
+        Ok(text) if text.len() <= CHAT_NOTES_BYTES_MAX => {
+            let text = Some(text.to_owned()).filter(|text| !text.is_empty());
+            step.chat_mut(uri).private_mut().agent_notes = text;
+        }
+        Ok(_) => {
+            let text = format!(
+                "the agent's notes exceed {CHAT_NOTES_BYTES_MAX} bytes and were not stored"
+            );
+            notice(step, uri, turn_id, &text);
+        }
+        Err(_) => {
+            let text = "the agent's notes are no text and were not stored";
+            notice(step, uri, turn_id, text);
+        }
     }
-    let session = step.chat(uri).session().clone();
-    step.session_mut(&session).set_notes(notes);
+    let reply = AgentReply::ChatNoted;
+    step.effect(Effect::Reply { run, reply });
 }
 
 /// The user chose a value of a setting by answering a call: the session changes as if a client had set it.
 fn choose_setting(step: &mut Step, uri: &ChannelUri, turn_id: &str, name: String, value: Value) {
     let session = step.chat(uri).session().clone();
-    let config = step.session(&session).state().config.as_ref();
-    let wanted = Object::from_iter([(name, value)]);
-    let values = config.map(|config| known_values(&config.schema, &wanted));
-    match values {
-        Some(Ok(values)) => {
-            let fields = json!({"config": values});
-            step.act_as_host(&session, ActionKind::SessionConfigChanged, fields);
-        }
-        Some(Err(bad)) => notice(
-            step,
-            uri,
-            turn_id,
-            &format!("the setting was not changed: {bad}"),
-        ),
-        None => notice(step, uri, turn_id, "this session has no settings to change"),
+    if let Err(why) = sessions::change_setting(step, &session, name, value) {
+        notice(step, uri, turn_id, &why);
     }
 }
 

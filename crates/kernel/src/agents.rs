@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use wire::{Action, ActionKind};
 
-use crate::io::ModelsChanged;
+use crate::io::{AgentFacts, ModelsChanged};
 use crate::state::Step;
 
 /// The host's agents are others now. Returns what whoever caused it is answered.
@@ -15,6 +15,21 @@ pub(crate) fn replace(step: &mut Step, changed: ModelsChanged) -> Value {
         announce(step); // otherwise when the journal can be written again
     }
     changed.answer
+}
+
+/// One of them is not what it said of itself before.
+pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
+    let mut agents = step.facts().agents.clone();
+    let mut known = agents.iter_mut();
+    let Some(known) = known.find(|agent| agent.provider == changed.provider) else {
+        debug_assert!(false, "the host speaks of the agents that it has");
+        return;
+    };
+    *known = changed;
+    step.set_agents(agents);
+    if step.unwritable().is_none() {
+        announce(step); // otherwise when the journal can be written again
+    }
 }
 
 /// Announces the agents if clients know others.

@@ -3,6 +3,7 @@
 use agent_api::{AgentError, SuggestedTitle, Worker};
 use wire::ChannelUri;
 
+use crate::agent_word::SessionNews;
 use crate::io::RunId;
 
 /// A piece of work that may have to wait for the journal's answer.
@@ -37,6 +38,8 @@ pub(crate) enum BackgroundTask {
     },
     /// An agent has a better title for a chat's session.
     ReplaceTitle(ChannelUri, SuggestedTitle),
+    /// An agent says something of a session between turns.
+    ApplyNews(SessionNews),
     /// A client left a session while that could not be recorded.
     RemoveActiveClient {
         session: ChannelUri,
@@ -58,6 +61,7 @@ impl BackgroundTask {
             | Self::Branch { chat: uri, .. }
             | Self::RemoveActiveClient { session: uri, .. }
             | Self::EndGrace { session: uri, .. } => uri,
+            Self::ApplyNews(news) => &news.session,
         }
     }
 }

@@ -253,6 +253,7 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
         HostWork::StoreBodies(bodies) => Effect::StoreBodies { ticket, bodies },
         HostWork::Compose(compose) => Effect::Compose { ticket, compose },
         HostWork::CheckMessage(check) => Effect::CheckMessage { ticket, check },
+        HostWork::ListSettingValues(question) => Effect::ListSettingValues { ticket, question },
     }
 }
 

@@ -1,5 +1,6 @@
 //! What comes in and what goes out: inputs, effects, and what one step says.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use wire::rpc::Malformed;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
+pub use crate::agent_word::{BroughtToken, Secret, SessionChange, SessionNews, SettingQuestion};
 use crate::bodies::{Body, Data, SentAction};
 use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
@@ -76,6 +78,15 @@ pub enum Input {
         ticket: Ticket,
         checked: Result<Value, WorkFailed>,
     },
+    /// The answer to [`Effect::ListSettingValues`]: `SessionConfigValueItem`s.
+    SettingValues {
+        ticket: Ticket,
+        values: Result<Vec<Value>, WorkFailed>,
+    },
+    /// An agent is not what it said of itself before.
+    AgentChanged(Box<AgentFacts>),
+    /// What an agent says of a session between turns.
+    News(SessionNews),
     /// The agent is ready for the session, or never will be.
     SessionStarted {
         session: ChannelUri,
@@ -85,6 +96,11 @@ pub enum Input {
     OpeningPrompt {
         session: ChannelUri,
         sections: Vec<Section>,
+    },
+    /// The answer to [`Effect::Survey`]: the containers of customizations, without anybody's decisions.
+    Surveyed {
+        session: ChannelUri,
+        found: Vec<Value>,
     },
     /// An agent has a better title for a chat's session than the one it gave it.
     TitleSuggested {
@@ -117,12 +133,35 @@ pub struct WorkFailed(pub String);
 /// Completion request: text and cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
+    pub place: MessagePlace,
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
     /// The contexts that clients send.
     pub contexts: Vec<String>,
+}
+
+/// Where a message is typed: its agent may know commands of its own there (AG-28).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagePlace {
+    pub provider: String,
+    pub session: ChannelUri,
+    /// None before there is a chat.
+    pub chat: Option<ChannelUri>,
+}
+
+impl Default for MessagePlace {
+    /// Nowhere: no agent knows anything there.
+    fn default() -> Self {
+        Self {
+            provider: String::new(),
+            session: ChannelUri::root(),
+            chat: None,
+        }
+    }
 }
 
 /// The answer to a completion request.
@@ -228,11 +267,30 @@ pub enum Effect {
         ticket: Ticket,
         check: Box<MessageCheck>,
     },
+    /// Say which values a setting can have; answered by [`Input::SettingValues`].
+    ListSettingValues {
+        ticket: Ticket,
+        question: SettingQuestion,
+    },
+    /// A client changed settings of a session; all of them as they are now.
+    SettingsChanged {
+        session: ChannelUri,
+        provider: String,
+        values: wire::Object,
+    },
+    /// A client brought a token for an agent.
+    Authenticate(BroughtToken),
     StartSession {
         session: ChannelUri,
         provider: String,
         /// The session's configuration values.
         config: wire::Object,
+        working_directories: Vec<String>,
+    },
+    /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
+    Survey {
+        session: ChannelUri,
+        provider: String,
         working_directories: Vec<String>,
     },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
@@ -247,6 +305,10 @@ pub enum Effect {
     },
     /// A chat is gone for good: what its agent left running ends.
     EndChat {
+        chat: ChannelUri,
+    },
+    /// A chat left memory: nobody has used it for a while.
+    UnloadChat {
         chat: ChannelUri,
     },
     /// What a run waits for.
@@ -289,6 +351,7 @@ pub enum Effect {
 /// A message whose meaning is to be found out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compose {
+    pub place: MessagePlace,
     /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
     /// Those bodies, by the index of their attachment.
@@ -296,6 +359,8 @@ pub struct Compose {
     /// What was read from the client that sent it, or why it was not.
     pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
     pub left_bytes: usize,

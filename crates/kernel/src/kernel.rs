@@ -31,7 +31,9 @@ impl Kernel {
         let root = root_state(&facts, stored, &agents);
         let agents_changed = root.agents != agents;
         let log = Log::new(boot.seq, boot.log_floor, limits.tail_bytes);
-        let mut kernel = Self::new(facts, limits, now, log, root);
+        // Nothing is stored with the root of an older journal.
+        let enablement = serde_json::from_slice(&boot.root_private).unwrap_or_default();
+        let mut kernel = Self::new(facts, limits, now, log, root, enablement);
         let mut step = kernel.begin_step(now);
         if agents_changed {
             let fields = json!({"agents": agents});

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
 use crate::channels::Chat;
+use crate::customization;
 use crate::io::AgentFacts;
 use crate::load::{need_all, need_channel};
 use crate::pause::{HandlerAnswers, Load, Unread};
@@ -71,7 +72,9 @@ pub(crate) fn check(
     if origin.is_none_or(|origin| origin["kind"] != "user") {
         return Err(not_a_user_message());
     }
-    choose_model(kernel, &session.state().provider, message)?;
+    let agent = customization::named_agent(session.state(), message)?;
+    let pinned = agent.and_then(|agent| agent["model"].as_str());
+    choose_model(kernel, &session.state().provider, pinned, message)?;
     let most = kernel.limits().attached_chats_max;
     if attached_chats(message).len() > most {
         return Err(Refusal(format!("a message refers to at most {most} chats")));
@@ -79,12 +82,21 @@ pub(crate) fn check(
     pin_attached_chats(kernel, message, answers)
 }
 
-/// The model a message names, if there is one and its settings are possible; otherwise the default (G-12). Settings the model
+/// The model a message names, if there is one and its settings are possible; otherwise the one that its custom agent is
+/// `pinned` to, if there is that (CU-8), or the default (G-12). Settings the model
 /// does not have are not recorded: nothing is shown that was not used.
-fn choose_model(kernel: &Kernel, provider: &str, message: &mut Object) -> Result<(), Refusal> {
+fn choose_model(
+    kernel: &Kernel,
+    provider: &str,
+    pinned: Option<&str>,
+    message: &mut Object,
+) -> Result<(), Refusal> {
     let agent = kernel.find_agent(provider);
     let Some(model) = message.get_mut("model").filter(|model| !model.is_null()) else {
-        if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
+        let has_it = |model: &&str| agent.is_some_and(|agent| has_model(agent, model));
+        let pinned = pinned.filter(has_it).map(str::to_owned);
+        let default = || agent.and_then(|agent| agent.default_model.clone());
+        if let Some(model) = pinned.or_else(default) {
             message.insert("model".to_owned(), json!({"id": model}));
         }
         return Ok(());
@@ -110,6 +122,11 @@ fn unknown_model(agent: Option<&AgentFacts>, provider: &str) -> Refusal {
         Some(models) => format!("this agent has no model with this id; it has: {models}"),
         None => "this agent has no model with this id, nor any other".to_owned(),
     })
+}
+
+fn has_model(agent: &AgentFacts, id: &str) -> bool {
+    let mut models = agent.info["models"].as_array().into_iter().flatten();
+    models.any(|model| model["id"] == id)
 }
 
 /// The models of an agent, the default first, for people; `None` if it has none.

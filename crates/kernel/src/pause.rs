@@ -11,7 +11,7 @@ use crate::client_file::ClientFile;
 use crate::hold::Hold;
 use crate::io::{
     Complete, Completed, Compose, Fetch, Fetched, MessageCheck, ModelChange, PeerId, ReadFailed,
-    WorkFailed,
+    SettingQuestion, WorkFailed,
 };
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
@@ -105,6 +105,7 @@ pub(crate) enum HostWork {
     StoreBodies(Vec<Body>),
     Compose(Box<Compose>),
     CheckMessage(Box<MessageCheck>),
+    ListSettingValues(SettingQuestion),
 }
 
 /// How it ended.
@@ -118,6 +119,7 @@ pub(crate) enum WorkDone {
     Composed(Result<Box<Submission>, WorkFailed>),
     /// What the peer is answered.
     MessageChecked(Result<Value, WorkFailed>),
+    SettingValues(Result<Vec<Value>, WorkFailed>),
     ClientFileRead {
         file: ClientFile,
         _hold: Hold,
@@ -203,6 +205,13 @@ impl HandlerAnswers {
     pub(crate) fn message_checked(&self) -> Option<&Result<Value, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::MessageChecked(checked) => Some(checked),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn setting_values(&self) -> Option<&Result<Vec<Value>, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::SettingValues(values) => Some(values),
             _ => None,
         })
     }

@@ -3,23 +3,21 @@
 
 use std::collections::BTreeSet;
 
-use agent_api::AgentReply;
 use serde_json::{Value, json};
 use wire::published::state::PendingMessageKind;
 use wire::reduce::Reduced;
 use wire::state::{ChatState, PendingMessage};
 use wire::{Action, ActionKind, ChannelUri};
 
-use crate::agent_action::keep_line_breaks;
 use crate::channels::Chat;
 use crate::host_command;
-use crate::io::{Effect, RunId};
 use crate::message::{self, is_longer_than, size_of, too_large};
 use crate::pause::HandlerAnswers;
 use crate::record::Record;
 use crate::record_message::{record_message, record_plain_message};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
+use crate::steering_agent::tell_waiting;
 use crate::submission::Submission;
 use crate::turn::start::begin_turn;
 
@@ -138,6 +136,8 @@ pub(crate) fn set(
     if queued {
         let session = step.chat(uri).session().clone();
         step.session_mut(&session).set_start_when_ready(uri, true);
+    } else {
+        tell_waiting(step, uri);
     }
     start_next(step, uri);
 }
@@ -200,47 +200,4 @@ fn start_waiting(
         None => record_plain_message(step, uri, &next.message, &turn_id),
     };
     begin_turn(step, uri, author, submitted);
-}
-
-/// The agent is at a point where it takes a steering message, if one waits (H-232).
-pub(crate) fn take_steering(step: &mut Step, uri: &ChannelUri, run: RunId, steer: u64) {
-    let waiting = step.chat(uri).state().steering_message.clone();
-    let (mut message, mut message_id) = (None, None);
-    if let (Some(waiting), Some(turn_id)) = (waiting, step.active_turn_id(uri)) {
-        let private = step.chat_mut(uri).private_mut();
-        if let Some(submitted) = private.messages.remove(&waiting.id) {
-            message_id = Some(submitted.id.clone());
-            step.record(Record::MessageStarted {
-                id: submitted.id,
-                turn_id: turn_id.clone(),
-            });
-        }
-        let fields = json!({"kind": "steering", "id": waiting.id});
-        step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields);
-        show_steering(step, uri, &turn_id, &waiting.message);
-        message = Some(waiting.message);
-    }
-    let reply = AgentReply::Steered {
-        steer,
-        message,
-        message_id,
-    };
-    step.effect(Effect::Reply { run, reply });
-}
-
-/// Steering that was taken is a part of the turn, in the step that takes it: an agent that gets its history from the journal
-/// would not know of it any more, and people would not find it in what was said.
-fn show_steering(step: &mut Step, uri: &ChannelUri, turn_id: &str, message: &Value) {
-    let agent = step.find_agent(&step.session_of(uri).state().provider);
-    if !agent.is_some_and(|agent| agent.needs_history) {
-        return; // it remembers by itself
-    }
-    let text = message["text"].as_str().unwrap_or("");
-    let part = json!({
-        "kind": "systemNotification",
-        "content": format!("You added: {}", keep_line_breaks(text)),
-        "_meta": {wire::meta::STEERING: message},
-    });
-    let fields = json!({"turnId": turn_id, "part": part});
-    step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
 }

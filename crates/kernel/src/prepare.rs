@@ -9,7 +9,8 @@ use crate::bodies::{
     self, Body, Data, InlineBudget, SentAction, clip_content, detach_message, detach_result,
 };
 use crate::client_file::{ClientFile, ClientFileError};
-use crate::io::Compose;
+use crate::customization::switched_off;
+use crate::io::{Compose, MessagePlace};
 use crate::message;
 use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
 use crate::refusal::Refusal;
@@ -103,7 +104,8 @@ fn prepare_submission(
     let directories = directories_of(kernel, chat);
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
-    let mut submission = compose(kernel, session, &directories, sent, attachment, answers)?;
+    let place = place_of(kernel, session, Some(chat));
+    let mut submission = compose(kernel, place, &directories, sent, attachment, answers)?;
     // In an idle chat it begins a turn of its own, and is what any other message is (G-08).
     let steers = kernel.chat(chat).active_turn_id().is_some();
     if steers
@@ -134,11 +136,25 @@ fn prepare_submission(
     })
 }
 
+/// Where a message is typed: in a chat, or as the first of one.
+pub(crate) fn place_of(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    chat: Option<&ChannelUri>,
+) -> MessagePlace {
+    let found = kernel.find_session(session);
+    MessagePlace {
+        provider: found.map_or_else(String::new, |found| found.state().provider.clone()),
+        session: session.clone(),
+        chat: chat.cloned(),
+    }
+}
+
 /// What a message means, once the host has found out. `sent` is the message without the bodies that were detached from it;
 /// `detached` finds one by the index of its attachment.
 pub(crate) fn compose<'a>(
     kernel: &Kernel,
-    session: &ChannelUri,
+    place: MessagePlace,
     working_directories: &[String],
     sent: &Object,
     detached: impl Fn(usize) -> Option<&'a Data>,
@@ -147,7 +163,7 @@ pub(crate) fn compose<'a>(
     if compositor::is_plain(sent) {
         return Ok(Submission::plain(sent.clone()));
     }
-    let left_bytes = inline_bytes_left(kernel, session);
+    let left_bytes = inline_bytes_left(kernel, &place.session);
     match answers.composed() {
         Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
         Some(Ok(submission)) if submission.inline_bytes <= left_bytes => {
@@ -161,10 +177,12 @@ pub(crate) fn compose<'a>(
     let bodies = (0..attachments.map_or(0, Vec::len))
         .filter_map(|index| Some((index, detached(index)?.clone())));
     Err(Pause::Work(HostWork::Compose(Box::new(Compose {
+        place,
         message: sent.clone(),
         detached: bodies.collect(),
         client_files,
         working_directories: working_directories.to_vec(),
+        switched_off: switched_off(kernel.session(session).state()),
         each_bytes: kernel.limits().inline_body_bytes,
         left_bytes,
     })))

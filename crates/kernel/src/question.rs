@@ -256,9 +256,25 @@ pub(crate) fn answer(step: &mut Step, uri: &ChannelUri, action: Action, sender: 
             ask,
             response,
             answers,
+            answered_by: Some(sender.origin.client_id.clone()),
         };
         step.effect(Effect::Reply { run, reply });
     }
+}
+
+/// An agent does not wait for the answer to a question any more; one that was answered stays so.
+pub(crate) fn withdraw(step: &mut Step, uri: &ChannelUri, ask: u64) {
+    let run = step.run_mut(uri);
+    let Some(id) = run.and_then(|run| run.remove_question(ask)) else {
+        return; // a number that the agent never asked under means nothing
+    };
+    close(step, uri, &id);
+}
+
+/// Ends an open request in nobody's name. The reducer leaves one that is over as it is.
+fn close(step: &mut Step, uri: &ChannelUri, id: &str) {
+    let fields = json!({"requestId": id, "response": "cancel"});
+    step.act_as_host(uri, ActionKind::ChatInputCompleted, fields);
 }
 
 /// Questions that a turn left open when it died: nobody waits for an answer any more (H-219).
@@ -272,8 +288,7 @@ pub(crate) fn close_open_questions(step: &mut Step, uri: &ChannelUri) {
     });
     let open: Vec<String> = open.collect();
     for id in open {
-        let fields = json!({"requestId": id, "response": "cancel"});
-        step.act_as_host(uri, ActionKind::ChatInputCompleted, fields);
+        close(step, uri, &id);
     }
 }
 

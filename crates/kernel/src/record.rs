@@ -327,8 +327,9 @@ pub struct Boot {
     pub seq: Seq,
     /// No action at or below this seq is held any more.
     pub log_floor: Seq,
-    /// The root channel's head, if there is one.
+    /// The root channel's head, if there is one, and what is stored with it.
     pub root: Option<Bytes>,
+    pub root_private: Bytes,
     /// Channels that boot has to look after.
     pub boot_work: Vec<(ChannelUri, Kind, BootWork)>,
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::ChannelUri;
 
+use crate::agent_word::SessionNews;
 use crate::background_task::BackgroundTask;
 
 /// The journal's health, and work that waits for it.
@@ -24,6 +25,9 @@ pub(crate) struct Recovery {
     /// The number of this step since the last commit.
     step: usize,
 }
+
+/// News of agents that wait until something can be written, at most.
+const NEWS_MAX: usize = 1_024;
 
 /// A task whose step can never be written is done again so often, alone: the fault may have been another's in that step.
 const TRIES_MAX: u32 = 3;
@@ -62,7 +66,27 @@ impl Recovery {
     }
 
     pub(crate) fn postpone(&mut self, task: BackgroundTask) {
+        if let BackgroundTask::ApplyNews(news) = &task {
+            self.forget_old_news(news);
+        }
         self.postponed.push(task);
+    }
+
+    /// An agent may go on talking for as long as the disk is full: its last word counts, and not more of them wait than this.
+    fn forget_old_news(&mut self, newer: &SessionNews) {
+        let is_old = |task: &BackgroundTask| match task {
+            BackgroundTask::ApplyNews(news) => {
+                news.session == newer.session && news.change.is_about_same(&newer.change)
+            }
+            _ => false,
+        };
+        self.postponed.retain(|task| !is_old(task));
+        let is_news = |task: &&BackgroundTask| matches!(task, BackgroundTask::ApplyNews(_));
+        if self.postponed.iter().filter(is_news).count() >= NEWS_MAX
+            && let Some(oldest) = self.postponed.iter().position(|task| is_news(&task))
+        {
+            self.postponed.remove(oldest);
+        }
     }
 
     pub(crate) fn note_done(&mut self, task: BackgroundTask) {
@@ -146,6 +170,7 @@ pub(crate) fn unwritable_reason(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_word::SessionChange;
 
     #[test]
     fn tasks_that_were_not_committed_are_done_again() {
@@ -164,6 +189,40 @@ mod tests {
             .collect();
         assert_eq!(again, ["ahp-chat:/c", "ahp-chat:/b"]);
         assert_eq!(recovery.unwritable(), None);
+    }
+
+    #[test]
+    fn the_last_word_of_an_agent_waits_and_not_all_of_them() {
+        let news = |session: usize, name: &str, value: usize| {
+            BackgroundTask::ApplyNews(SessionNews {
+                provider: "p".to_owned(),
+                session: ChannelUri::parse(&format!("ahp-session:/{session}")).unwrap(),
+                change: SessionChange::Setting {
+                    name: name.to_owned(),
+                    value: value.into(),
+                },
+            })
+        };
+        let mut recovery = Recovery::default();
+        recovery.roll_back("full");
+        for value in 0..3 {
+            recovery.postpone(news(0, "mode", value));
+            recovery.postpone(news(0, "model", value));
+        }
+        let last: Vec<String> = recovery
+            .postponed
+            .iter()
+            .map(|task| format!("{task:?}"))
+            .collect();
+        assert_eq!(last.len(), 2);
+        assert!(
+            last.iter().all(|task| task.contains("value: Number(2)")),
+            "{last:?}"
+        );
+        for session in 0..2 * NEWS_MAX {
+            recovery.postpone(news(session, "mode", 0));
+        }
+        assert_eq!(recovery.postponed.len(), NEWS_MAX);
     }
 
     #[test]

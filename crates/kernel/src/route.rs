@@ -11,8 +11,8 @@ use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::turn::size::bound_turn;
 use crate::{
-    agent_event, agents, clients, inbox, loading, pending, render, reverse_request, sweep, tasks,
-    worker,
+    agent_event, agents, clients, customization, inbox, loading, pending, render, reverse_request,
+    sweep, tasks, worker,
 };
 
 /// One input.
@@ -44,12 +44,18 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::MessageChecked { ticket, checked } => {
             inbox::finish_work(step, ticket, WorkDone::MessageChecked(checked));
         }
+        Input::SettingValues { ticket, values } => {
+            inbox::finish_work(step, ticket, WorkDone::SettingValues(values));
+        }
+        Input::AgentChanged(changed) => agents::replace_one(step, *changed),
+        Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));
         }
         Input::OpeningPrompt { session, sections } => {
             render::render_opening(step, &session, sections);
         }
+        Input::Surveyed { session, found } => customization::publish(step, &session, found),
         Input::TitleSuggested { chat, suggested } => {
             step.start_task(BackgroundTask::ReplaceTitle(chat, suggested));
         }

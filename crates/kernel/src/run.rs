@@ -1,6 +1,8 @@
 //! A turn for an agent to work on, as the kernel hands it to the host. What the agent sends and is answered meanwhile is
 //! in `agent_api`.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use serde_json::Value;
 use wire::ChannelUri;
@@ -21,6 +23,8 @@ pub struct TurnRun {
     /// The session's configuration values.
     pub config: wire::Object,
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     /// Set when the turn is resumed.
     pub resume: Option<Option<Bytes>>,
     /// What a worker chat was spawned with.
@@ -33,11 +37,13 @@ pub struct TurnRun {
     pub usage: Option<Value>,
     /// The session has no title but the one it began with.
     pub untitled: bool,
-    /// What the agent last noted about the session.
-    pub notes: Option<Bytes>,
+    /// What the agent last noted about this chat.
+    pub chat_notes: Option<Bytes>,
     /// What the model's server refused in this chat, in the agent's words.
     pub refusals: Option<Bytes>,
     pub turn_id: String,
+    /// The turn before this one, as the chat is now.
+    pub last_turn_id: Option<String>,
     /// The turn that what this one spends counts to: its own, or that of the chat whose call started this worker (G-69).
     pub budget_turn: (ChannelId, String),
     /// The user wants the agent to remember less before anything else; what was said with it.

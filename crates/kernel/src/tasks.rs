@@ -98,6 +98,7 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::ReplaceTitle(_, suggested) => {
             sessions::replace_title(step, uri, &suggested);
         }
+        BackgroundTask::ApplyNews(news) => sessions::apply_news(step, uri, news),
         BackgroundTask::EndGrace { client_id, .. } => sessions::end_grace(step, uri, &client_id),
         BackgroundTask::DisposeIfEmpty(_) => sessions::dispose_if_empty(step, uri),
         BackgroundTask::StartQueue(_) => pending::start_next(step, uri),

@@ -1,4 +1,4 @@
-//! Keys in the `_meta` of a part or a model. Clients may ignore them.
+//! Keys in the `_meta` of a part, a model or an agent. Clients may ignore them.
 
 /// On a notification: the steering `Message` that was inserted there. Nothing else in a turn holds it.
 pub const STEERING: &str = "greenroom.steering";
@@ -16,6 +16,12 @@ pub const RESTORE: &str = "greenroom.restore";
 
 /// On a model: the environment variable with the key that is the only reason why it is there.
 pub const KEY_VARIABLE: &str = "greenroom.keyVariable";
+
+/// On a model: the environment variable that names its server, and the server: `{variable, authority}`.
+pub const SERVER: &str = "greenroom.server";
+
+/// On an agent: it has commands of its own, which the host need not know (AG-28).
+pub const OWN_COMMANDS: &str = "x-ownCommands";
 
 /// Whether some JSON may hold a key. Cheap: the JSON is not read.
 pub fn may_hold(json: &[u8], key: &str) -> bool {

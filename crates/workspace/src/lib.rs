@@ -56,7 +56,7 @@ pub use path::WorkspacePath;
 pub use project::{INSTRUCTION_BYTES_MAX, InstructionFile, ProjectContext, ProjectReader};
 pub use read::{FILE_BYTES_MAX, FileBytes, ReadReceipt, digest_of, is_binary};
 pub use replacement::{LineEndings, NearMiss, Replacement, ReplacementError};
-pub use roots::{CommandDirectory, Workspace};
+pub use roots::{CommandDirectory, UserDirectories, Workspace};
 pub use search::{SearchMatches, SearchOptions, SearchOutput, SearchPattern};
 pub use sources::{ContentStore, EmptyStore, WorkspaceSources};
 pub use write::{ChangeRequest, Extent, FileChange, FileNow, WantedFile};

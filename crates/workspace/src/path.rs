@@ -116,6 +116,14 @@ impl WorkspacePath {
         self.with_relative(self.relative.join(path))
     }
 
+    /// A path below this one that a file names; `None` if it leads elsewhere.
+    pub(crate) fn join_inside(&self, path: &str) -> Option<Self> {
+        let mut parts = Path::new(path).components();
+        let is_inside = parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let is_name = !path.is_empty() && !path.contains('\0');
+        (is_inside && is_name).then(|| self.join(path))
+    }
+
     /// The directory it is in.
     pub(crate) fn parent(&self) -> Self {
         let parent = self.relative.parent().unwrap_or(Path::new(""));

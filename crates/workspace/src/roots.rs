@@ -50,16 +50,43 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
     /// The same without links: whoever ran `pwd` knows it by that.
     pub(crate) real_path: PathBuf,
-    pub(crate) access: Access,
+    pub(crate) role: Role,
     /// What must not be opened beneath it.
     hidden: Option<Arc<HiddenDirectory>>,
 }
 
-/// What may be done in a directory.
+/// What a directory is there for. Only working directories may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    ReadWrite,
-    ReadOnly,
+pub(crate) enum Role {
+    Working,
+    /// Copies of attachments (C-032).
+    Attachments,
+    /// What the user keeps for agents in all projects.
+    UserAgents,
+    /// A plugin that the user named.
+    Plugin,
+}
+
+/// Directories that the user keeps for agents, wherever they lie: read and never changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserDirectories {
+    /// `~/.agents`
+    pub agents: Option<PathBuf>,
+    pub plugins: Vec<PathBuf>,
+}
+
+impl UserDirectories {
+    fn roles(&self) -> impl Iterator<Item = (&Path, Role)> {
+        let agents = self
+            .agents
+            .iter()
+            .map(|path| (path.as_path(), Role::UserAgents));
+        let plugins = self
+            .plugins
+            .iter()
+            .map(|path| (path.as_path(), Role::Plugin));
+        agents.chain(plugins)
+    }
 }
 
 /// A directory for a process to start in.
@@ -83,24 +110,31 @@ impl Workspace {
         working_directories: &[String],
         confinement: &Confinement,
     ) -> Result<Self, OpenError> {
-        Self::open_with_readable(working_directories, None, confinement)
+        let user = UserDirectories::default();
+        Self::open_with_readable(working_directories, None, &user, confinement)
     }
 
-    /// The same, with one more directory that may be read but not changed, wherever it lies: copies of attachments (C-032).
+    /// The same, with further directories that may be read but not changed, wherever they lie: copies of attachments (C-032)
+    /// and what the user keeps for agents, as far as it is there.
     pub fn open_with_readable(
         working_directories: &[String],
-        readable: Option<&Path>,
+        attachments: Option<&Path>,
+        user: &UserDirectories,
         confinement: &Confinement,
     ) -> Result<Self, OpenError> {
         let roots = working_directories
             .iter()
             .map(|uri| Root::open(uri, confinement));
         let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
-        if let Some(path) = readable.filter(|_| !roots.is_empty()) {
-            let uri = file_uri::uri_of(path.as_os_str().as_bytes());
-            let mut root = Root::open(&uri, &Confinement::none())?;
-            root.access = Access::ReadOnly;
-            roots.push(root);
+        if let Some(path) = attachments.filter(|_| !roots.is_empty()) {
+            roots.push(Root::open_readable(path, Role::Attachments)?);
+        }
+        if !roots.is_empty() {
+            // Most users have none; whoever searches them says what is wrong with one that is there.
+            let user = user
+                .roles()
+                .map(|(path, role)| Root::open_readable(path, role));
+            roots.extend(user.flatten());
         }
         Ok(Self::new(roots))
     }
@@ -110,10 +144,31 @@ impl Workspace {
         working_directories: &[String],
         confinement: &Confinement,
     ) -> (Self, Vec<OpenError>) {
+        Self::open_available_with(
+            working_directories,
+            &UserDirectories::default(),
+            confinement,
+        )
+    }
+
+    /// The same with the user's directories.
+    pub(crate) fn open_available_with(
+        working_directories: &[String],
+        user: &UserDirectories,
+        confinement: &Confinement,
+    ) -> (Self, Vec<OpenError>) {
         let mut errors = Vec::new();
         let mut roots = Vec::new();
-        for uri in working_directories {
-            match Root::open(uri, confinement) {
+        let working = working_directories
+            .iter()
+            .map(|uri| Root::open(uri, confinement));
+        // The user need not have any of them but those he named.
+        let user = user
+            .roles()
+            .filter(|(path, role)| *role == Role::Plugin || path.exists());
+        let user = user.map(|(path, role)| Root::open_readable(path, role));
+        for root in working.chain(user) {
+            match root {
                 Ok(root) => roots.push(root),
                 Err(error) => errors.push(error),
             }
@@ -136,9 +191,9 @@ impl Workspace {
     pub fn is_current(&self, confinement: &Confinement) -> bool {
         let is_current = |root: &Root| {
             let uri = file_uri::uri_of(root.path.as_os_str().as_bytes());
-            let confinement = match root.access {
-                Access::ReadWrite => confinement,
-                Access::ReadOnly => &Confinement::none(),
+            let confinement = match root.role {
+                Role::Working => confinement,
+                Role::Attachments | Role::UserAgents | Role::Plugin => &Confinement::none(),
             };
             let now = Root::open(&uri, confinement);
             now.is_ok_and(|now| Stat::is_same_file(&now.directory, &root.directory))
@@ -232,8 +287,15 @@ impl Root {
             directory,
             path,
             real_path,
-            access: Access::ReadWrite,
+            role: Role::Working,
         })
+    }
+
+    /// A directory that may be read, wherever it lies.
+    fn open_readable(path: &Path, role: Role) -> Result<Self, OpenError> {
+        let uri = file_uri::uri_of(path.as_os_str().as_bytes());
+        let root = Self::open(&uri, &Confinement::none())?;
+        Ok(Self { role, ..root })
     }
 
     /// Opens a path beneath this directory.

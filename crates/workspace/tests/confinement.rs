@@ -9,13 +9,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use compositor::command::agent::AgentCommands;
 use compositor::resolve::{FileRead, Sources as _};
 use workspace::completion::{Completer, CompletionRequest, Suggestion};
 use workspace::discovery::{DiscoveryCache, discover};
 use workspace::{
     Cancellation, ChangeRequest, Confinement, EmptyStore, Extent, FileError, IgnoreMode, OpenError,
-    ProjectReader, SearchOptions, SearchPattern, TreeLimits, Workspace, WorkspaceSources,
-    digest_of,
+    ProjectReader, SearchOptions, SearchPattern, TreeLimits, UserDirectories, Workspace,
+    WorkspaceSources, digest_of,
 };
 
 /// `root` is a root, `elsewhere` is not; `root/data` belongs to the host.
@@ -147,9 +148,17 @@ fn nothing_is_discovered_completed_or_told_of_a_directory_outside() {
     fs::write(commands.join("leak.md"), "Leak.").unwrap();
     symlink(place.path("elsewhere"), place.path("root/out")).unwrap();
     let directories = place.uris("root/out");
-    let found = discover(&directories, &place.confinement);
+    let found = discover(
+        &directories,
+        &UserDirectories::default(),
+        &place.confinement,
+    );
     assert!(found.catalogue.lookup("/leak").is_none());
-    let unconfined = discover(&directories, &Confinement::none());
+    let unconfined = discover(
+        &directories,
+        &UserDirectories::default(),
+        &Confinement::none(),
+    );
     assert!(unconfined.catalogue.lookup("/leak").is_some());
 
     let project = ProjectReader::confined_to(place.confinement.clone()).read(&directories);
@@ -163,10 +172,12 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
     let discovery = DiscoveryCache::default().confined_to(confinement.clone());
     let completer = Completer::new(discovery);
     let request = CompletionRequest {
+        switched_off: Default::default(),
         working_directories: directories,
         text: "@file:".to_owned(),
         offset: 6,
         contexts: Vec::new(),
+        agent_commands: AgentCommands::default(),
     };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -189,8 +200,13 @@ fn the_hosts_own_directory_is_not_there_for_tools() {
     symlink("../data", place.path("root/project/link")).unwrap();
     symlink("../data/token", place.path("root/project/token")).unwrap();
     let own = place.path("root/data/staged/7");
-    let workspace =
-        Workspace::open_with_readable(&place.uris("root"), Some(&own), &place.confinement).unwrap();
+    let workspace = Workspace::open_with_readable(
+        &place.uris("root"),
+        Some(&own),
+        &UserDirectories::default(),
+        &place.confinement,
+    )
+    .unwrap();
     let read = |path: &str| {
         let path = workspace.resolve(path).unwrap();
         workspace.read_lines(&path, 1, &Cancellation::default(), &mut |_| {
@@ -277,8 +293,13 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     let place = Place::new();
     symlink("../data", place.path("root/project/link")).unwrap();
     let own = place.path("root/data/staged/7");
-    let workspace =
-        Workspace::open_with_readable(&place.uris("root"), Some(&own), &place.confinement).unwrap();
+    let workspace = Workspace::open_with_readable(
+        &place.uris("root"),
+        Some(&own),
+        &UserDirectories::default(),
+        &place.confinement,
+    )
+    .unwrap();
     let write = |path: &str| {
         let request = ChangeRequest {
             id: digest_of(path.as_bytes()),

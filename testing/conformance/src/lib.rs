@@ -6,6 +6,7 @@
     reason = "a test that cannot go on ends"
 )]
 
+pub mod acp;
 pub mod native;
 pub mod vscode;
 

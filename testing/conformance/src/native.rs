@@ -234,6 +234,8 @@ pub struct ChatClient {
     pub chat: ChannelUri,
     events: Events,
     mirror: Mirror,
+    /// The session it is in.
+    session: String,
     /// The turn it started last.
     turn: String,
     name: String,
@@ -256,14 +258,17 @@ impl ChatClient {
             events,
             mirror: Mirror::default(),
             chat: ChannelUri::root(),
+            session: String::new(),
             turn: String::new(),
             name: name.to_owned(),
         }
     }
 
     pub async fn creates_session(&mut self, session: &str, work: &Path, config: Value) {
+        // The scheme of a session's URI is who works in it.
+        let provider = session.split(':').next();
         let params = json!({
-            "channel": session, "provider": "native", "config": config,
+            "channel": session, "provider": provider, "config": config,
             "workingDirectories": [format!("file://{}", work.display())],
         });
         let created = self.connection.request("createSession", params).await;
@@ -278,15 +283,17 @@ impl ChatClient {
     pub async fn enters(&mut self, session: &str, chat: &str) {
         self.watch(session).await;
         self.watch(chat).await;
+        session.clone_into(&mut self.session);
         self.chat = ChannelUri::parse(chat).expect("a URI");
     }
 
     /// A chat of the session that begins with another; the same person, in that chat.
     pub async fn opens_chat(&mut self, chat: &str, source: Value) {
-        let params = json!({"channel": SESSION, "chat": chat, "source": source});
+        let session = self.session.clone();
+        let params = json!({"channel": session, "chat": chat, "source": source});
         let created = self.connection.request("createChat", params).await;
         created.expect("the chat is created");
-        self.enters(SESSION, chat).await;
+        self.enters(&session, chat).await;
     }
 
     async fn watch(&mut self, channel: &str) {

@@ -265,3 +265,24 @@ async fn a_key_repeated_by_a_server_is_redacted() {
     let last = requests.last().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer another"));
 }
+
+#[tokio::test]
+async fn a_key_that_expires_in_mid_answer_does_not_repeat_the_question() {
+    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
+        model.key_command = Some(["echo", "sk-of-a-command"].map(str::to_owned).to_vec());
+    })
+    .await;
+    let expired = "data: {\"error\": {\"message\": \"the token has expired\", \"code\": 401}}\n\n";
+    let half = Answer::streams(["Half "]).without_finish().writes(expired);
+    let turn = harness.talk("hi", [half]).await;
+    assert!(
+        error_of(&turn).to_string().contains("has expired"),
+        "{turn:#}"
+    );
+    assert_eq!(harness.model.requests().len(), 1, "its answer had begun");
+    // Before anything of an answer was sent on, another key is read and the question asked again.
+    let refused = Answer::raw(expired);
+    let turn = harness.talk("again", [refused, ends()]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(harness.model.requests().len(), 3);
+}

@@ -257,3 +257,25 @@ async fn a_rule_made_in_one_chat_holds_in_another_of_the_session() {
     let turn = bob.turn_over().await;
     assert_eq!(calls_of(&turn)[0]["confirmed"], "setting");
 }
+
+#[tokio::test]
+async fn what_a_session_was_allowed_goes_with_it() {
+    let mut harness = NativeHarness::start().await;
+    choose(&mut harness, bash("ls -a"), "approve-session").await;
+    assert!(!is_asked(&mut harness, bash("ls")).await);
+    let text = std::fs::read_to_string(rules_file(&harness)).unwrap();
+    let table = format!("[session.\"{SESSION}\".\"{}\"]", harness.work().display());
+    assert!(text.contains(&table), "{text}");
+    let disposed = json!({"channel": SESSION});
+    let disposed = harness.ann.connection.request("disposeSession", disposed);
+    disposed.await.unwrap();
+    while std::fs::read_to_string(rules_file(&harness))
+        .unwrap()
+        .contains(SESSION)
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let work = harness.work();
+    harness.ann.creates_session(SESSION, &work, json!({})).await;
+    assert!(is_asked(&mut harness, bash("ls")).await);
+}

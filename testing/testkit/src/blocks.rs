@@ -120,6 +120,9 @@ pub fn mirrored<'a>(
 /// Whether a chat waits for what an agent asked: a run must not wait for something that was never asked.
 pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
     use crate::script::Question;
+    if matches!(question, Question::SteeringMessage(_)) {
+        return true; // whoever waits for steering may wait for as long as its turn runs
+    }
     let status = |part: &Value| part["toolCall"]["status"].as_str().unwrap_or("").to_owned();
     active_parts(chat).any(|part| match question {
         Question::Decision(_) => status(part) == "pending-confirmation",
@@ -129,7 +132,11 @@ pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
         // The deadline is the kernel's own: a client is asked, or the run has ended.
         Question::Render(_) => true,
-        Question::Steering(_) | Question::Settings(_) | Question::ClientTools(_) => false,
+        Question::Steering(_)
+        | Question::SteeringMessage(_)
+        | Question::ChatNotes
+        | Question::Settings(_)
+        | Question::ClientTools(_) => false,
     })
 }
 

@@ -17,6 +17,8 @@ enum Decision {
     Ended,
     Answered,
     Steered,
+    /// A steering message waits.
+    SteeringSet,
 }
 
 /// Follows every batch that reached the journal.
@@ -210,7 +212,10 @@ impl Ledger {
             AgentReply::Steered { message: None, .. }
             | AgentReply::Settings { .. }
             | AgentReply::ClientTools { .. }
-            | AgentReply::Rendered { .. } => return,
+            | AgentReply::Rendered { .. }
+            // What is noted has no action: whether it is stored is seen in the chat's head.
+            | AgentReply::ChatNoted => return,
+            AgentReply::SteeringWaits { .. } => Decision::SteeringSet,
             AgentReply::Steered { .. } => Decision::Steered,
         };
         let (recorded, delivered) = self.decisions.entry((self.id(chat), decision)).or_default();
@@ -272,6 +277,7 @@ fn decision_of(envelope: &Value) -> Option<Decision> {
         "chat/toolCallComplete" => Some(Decision::Ended),
         "chat/inputCompleted" => Some(Decision::Answered),
         "chat/pendingMessageRemoved" if action["kind"] == "steering" => Some(Decision::Steered),
+        "chat/pendingMessageSet" if action["kind"] == "steering" => Some(Decision::SteeringSet),
         _ => None,
     }
 }

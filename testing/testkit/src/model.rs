@@ -238,6 +238,13 @@ impl Models {
                 let text = text.unwrap_or_default();
                 self.emits(run, AgentEvent::Text { part, text })
             }
+            ScriptStep::TakesSteering => match &playing.last_reply {
+                Some(AgentReply::SteeringWaits { pending_id, .. }) => {
+                    let pending_id = pending_id.clone();
+                    self.emits(run, AgentEvent::SteeringTaken { pending_id })
+                }
+                other => panic!("the script takes a message that it was not told of: {other:?}"),
+            },
             ScriptStep::Hangs => {
                 self.playing.remove(&run);
                 Played::Silent
@@ -251,8 +258,15 @@ impl Models {
         {
             self.open.insert((run, question));
         }
-        if let AgentEvent::ToolCompleted { call, .. } = &event {
-            self.open.remove(&(run, Question::Decision(*call))); // it does not wait any more
+        // It does not wait any more.
+        match &event {
+            AgentEvent::ToolCompleted { call, .. } | AgentEvent::ConfirmationWithdrawn { call } => {
+                self.open.remove(&(run, Question::Decision(*call)));
+            }
+            AgentEvent::QuestionWithdrawn { ask } => {
+                self.open.remove(&(run, Question::Answer(*ask)));
+            }
+            _ => {}
         }
         let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
         let ignores_stop = self
@@ -329,6 +343,10 @@ fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
             Some(message) => format!("steered {}", message["text"].as_str().unwrap_or("")),
             None => "not steered".to_owned(),
         },
+        AgentReply::SteeringWaits { message, .. } => {
+            format!("waiting {}", message["text"].as_str().unwrap_or(""))
+        }
+        AgentReply::ChatNoted => "noted".to_owned(),
         AgentReply::Settings { values, .. } => format!("settings {}", json!(values)),
         AgentReply::ClientTools { tools, .. } => {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();

@@ -23,6 +23,10 @@ pub enum Question {
     End(u64),
     Answer(u64),
     Steering(u64),
+    /// Does a steering message wait?
+    SteeringMessage(u64),
+    /// Is it noted?
+    ChatNotes,
     Settings(u64),
     /// Which tools do clients offer?
     ClientTools(u64),
@@ -38,6 +42,8 @@ impl Question {
             AgentReply::ToolEnded { call, .. } => Self::End(*call),
             AgentReply::Answered { ask, .. } => Self::Answer(*ask),
             AgentReply::Steered { steer, .. } => Self::Steering(*steer),
+            AgentReply::SteeringWaits { steer, .. } => Self::SteeringMessage(*steer),
+            AgentReply::ChatNoted => Self::ChatNotes,
             AgentReply::Settings { ask, .. } => Self::Settings(*ask),
             AgentReply::ClientTools { ask, .. } => Self::ClientTools(*ask),
             AgentReply::Rendered { render, .. } => Self::Render(*render),
@@ -56,6 +62,8 @@ impl Question {
             | AgentEvent::Spawned { call, .. } => Some(Self::End(*call)),
             AgentEvent::InputRequested { ask, .. } => Some(Self::Answer(*ask)),
             AgentEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
+            AgentEvent::SteeringAwaited { steer } => Some(Self::SteeringMessage(*steer)),
+            AgentEvent::ChatNotes(_) => Some(Self::ChatNotes),
             AgentEvent::SettingsRequested { ask } => Some(Self::Settings(*ask)),
             AgentEvent::ClientToolsRequested { ask } => Some(Self::ClientTools(*ask)),
             AgentEvent::Render { render, .. } => Some(Self::Render(*render)),
@@ -73,7 +81,9 @@ pub fn is_yes(reply: &AgentReply) -> bool {
         AgentReply::ToolEnded { result, .. } => result.success(),
         AgentReply::Answered { response, .. } => *response == ChatInputResponseKind::Accept,
         AgentReply::Steered { message, .. } => message.is_some(),
-        AgentReply::Settings { .. }
+        AgentReply::SteeringWaits { .. }
+        | AgentReply::ChatNoted
+        | AgentReply::Settings { .. }
         | AgentReply::ClientTools { .. }
         | AgentReply::Rendered { .. } => true,
     }
@@ -107,6 +117,8 @@ pub enum ScriptStep {
         worker: Worker,
         script: Box<Script>,
     },
+    /// Says that it has the steering message that it was last told of.
+    TakesSteering,
     /// Sends the last reply it got as text.
     Repeats {
         part: u64,
@@ -322,6 +334,42 @@ impl Script {
         let steer = self.number();
         self.emits(AgentEvent::SteerPoint { steer })
             .awaits(Question::Steering(steer))
+    }
+
+    /// Waits until a steering message waits, and says what it was.
+    pub fn awaits_steering(mut self) -> Self {
+        let steer = self.number();
+        self.emits(AgentEvent::SteeringAwaited { steer })
+            .awaits(Question::SteeringMessage(steer))
+    }
+
+    /// Has the steering message that it was told of.
+    pub fn takes_steering(self) -> Self {
+        self.step(ScriptStep::TakesSteering)
+    }
+
+    /// Notes something about its chat, and waits until that is stored.
+    pub fn notes_chat(self, notes: &str) -> Self {
+        let notes = Bytes::from(notes.to_owned());
+        self.emits(AgentEvent::ChatNotes(notes))
+            .awaits(Question::ChatNotes)
+    }
+
+    /// Asks whether a tool may run, and takes that back after a while.
+    pub fn withdraws_tool(mut self, name: &str, after_ms: u64) -> Self {
+        let call = self.number();
+        self.announces(call, name)
+            .readies(call, json!({"invocationMessage": name, "toolInput": "{}"}))
+            .waits_ms(after_ms)
+            .emits(AgentEvent::ConfirmationWithdrawn { call })
+    }
+
+    /// Asks the user something, and takes that back after a while.
+    pub fn withdraws_question(mut self, question: &str, after_ms: u64) -> Self {
+        self = self.asks_for_text(question).unattended();
+        let ask = self.numbers;
+        self.waits_ms(after_ms)
+            .emits(AgentEvent::QuestionWithdrawn { ask })
     }
 
     /// Renders its prompt of these sections, and sends the result as text.

@@ -12,8 +12,9 @@ use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
-    MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
+    Answer, Batch, BroughtToken, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel,
+    Limits, MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId,
+    SettingQuestion, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -40,6 +41,17 @@ pub enum Kill {
 enum AfterFrames {
     Act,
     Die,
+}
+
+/// What an agent is told or asked outside of turns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentHeard {
+    SettingAsked(SettingQuestion),
+    /// All settings of a session.
+    Settings(String, wire::Object),
+    Token(BroughtToken),
+    Unloaded(String),
+    Ended(String),
 }
 
 /// What comes due at a moment.
@@ -69,6 +81,12 @@ pub struct World {
     pub(crate) next_peer: u64,
     pub clients: Vec<Client>,
     pub models: Models,
+    /// What surveys of customizations find.
+    pub customizations: Vec<serde_json::Value>,
+    /// What agents were told and asked outside of turns, in order.
+    pub agents_heard: Vec<AgentHeard>,
+    /// The values that agents know of any setting: `SessionConfigValueItem`s.
+    pub setting_values: Vec<Value>,
     /// What the next sessions' starts end in; `Ok` if none is queued.
     pub starts: VecDeque<Result<(), AgentError>>,
     /// Longest a read, and the start of a session, takes.
@@ -114,6 +132,9 @@ impl World {
             next_peer: 0,
             clients: Vec::new(),
             models: Models::default(),
+            customizations: Vec::new(),
+            agents_heard: Vec::new(),
+            setting_values: Vec::new(),
             starts: VecDeque::new(),
             read_ms_max: 0,
             start_ms_max: 0,
@@ -398,7 +419,11 @@ impl World {
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
             Effect::Complete { ticket, complete } => {
-                let completed = Ok(host::complete::completions(&self.completer, *complete));
+                let completed = Ok(host::complete::completions(
+                    &self.completer,
+                    *complete,
+                    Default::default(), // agents here have no commands
+                ));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::ChangeModels { ticket, change } => {
@@ -433,6 +458,10 @@ impl World {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));
                 self.within(self.start_ms_max, Input::SessionStarted { session, result });
             }
+            Effect::Survey { session, .. } => {
+                let found = self.customizations.clone();
+                self.within(self.read_ms_max, Input::Surveyed { session, found });
+            }
             Effect::RunTurn(turn) => {
                 self.ledger.runs(turn.chat.as_str());
                 let run = turn.run;
@@ -453,8 +482,28 @@ impl World {
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
+            Effect::ListSettingValues { ticket, question } => {
+                let values = Ok(self.setting_values.clone());
+                self.agents_heard.push(AgentHeard::SettingAsked(question));
+                self.within(self.read_ms_max, Input::SettingValues { ticket, values });
+            }
+            Effect::SettingsChanged {
+                session, values, ..
+            } => {
+                let session = session.to_string();
+                self.agents_heard
+                    .push(AgentHeard::Settings(session, values));
+            }
+            Effect::Authenticate(brought) => self.agents_heard.push(AgentHeard::Token(brought)),
+            Effect::UnloadChat { chat } => {
+                self.agents_heard
+                    .push(AgentHeard::Unloaded(chat.to_string()));
+            }
             // Models leave nothing running.
-            Effect::Configure { .. } | Effect::Forget { .. } | Effect::EndChat { .. } => {}
+            Effect::EndChat { chat } => {
+                self.agents_heard.push(AgentHeard::Ended(chat.to_string()));
+            }
+            Effect::Configure { .. } | Effect::Forget { .. } => {}
         }
     }
 

@@ -209,6 +209,23 @@ impl NativeAgent {
         Arc::clone(chats.entry(chat.to_owned()).or_default())
     }
 
+    /// Forgets what was allowed in a session that is gone, without keeping anybody waiting: its name may be used again.
+    fn forget_rules(&self, session: &str) {
+        let Some(rules) = self.shared.rules.clone() else {
+            return; // this host stores none
+        };
+        let session = session.to_owned();
+        let forget = move || {
+            if let Err(error) = rules.remove_session(&session) {
+                tracing::warn!(%error, "the rules of a session that is gone are not removed");
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(forget)),
+            Err(_) => forget(), // nobody is kept waiting
+        }
+    }
+
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
         let mut open = self
             .workspaces
@@ -226,7 +243,12 @@ impl NativeAgent {
             return Ok(Arc::clone(workspace));
         }
         let (directories, copies) = (&facts.working_directories, facts.attachments.as_deref());
-        let opened = Workspace::open_with_readable(directories, copies, confinement);
+        let opened = Workspace::open_with_readable(
+            directories,
+            copies,
+            &workspace::UserDirectories::default(),
+            confinement,
+        );
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
@@ -257,6 +279,8 @@ impl Agent for NativeAgent {
             renamed_settings: vec![consent::renamed_setting()],
             default_model: models.first().map(|offered| offered.model.id.clone()),
             sections: sections::catalogue(),
+            protected_resources: Vec::new(),
+            customizations: Vec::new(),
         }
     }
 
@@ -329,6 +353,8 @@ impl Agent for NativeAgent {
         if let Some(tools) = chats.remove(chat) {
             tools.end();
         }
+        drop(chats);
+        self.forget_rules(chat);
     }
 }
 

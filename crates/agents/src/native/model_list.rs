@@ -177,6 +177,7 @@ fn says_no_more(said: &Model, known: &Model) -> bool {
     let as_known = Model {
         told: known.told.clone(),
         is_of_environment: known.is_of_environment,
+        address_variable: known.address_variable,
         ..said.clone()
     };
     as_known == *known || (said == &address_alone && said.is_at(known))

@@ -98,6 +98,9 @@ pub struct Model {
     /// It is there because the environment holds a key, and nobody configured it.
     #[serde(skip)]
     pub is_of_environment: bool,
+    /// The variable of the environment that names its server, instead of the vendor's own.
+    #[serde(skip)]
+    pub address_variable: Option<&'static str>,
 }
 
 /// What is wrong with a model.
@@ -110,6 +113,13 @@ pub enum ModelError {
     #[error("the model `{id}`: {error}")]
     Endpoint {
         id: String,
+        error: ModelEndpointError,
+    },
+    #[error(
+        "the address in {variable} is not used: {error}. If it is meant, `greenroom models add` takes it as an address"
+    )]
+    Address {
+        variable: &'static str,
         error: ModelEndpointError,
     },
     #[error(
@@ -157,12 +167,9 @@ impl Model {
     }
 
     fn parse_with(text: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
-        let usual = || Some((text, model_data::default_model(text)?));
-        let named = named.or_else(usual);
-        let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
+        let (base_url, id) = split_name(text)?;
         let model = match vendors::find(base_url) {
-            Some(vendor) => vendor.model(id, read),
+            Some(vendor) => vendor.model(id, read)?,
             None => {
                 let (api, base_url) = split_api(base_url)?;
                 Self {
@@ -173,6 +180,36 @@ impl Model {
         };
         model.check()?;
         Ok(model)
+    }
+
+    /// The same for a host, which knows by itself where a vendor's server is and which key it takes: a vendor's name stays in
+    /// the place of the address, so that no variable of this process decides where the host's key goes.
+    pub fn parse_for_host(text: &str) -> Result<Self, ModelError> {
+        let (base_url, id) = split_name(text)?;
+        match vendors::find(base_url) {
+            Some(vendor) => Ok(Self::at(vendor.name, id)),
+            None => Self::parse(text),
+        }
+    }
+
+    /// Puts the address that this process knows in the place of a vendor's name, with the vendor's key unless one is named.
+    pub fn find_vendor(self) -> Result<Self, ModelError> {
+        let Some(vendor) = vendors::find(&self.base_url) else {
+            return Ok(self);
+        };
+        let known = vendor.model(&self.id, &vendors::of_environment)?;
+        let names_key =
+            self.key_env.is_some() || self.key_file.is_some() || self.key_command.is_some();
+        Ok(Self {
+            api: known.api,
+            base_url: known.base_url,
+            address_variable: known.address_variable,
+            key_env: match names_key {
+                true => self.key_env,
+                false => known.key_env,
+            },
+            ..self
+        })
     }
 
     /// A model by the address of its server and its name there, unchecked.
@@ -208,6 +245,7 @@ impl Model {
             stall_s: None,
             told: ModelFacts::default(),
             is_of_environment: false,
+            address_variable: None,
         }
     }
 
@@ -283,11 +321,15 @@ impl Model {
 
     /// Its server.
     pub fn endpoint(&self) -> Result<ModelEndpoint, ModelError> {
-        let wrong = |error| ModelError::Endpoint {
-            id: self.id.clone(),
-            error,
-        };
-        let endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        self.connect_to_server()
+            .map_err(|error| ModelError::Endpoint {
+                id: self.id.clone(),
+                error,
+            })
+    }
+
+    pub(super) fn connect_to_server(&self) -> Result<ModelEndpoint, ModelEndpointError> {
+        let endpoint = ModelEndpoint::new(&self.base_url)?;
         let mut endpoint = endpoint.with_api(self.api);
         if let Some(seconds) = self.stall_s {
             let stall = Duration::from_secs(seconds);
@@ -297,12 +339,12 @@ impl Model {
             endpoint = endpoint.with_key(key);
         }
         if let Some(header) = &self.key_header {
-            endpoint = endpoint.with_key_header(header).map_err(wrong)?;
+            endpoint = endpoint.with_key_header(header)?;
         }
         let query = self.query.iter();
         endpoint = endpoint.with_query(query.map(|(name, value)| (name.as_str(), value.as_str())));
         for (name, value) in &self.headers {
-            endpoint = endpoint.with_header(name, value).map_err(wrong)?;
+            endpoint = endpoint.with_header(name, value)?;
         }
         Ok(endpoint)
     }
@@ -362,6 +404,10 @@ impl Model {
         if let Some(variable) = self.key_env.as_ref().filter(|_| self.is_of_environment) {
             meta.insert(wire::meta::KEY_VARIABLE.to_owned(), json!(variable));
         }
+        if let (Some(variable), Ok(endpoint)) = (self.address_variable, self.endpoint()) {
+            let server = json!({"variable": variable, "authority": endpoint.authority()});
+            meta.insert(wire::meta::SERVER.to_owned(), server);
+        }
         put("_meta", (!meta.is_empty()).then_some(Value::Object(meta)));
         ModelInfo {
             id: self.id.clone(),
@@ -369,6 +415,15 @@ impl Model {
             details,
         }
     }
+}
+
+/// What stands before the name of a model, and the name; the usual model of a vendor if no other is named.
+fn split_name(text: &str) -> Result<(&str, &str), ModelError> {
+    let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
+    let usual = || Some((text, model_data::default_model(text)?));
+    named
+        .or_else(usual)
+        .ok_or_else(|| ModelError::NoName(text.to_owned()))
 }
 
 /// The wire format before an address, and the address.
@@ -384,128 +439,4 @@ fn split_api(text: &str) -> Result<(Api, &str), ModelError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_vendor_stands_for_an_address_and_a_key() {
-        let parse = |text: &str| Model::parse_with(text, &|_| None);
-        let model = parse("anthropic#claude-x").unwrap();
-        assert_eq!(
-            (model.api, model.base_url.as_str()),
-            (Api::Anthropic, "https://api.anthropic.com/v1")
-        );
-        assert_eq!(model.key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
-        let others = [
-            ("openai", Api::Responses),
-            ("gemini", Api::Gemini),
-            ("openrouter", Api::Chat),
-        ];
-        for (vendor, api) in others {
-            assert_eq!(parse(&format!("{vendor}#m")).unwrap().api, api);
-            let usual = model_data::default_model(vendor).unwrap();
-            assert_eq!(parse(vendor), parse(&format!("{vendor}#{usual}")));
-        }
-        assert!(Model::parse("nobody#m").is_err());
-    }
-
-    #[test]
-    fn a_wire_format_stands_before_the_address() {
-        for api in Api::ALL {
-            let named = format!("{}+http://127.0.0.1:9000/v1#m", api.name());
-            let model = Model::parse(&named).unwrap();
-            assert_eq!(
-                (model.api, model.base_url.as_str()),
-                (api, "http://127.0.0.1:9000/v1")
-            );
-            assert_eq!(Model::parse(&format!("{}#m", model.address())), Ok(model));
-        }
-        let error = Model::parse("telex+http://h/v1#m").unwrap_err().to_string();
-        assert!(
-            error.contains("`telex`") && error.contains("`anthropic`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn an_address_and_a_name_make_a_model() {
-        let model = Model::parse("http://localhost:11434/v1/#qwen3:8b").unwrap();
-        assert_eq!(
-            (model.id.as_str(), model.base_url.as_str()),
-            ("qwen3:8b", "http://localhost:11434/v1")
-        );
-        assert_eq!(model.server_name(), "qwen3:8b");
-        for bad in [
-            "http://localhost/v1",
-            "http://localhost/v1#",
-            "qwen3",
-            "ftp://x#y",
-        ] {
-            let error = Model::parse(bad).unwrap_err().to_string();
-            assert!(error.contains("http"), "{bad}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_model_that_cannot_work_is_named() {
-        let model = Model::parse("http://h/v1#m").unwrap();
-        assert_eq!(
-            Model::check_all(&[model.clone(), model.clone()]),
-            Err(ModelError::Twice("m".to_owned()))
-        );
-        let mut two = model;
-        two.key_env = Some("K".to_owned());
-        two.key_file = Some("k".into());
-        assert_eq!(
-            Model::check_all(&[two]),
-            Err(ModelError::TwoKeys("m".to_owned()))
-        );
-        for (toml, words) in [
-            ("key_command = []", "program and its arguments"),
-            ("key_command = [\"\"]", "program and its arguments"),
-            ("key_command = [\"a\"]\nkey_env = \"K\"", "keep one"),
-            ("key_env = \"sk-the-key-itself\"", "not the key itself"),
-            ("name = \"a\\u001b[31mb\"", "control characters"),
-            ("api = \"telepathy\"", "chat"),
-            ("key_header = \"a b\"", "header name"),
-        ] {
-            let text = format!("id = \"m\"\nbase_url = \"http://h/v1\"\n{toml}\n");
-            let error = match toml::from_str::<Model>(&text) {
-                Ok(model) => Model::check_all(&[model]).unwrap_err().to_string(),
-                Err(error) => error.to_string(),
-            };
-            assert!(error.contains(words), "{toml}: {error}");
-            assert!(!error.contains("sk-the-key"), "{error}");
-        }
-        let mut untyped = Model::parse("http://h/v1#m").unwrap();
-        untyped.settings = Some(json!({"temperature": {}}));
-        let error = Model::check_all(&[untyped]).unwrap_err().to_string();
-        assert!(
-            error.contains("`m`") && error.contains("`temperature`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn clients_see_what_a_model_can_do() {
-        let toml = r#"
-            id = "m"
-            base_url = "http://h/v1"
-            context_tokens = 8192
-            prices = { input = 1.0, output = 2.0 }
-            settings = { temperature = { type = "number" } }
-        "#;
-        let model: Model = toml::from_str(toml).unwrap();
-        let wire = model.info().to_wire("native");
-        assert_eq!(wire["maxContextWindow"], 8192);
-        assert_eq!(
-            wire["configSchema"]["properties"]["temperature"]["type"],
-            "number"
-        );
-        assert_eq!(
-            wire["configSchema"]["properties"]["temperature"]["title"],
-            "Temperature"
-        );
-        assert_eq!(wire["_meta"]["greenroom.prices"]["output"], 2.0);
-    }
-}
+mod tests;

@@ -37,27 +37,21 @@ pub(super) async fn subject_of(
         PlanSubject::Command(command) => Some(SubjectDetail::Command(command.clone())),
         PlanSubject::Page(url) => read_host(url),
         PlanSubject::File(path) => locate(path.clone(), workspace).await,
-        PlanSubject::Input => Some(SubjectDetail::Input(input.to_string())),
+        PlanSubject::Input => Some(SubjectDetail::Input(input.clone())),
     };
-    let is_file = matches!(plan.subject, PlanSubject::File(_));
-    CallSubject {
-        tool: tool.name().to_owned(),
-        is_edit: tool.nature() == Nature::Edits,
-        is_read: is_file && tool.nature() == Nature::Reads,
-        detail: detail.unwrap_or(SubjectDetail::Unknown),
-    }
+    CallSubject::new(tool.name(), detail.unwrap_or(SubjectDetail::Unknown))
 }
 
 /// The same of a client's tool: only its name and its very input are known.
 pub(super) fn client_subject(tool: &str, input: &str) -> CallSubject {
-    // Other blanks in it are no other input.
-    let input = serde_json::from_str::<Value>(input)
-        .map_or_else(|_| input.to_owned(), |input| input.to_string());
+    // What is not JSON is refused before anybody is asked.
+    let input = serde_json::from_str::<Value>(input);
+    let detail = input.map_or(SubjectDetail::Unknown, SubjectDetail::Input);
     CallSubject {
         tool: tool.to_owned(),
         is_edit: false,
         is_read: false,
-        detail: SubjectDetail::Input(input),
+        detail,
     }
 }
 
@@ -176,13 +170,20 @@ impl ToolContext<'_> {
         subject: &CallSubject,
     ) -> Option<(RuleScope, &'a Pattern)> {
         let offered = offered?;
+        // A rule holds where the call was made: a session may work elsewhere, too, and later.
         let directory = match &subject.detail {
             SubjectDetail::Path(path) => Some(&path.root),
-            _ => self.place.directories.first(),
+            SubjectDetail::Command(_)
+            | SubjectDetail::Host(_)
+            | SubjectDetail::Input(_)
+            | SubjectDetail::Unknown => self.place.directories.first(),
         };
         let scope = match scope {
             ApprovalScope::Call => return None,
-            ApprovalScope::Session => RuleScope::Session(self.place.session.clone()),
+            ApprovalScope::Session => RuleScope::Session {
+                session: self.place.session.clone(),
+                directory: directory.cloned(),
+            },
             ApprovalScope::Project if !offered.for_project => return None, // it was not offered
             ApprovalScope::Project => RuleScope::Project(directory?.clone()),
         };
@@ -193,13 +194,12 @@ impl ToolContext<'_> {
         let Some(store) = self.rules.clone() else {
             return Err(RulesError("this host stores no rules".to_owned()));
         };
-        let directory = self.place.directories.first().cloned();
         let rule = PermissionRule {
             scope,
             effect: RuleEffect::Allow,
             pattern,
         };
-        run_blocking(move || store.add(&rule, directory.as_deref())).await
+        run_blocking(move || store.add(&rule)).await
     }
 }
 
@@ -210,5 +210,37 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permission::{ArgumentKind, FileUse};
+
+    /// What rules know of a tool by its name is what it does.
+    #[test]
+    fn rules_know_what_each_tool_does() {
+        let tools = crate::tool::all(&Arc::default(), &Arc::default());
+        for tool in tools {
+            let kind = ArgumentKind::of_tool(tool.name());
+            let expected = match tool.nature() {
+                Nature::Edits => matches!(kind, ArgumentKind::File(FileUse::Changes)),
+                Nature::Fetches => kind == ArgumentKind::Page,
+                Nature::Runs => matches!(kind, ArgumentKind::Command | ArgumentKind::Input),
+                Nature::Reads => matches!(
+                    kind,
+                    ArgumentKind::File(FileUse::Shows | FileUse::Names) | ArgumentKind::Input
+                ),
+            };
+            assert!(expected, "{}: {kind:?}", tool.name());
+            let takes_path = tool.parameters()["properties"]["path"].is_object();
+            assert_eq!(
+                takes_path,
+                matches!(kind, ArgumentKind::File(_)),
+                "{}: {kind:?}",
+                tool.name()
+            );
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Vendors that can be named instead of an address, and the models that a key in the environment is enough for (G-70).
 //!
-//! Promises: a variable is looked at for whether it holds a key, and the key goes nowhere from here.
+//! Promises: a variable is looked at for whether it holds a key, and the key goes nowhere from here. A variable that names
+//! another server gets no key sent unencrypted to another machine.
 //! Must not know: configurations.
 
-use super::models::Model;
+use super::models::{Model, ModelError};
 use crate::model_data;
-use crate::provider::Api;
+use crate::provider::{Api, with_version};
 
 /// A vendor of models: where its server is, what it speaks, and where people keep its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,34 +71,33 @@ pub(super) fn of_environment(name: &str) -> Option<String> {
 
 impl Vendor {
     /// A model of the vendor, where these variables say that its server is.
-    pub(super) fn model(&self, id: &str, read: &dyn Fn(&str) -> Option<String>) -> Model {
+    pub(super) fn model(
+        &self,
+        id: &str,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Model, ModelError> {
         let keys = self.key_envs.iter();
         let key = keys.clone().find(|name| read(name).is_some());
         let key = key.or_else(|| keys.clone().next());
-        Model {
+        let named = read(self.base_url_env).map(|named| match self.adds_version {
+            Some(version) => with_version(&named, version),
+            None => named,
+        });
+        let address = named.as_deref().unwrap_or(self.base_url);
+        let model = Model {
             api: self.api,
             key_env: key.map(|name| (*name).to_owned()),
-            ..Model::at(&self.address(read), id)
-        }
-    }
-
-    fn address(&self, read: &dyn Fn(&str) -> Option<String>) -> String {
-        let Some(named) = read(self.base_url_env) else {
-            return self.base_url.to_owned();
+            address_variable: named.as_ref().map(|_| self.base_url_env),
+            ..Model::at(address, id)
         };
-        let named = named.trim_end_matches('/');
-        match self.adds_version {
-            Some(version) if !ends_in_version(named) => format!("{named}/{version}"),
-            Some(_) | None => named.to_owned(),
-        }
+        let checked = model.connect_to_server();
+        let checked = checked.and_then(|endpoint| endpoint.check_encrypted());
+        checked.map_err(|error| ModelError::Address {
+            variable: self.base_url_env,
+            error,
+        })?;
+        Ok(model)
     }
-}
-
-/// `https://proxy.example/v1beta`
-fn ends_in_version(url: &str) -> bool {
-    let last = url.rsplit('/').next().unwrap_or("");
-    let digits = last.strip_prefix('v').unwrap_or("");
-    digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The models that can be asked because the environment holds a key, the default first: one of each vendor. One whose server
@@ -113,12 +113,13 @@ pub fn models_of_environment(
         let Some(default) = default.filter(|_| has_key) else {
             continue; // nobody can ask it
         };
-        let model = Model {
+        let model = vendor.model(default, read);
+        let model = model.map(|model| Model {
             is_of_environment: true,
-            ..vendor.model(default, read)
-        };
-        match model.check() {
-            Ok(()) => models.push(model),
+            ..model
+        });
+        match model.and_then(|model| model.check().map(|()| model)) {
+            Ok(model) => models.push(model),
             Err(problem) => problems.push(problem),
         }
     }
@@ -177,22 +178,44 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            address("ANTHROPIC_BASE_URL", "http://h:1")[0],
-            "http://h:1/v1"
+            address("ANTHROPIC_BASE_URL", "http://localhost:1")[0],
+            "http://localhost:1/v1"
         );
         assert_eq!(
-            address("ANTHROPIC_BASE_URL", "http://h/x/")[0],
-            "http://h/x/v1"
+            address("ANTHROPIC_BASE_URL", "https://h/x/")[0],
+            "https://h/x/v1"
         );
         assert_eq!(
-            address("ANTHROPIC_BASE_URL", "http://h/v1/")[0],
-            "http://h/v1"
+            address("ANTHROPIC_BASE_URL", "https://h/v1/")[0],
+            "https://h/v1"
         );
-        assert_eq!(address("OPENAI_BASE_URL", "http://h/v1")[1], "http://h/v1");
         assert_eq!(
-            address("GOOGLE_GEMINI_BASE_URL", "http://h")[2],
-            "http://h/v1beta"
+            address("ANTHROPIC_BASE_URL", "https://h?api-version=v2")[0],
+            "https://h/v1?api-version=v2"
         );
+        assert_eq!(
+            address("OPENAI_BASE_URL", "https://h/v1")[1],
+            "https://h/v1"
+        );
+        assert_eq!(
+            address("GOOGLE_GEMINI_BASE_URL", "https://h")[2],
+            "https://h/v1beta"
+        );
+    }
+
+    #[test]
+    fn a_variable_sends_no_key_unencrypted_to_another_machine() {
+        let read = |name: &str| match name {
+            "ANTHROPIC_API_KEY" => Some("k".to_owned()),
+            "ANTHROPIC_BASE_URL" => Some("http://proxy.example:8080".to_owned()),
+            _ => None,
+        };
+        let (models, problems) = models_of_environment(&read);
+        assert!(models.is_empty(), "{models:?}");
+        let message = problems[0].to_string();
+        for words in ["ANTHROPIC_BASE_URL", "proxy.example:8080", "https://"] {
+            assert!(message.contains(words), "{message}");
+        }
     }
 
     #[test]

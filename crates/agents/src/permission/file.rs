@@ -4,14 +4,14 @@
 //! nobody knows, is an error with its line: a rule that was meant to deny must not be overlooked.
 //! Must not know: files.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike, Value};
 
 use super::pattern::Pattern;
 use super::rule_set::{PermissionRule, RuleEffect, RuleScope, RuleSet};
+use crate::data_file;
 
 /// Its name in the data directory.
 pub const RULES_FILE: &str = "rules.toml";
@@ -26,6 +26,8 @@ const SESSION: &str = "session";
 const PROJECT: &str = "project";
 const ALWAYS: &str = "always";
 const DIRECTORY: &str = "directory";
+
+const NO_LISTS: &str = "this must be a table with the lists `allow`, `ask`, `deny`";
 
 /// Why rules cannot be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,13 +56,12 @@ pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
     let mut reader = RulesReader {
         text,
         rules: Vec::new(),
-        session_directories: BTreeMap::new(),
     };
     for (name, item) in document.iter() {
         match name {
             ALWAYS => reader.read_lists(item, &RuleScope::Always)?,
-            PROJECT => reader.read_each(item, |name| RuleScope::Project(PathBuf::from(name)))?,
-            SESSION => reader.read_each(item, |name| RuleScope::Session(name.to_owned()))?,
+            PROJECT => reader.read_projects(item)?,
+            SESSION => reader.read_sessions(item)?,
             _ => {
                 let message = format!(
                     "there is no `{name}`; tables are `always`, `project.\"DIRECTORY\"`, `session.\"NAME\"`"
@@ -72,57 +73,75 @@ pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
     if reader.rules.len() > RULES_MAX {
         return Err(RulesError(format!("there are more than {RULES_MAX} rules")));
     }
-    Ok(RuleSet::new(reader.rules, reader.session_directories))
+    Ok(RuleSet::new(reader.rules))
 }
 
 struct RulesReader<'a> {
     text: &'a str,
     rules: Vec<PermissionRule>,
-    session_directories: BTreeMap<String, String>,
 }
 
 impl RulesReader<'_> {
-    /// The tables of all projects, or of all sessions.
-    fn read_each(&mut self, item: &Item, scope: fn(&str) -> RuleScope) -> Result<(), RulesError> {
-        let Some(tables) = item.as_table_like() else {
-            return Err(self.error(item, "this must be a table"));
-        };
-        for (name, item) in tables.iter() {
-            let scope = scope(name);
-            if let RuleScope::Project(directory) = &scope
-                && !directory.is_absolute()
-            {
+    fn read_projects(&mut self, item: &Item) -> Result<(), RulesError> {
+        for (name, item) in self.table(item, "this must be a table")?.iter() {
+            let directory = PathBuf::from(name);
+            if !directory.is_absolute() {
                 return Err(self.error(item, "the directory of a project is an absolute path"));
             }
-            self.read_lists(item, &scope)?;
+            self.read_lists(item, &RuleScope::Project(directory))?;
+        }
+        Ok(())
+    }
+
+    /// A session's table holds lists, and tables of lists by the directory that they hold in.
+    fn read_sessions(&mut self, item: &Item) -> Result<(), RulesError> {
+        for (session, item) in self.table(item, "this must be a table")?.iter() {
+            let fields = self.table(item, NO_LISTS)?;
+            // Files of before have one directory for the whole table.
+            let of_table = fields.get(DIRECTORY).and_then(Item::as_str);
+            for (name, item) in fields.iter() {
+                let (is_path, is_text) = (name.starts_with('/'), item.is_str());
+                match list_named(name) {
+                    Some(effect) => {
+                        let scope = RuleScope::Session {
+                            session: session.to_owned(),
+                            directory: of_table.map(PathBuf::from),
+                        };
+                        self.read_list(item, &scope, effect)?;
+                    }
+                    None if is_path => {
+                        let scope = RuleScope::Session {
+                            session: session.to_owned(),
+                            directory: Some(PathBuf::from(name)),
+                        };
+                        self.read_lists(item, &scope)?;
+                    }
+                    None if is_text && name == DIRECTORY => {}
+                    None => {
+                        let message = format!(
+                            "there is no `{name}`; a session has `allow`, `ask`, `deny`, and tables by directory"
+                        );
+                        return Err(self.error(item, &message));
+                    }
+                }
+            }
         }
         Ok(())
     }
 
     fn read_lists(&mut self, item: &Item, scope: &RuleScope) -> Result<(), RulesError> {
-        let Some(lists) = item.as_table_like() else {
-            return Err(self.error(
-                item,
-                "this must be a table with the lists `allow`, `ask`, `deny`",
-            ));
-        };
-        for (name, item) in lists.iter() {
-            let effect = RuleEffect::ALL
-                .into_iter()
-                .find(|effect| effect.name() == name);
-            match (effect, scope, item.as_str()) {
-                (Some(effect), _, _) => self.read_list(item, scope, effect)?,
-                (None, RuleScope::Session(session), Some(directory)) if name == DIRECTORY => {
-                    let names = &mut self.session_directories;
-                    names.insert(session.clone(), directory.to_owned());
-                }
-                (None, _, _) => {
-                    let message = format!("there is no `{name}`; lists are `allow`, `ask`, `deny`");
-                    return Err(self.error(item, &message));
-                }
-            }
+        for (name, item) in self.table(item, NO_LISTS)?.iter() {
+            let Some(effect) = list_named(name) else {
+                let message = format!("there is no `{name}`; lists are `allow`, `ask`, `deny`");
+                return Err(self.error(item, &message));
+            };
+            self.read_list(item, scope, effect)?;
         }
         Ok(())
+    }
+
+    fn table<'i>(&self, item: &'i Item, wrong: &str) -> Result<&'i dyn TableLike, RulesError> {
+        item.as_table_like().ok_or_else(|| self.error(item, wrong))
     }
 
     fn read_list(
@@ -154,20 +173,17 @@ impl RulesReader<'_> {
     }
 }
 
-fn at_line(text: &str, span: Option<Range<usize>>, message: &str) -> RulesError {
-    let before = span.and_then(|span| text.get(..span.start));
-    RulesError(match before {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message.to_owned(),
-    })
+fn list_named(name: &str) -> Option<RuleEffect> {
+    let mut effects = RuleEffect::ALL.into_iter();
+    effects.find(|effect| effect.name() == name)
 }
 
-/// The text with one rule more; as it was if it is there. `directory` is where a session works.
-pub fn add_rule(
-    text: &str,
-    rule: &PermissionRule,
-    directory: Option<&Path>,
-) -> Result<String, RulesError> {
+fn at_line(text: &str, span: Option<Range<usize>>, message: &str) -> RulesError {
+    RulesError(data_file::at_line(text, span, message))
+}
+
+/// The text with one rule more; as it was if it is there.
+pub fn add_rule(text: &str, rule: &PermissionRule) -> Result<String, RulesError> {
     let known = parse(text)?;
     if known.rules().contains(rule) {
         return Ok(text.to_owned());
@@ -177,19 +193,13 @@ pub fn add_rule(
     }
     let mut document = document_of(text)?;
     let table = scope_table(&mut document, &rule.scope)?;
-    if let (RuleScope::Session(_), Some(directory), false) =
-        (&rule.scope, directory, table.contains_key(DIRECTORY))
-    {
-        let directory = directory.display().to_string();
-        table.insert(DIRECTORY, Item::Value(Value::from(directory)));
-    }
     let list = table
         .entry(rule.effect.name())
         .or_insert(Item::Value(Value::Array(Array::new())));
     let list = list.as_array_mut();
     let list = list.ok_or_else(|| RulesError(format!("`{}` is not a list", rule.effect.name())))?;
     push(list, rule.pattern.as_str());
-    if let RuleScope::Session(_) = rule.scope {
+    if let RuleScope::Session { .. } = rule.scope {
         drop_oldest_sessions(&mut document);
     }
     let changed = document.to_string();
@@ -244,27 +254,45 @@ fn scope_table<'a>(
         }
         false => "\n".to_owned(),
     };
-    let own = match scope {
-        RuleScope::Always => None,
-        RuleScope::Project(directory) => {
-            let name = directory.to_str();
-            let reason = "rules can only be stored for a directory whose name is text";
-            Some(name.ok_or_else(|| RulesError(reason.to_owned()))?)
+    let text = |directory: &'_ PathBuf| {
+        let reason = "rules can only be stored for a directory whose name is text";
+        let name = directory.to_str().map(str::to_owned);
+        name.ok_or_else(|| RulesError(reason.to_owned()))
+    };
+    let path = match scope {
+        RuleScope::Always => Vec::new(),
+        RuleScope::Project(directory) => vec![text(directory)?],
+        RuleScope::Session { session, directory } => {
+            let directory = directory.as_ref().map(text).transpose()?;
+            std::iter::once(session.clone()).chain(directory).collect()
         }
-        RuleScope::Session(session) => Some(session.as_str()),
     };
-    let mut table = Table::new();
-    table.set_implicit(own.is_some());
-    table.decor_mut().set_prefix(&prefix);
-    let outer = document.entry(scope.name()).or_insert(Item::Table(table));
-    let outer = outer.as_table_like_mut().ok_or_else(no_table)?;
-    let Some(own) = own else {
-        return Ok(outer);
-    };
-    let mut table = Table::new();
-    table.decor_mut().set_prefix(&prefix);
-    let inner = outer.entry(own).or_insert(Item::Table(table));
-    inner.as_table_like_mut().ok_or_else(no_table)
+    let mut item = document.as_item_mut();
+    let names = std::iter::once(scope.name().to_owned()).chain(path);
+    let mut names = names.peekable();
+    while let Some(name) = names.next() {
+        let mut table = Table::new();
+        table.set_implicit(names.peek().is_some());
+        table.decor_mut().set_prefix(&prefix);
+        let tables = item.as_table_like_mut().ok_or_else(no_table)?;
+        item = tables.entry(&name).or_insert(Item::Table(table));
+    }
+    item.as_table_like_mut().ok_or_else(no_table)
+}
+
+/// The text without the rules of a session; none if it has none.
+pub fn remove_session(text: &str, session: &str) -> Result<Option<String>, RulesError> {
+    let known = parse(text)?;
+    let is_its = |rule: &PermissionRule| matches!(&rule.scope, RuleScope::Session { session: other, .. } if other == session);
+    if !known.rules().iter().any(is_its) {
+        return Ok(None);
+    }
+    let mut document = document_of(text)?;
+    let sessions = document.get_mut(SESSION).and_then(Item::as_table_like_mut);
+    if let Some(sessions) = sessions {
+        sessions.remove(session);
+    }
+    Ok(Some(document.to_string()))
 }
 
 /// Puts a rule behind the others, on a line of its own as they are.
@@ -291,14 +319,22 @@ fn drop_oldest_sessions(document: &mut DocumentMut) {
     let Some(sessions) = sessions else {
         return; // no session has rules
     };
-    // What a session may not do is not forgotten for what another one may.
-    let only_allows = |item: &Item| {
-        let table = item.as_table_like();
-        table.is_some_and(|table| !table.contains_key("deny") && !table.contains_key("ask"))
-    };
-    let names = sessions.iter().filter(|(_, item)| only_allows(item));
+    let names = sessions.iter().filter(|(_, item)| !restricts(item));
     let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
     for name in names.iter().take(names.len().saturating_sub(SESSIONS_MAX)) {
         sessions.remove(name);
     }
+}
+
+/// Whether a table, or one in it, denies or asks: what a session may not do is not forgotten for what another one may.
+fn restricts(item: &Item) -> bool {
+    let table = item.as_table_like();
+    table.is_some_and(|table| {
+        let mut fields = table.iter();
+        fields.any(|(name, item)| match list_named(name) {
+            Some(RuleEffect::Deny | RuleEffect::Ask) => true,
+            Some(RuleEffect::Allow) => false,
+            None => restricts(item),
+        })
+    })
 }

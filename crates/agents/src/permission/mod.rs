@@ -16,11 +16,11 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub use file::{RULES_FILE, RulesError, add_rule, parse, remove_rule, template};
+pub use file::{RULES_FILE, RulesError, add_rule, parse, remove_rule, remove_session, template};
 pub use pattern::{Pattern, PatternError};
 pub(crate) use proposal::allows;
 pub use proposal::propose;
 pub use protected::is_protected;
 pub use rule_set::{CallPlace, PermissionRule, RuleEffect, RuleScope, RuleSet};
 pub use store::RuleStore;
-pub use subject::{CallSubject, FileSubject, SubjectDetail, read_host};
+pub use subject::{ArgumentKind, CallSubject, FileSubject, FileUse, SubjectDetail, read_host};

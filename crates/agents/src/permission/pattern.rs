@@ -8,11 +8,12 @@ use std::fmt;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
+use serde_json::Value;
 
 use super::options;
 use super::protected::is_protected;
 use super::shell::{self, Word};
-use super::subject::{CallSubject, SubjectDetail};
+use super::subject::{ArgumentKind, CallSubject, FileSubject, PathInDirectory, SubjectDetail};
 
 /// Longer patterns are refused: people could not read them before they agree.
 pub(crate) const PATTERN_BYTES_MAX: usize = 512;
@@ -33,6 +34,7 @@ const OTHER_SPELLINGS: &[(&str, &str)] = &[
     ("WebFetch", WEB_FETCH),
     ("Grep", "grep"),
     ("Glob", "glob"),
+    ("LS", "list"),
 ];
 
 /// A rule's pattern.
@@ -58,8 +60,8 @@ enum Matcher {
     Path(Box<PathMatcher>),
     /// Pages of this host and of those below it.
     Domain(String),
-    /// This very input.
-    Input(String),
+    /// This very input, however it is written.
+    Input(Value),
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +70,26 @@ struct PathMatcher {
     any_case: GlobMatcher,
     /// The pattern itself names a protected file or directory.
     names_protected: bool,
+}
+
+impl PathMatcher {
+    fn covers(&self, path: &FileSubject, directory: Option<&Path>) -> bool {
+        match path.relative_to(directory) {
+            PathInDirectory::Text(relative) => {
+                self.exact_case.is_match(relative)
+                    && (self.names_protected || !is_protected(&path.relative))
+            }
+            PathInDirectory::Elsewhere | PathInDirectory::NoText => false,
+        }
+    }
+
+    fn touches(&self, path: &FileSubject, directory: Option<&Path>) -> bool {
+        match path.relative_to(directory) {
+            PathInDirectory::Text(relative) => self.any_case.is_match(relative),
+            PathInDirectory::Elsewhere => false,
+            PathInDirectory::NoText => true,
+        }
+    }
 }
 
 /// Why a text is no pattern, and what to write instead.
@@ -111,11 +133,11 @@ impl Pattern {
         let matcher = match argument.map(str::trim) {
             None | Some("*") => Matcher::All,
             Some("") => return Err(bad("there is nothing between the brackets".to_owned())),
-            Some(argument) => match tool {
-                BASH => parse_command(argument).map_err(bad)?,
-                EDIT | WRITE | READ => parse_path(argument).map_err(bad)?,
-                WEB_FETCH => parse_domain(argument).map_err(bad)?,
-                _ => Matcher::Input(argument.to_owned()),
+            Some(argument) => match ArgumentKind::of_tool(tool) {
+                ArgumentKind::Command => parse_command(argument).map_err(bad)?,
+                ArgumentKind::File(_) => parse_path(argument).map_err(bad)?,
+                ArgumentKind::Page => parse_domain(argument).map_err(bad)?,
+                ArgumentKind::Input => parse_input(tool, argument).map_err(bad)?,
             },
         };
         let text = match &matcher {
@@ -128,7 +150,9 @@ impl Pattern {
                     .trim_end();
                 format!("{tool}({words}:*)")
             }
-            _ => format!("{tool}({})", argument.unwrap_or_default().trim()),
+            Matcher::Command { .. } | Matcher::Path(_) | Matcher::Domain(_) | Matcher::Input(_) => {
+                format!("{tool}({})", argument.unwrap_or_default().trim())
+            }
         };
         let tool = tool.to_owned();
         Ok(Self {
@@ -148,23 +172,30 @@ impl Pattern {
         if !self.is_about(call) {
             return false;
         }
-        match (&self.matcher, &call.detail) {
-            (Matcher::All, SubjectDetail::Path(path)) => !is_protected(&path.relative),
-            // It may be a file that rules do not reach.
-            (Matcher::All, SubjectDetail::Unknown) => false,
-            (Matcher::All, _) => true,
-            (Matcher::Path(pattern), SubjectDetail::Path(path)) => {
-                path.relative_to(directory).is_some_and(|relative| {
-                    pattern.exact_case.is_match(relative)
-                        && (pattern.names_protected || !is_protected(&path.relative))
-                })
+        let detail = &call.detail;
+        match &self.matcher {
+            Matcher::All => match detail {
+                SubjectDetail::Path(path) => !is_protected(&path.relative),
+                // It may be a file that rules do not reach.
+                SubjectDetail::Unknown => false,
+                SubjectDetail::Command(_) | SubjectDetail::Host(_) | SubjectDetail::Input(_) => {
+                    true
+                }
+            },
+            Matcher::Command { text, .. } => {
+                matches!(detail, SubjectDetail::Command(command) if text == command.trim())
             }
-            (Matcher::Domain(domain), SubjectDetail::Host(host)) => is_below(host, domain),
-            (Matcher::Input(input), SubjectDetail::Input(given)) => input == given,
-            (Matcher::Command { text, .. }, SubjectDetail::Command(command)) => {
-                text == command.trim()
+            // Of the simple commands in a text each is compared by itself.
+            Matcher::CommandPrefix(_) => false,
+            Matcher::Path(pattern) => {
+                matches!(detail, SubjectDetail::Path(path) if pattern.covers(path, directory))
             }
-            _ => false,
+            Matcher::Domain(domain) => {
+                matches!(detail, SubjectDetail::Host(host) if is_below(host, domain))
+            }
+            Matcher::Input(input) => {
+                matches!(detail, SubjectDetail::Input(given) if input == given)
+            }
         }
     }
 
@@ -194,11 +225,10 @@ impl Pattern {
         if !self.is_about(call) {
             return false;
         }
+        // What cannot be compared may be what is meant.
         match (&self.matcher, &call.detail) {
             (Matcher::All, _) => true,
-            (Matcher::Path(pattern), SubjectDetail::Path(path)) => path
-                .relative_to(directory)
-                .is_some_and(|relative| pattern.any_case.is_match(relative)),
+            (Matcher::Path(pattern), SubjectDetail::Path(path)) => pattern.touches(path, directory),
             (Matcher::CommandPrefix(words), SubjectDetail::Command(command)) => {
                 shell::may_run(command, words)
             }
@@ -206,20 +236,28 @@ impl Pattern {
                 let is_part = |words: &Vec<String>| shell::may_run(command, words);
                 text == command.trim() || words.as_ref().is_some_and(is_part)
             }
-            // What cannot be compared may be what is meant.
-            (_, SubjectDetail::Unknown) => true,
-            _ => self.covers(call, directory),
+            (Matcher::Domain(domain), SubjectDetail::Host(host)) => is_below(host, domain),
+            (Matcher::Input(input), SubjectDetail::Input(given)) => input == given,
+            (
+                Matcher::Path(_)
+                | Matcher::CommandPrefix(_)
+                | Matcher::Command { .. }
+                | Matcher::Domain(_)
+                | Matcher::Input(_),
+                SubjectDetail::Path(_)
+                | SubjectDetail::Command(_)
+                | SubjectDetail::Host(_)
+                | SubjectDetail::Input(_)
+                | SubjectDetail::Unknown,
+            ) => true,
         }
     }
 
     /// Rules of `edit` are about every tool that changes files, those of `read` about every one that shows a file.
     fn is_about(&self, call: &CallSubject) -> bool {
-        let is_kind = match self.tool.as_str() {
-            EDIT => call.is_edit,
-            READ => call.is_read,
-            _ => false,
-        };
-        is_kind || self.tool == call.tool
+        (self.tool == EDIT && call.is_edit)
+            || (self.tool == READ && call.is_read)
+            || self.tool == call.tool
     }
 }
 
@@ -304,6 +342,15 @@ fn parse_domain(argument: &str) -> Result<Matcher, String> {
     match domain.filter(is_domain) {
         Some(domain) => Ok(Matcher::Domain(domain.to_ascii_lowercase())),
         None => Err("write it as `web_fetch(domain:example.com)`".to_owned()),
+    }
+}
+
+fn parse_input(tool: &str, argument: &str) -> Result<Matcher, String> {
+    match serde_json::from_str(argument) {
+        Ok(input @ Value::Object(_)) => Ok(Matcher::Input(input)),
+        Ok(_) | Err(_) => Err(format!(
+            "between the brackets stands the whole input as JSON, such as `{tool}({{\"name\":\"x\"}})`; `{tool}` alone is every call"
+        )),
     }
 }
 

@@ -4,7 +4,6 @@
 //! allowed only if each simple command in it is.
 //! Must not know: files, permission modes, who asks.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +35,11 @@ impl RuleEffect {
 /// Where a rule holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleScope {
-    /// In one session, by its name.
-    Session(String),
+    /// In one session, by its name; only while it works in a directory, if that is named.
+    Session {
+        session: String,
+        directory: Option<PathBuf>,
+    },
     /// In sessions that work in this directory, without links.
     Project(PathBuf),
     Always,
@@ -47,7 +49,7 @@ impl RuleScope {
     /// The name of its table.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Session(_) => "session",
+            Self::Session { .. } => "session",
             Self::Project(_) => "project",
             Self::Always => "always",
         }
@@ -57,7 +59,14 @@ impl RuleScope {
 impl fmt::Display for RuleScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Session(session) => write!(f, "session {session}"),
+            Self::Session {
+                session,
+                directory: None,
+            } => write!(f, "session {session}"),
+            Self::Session {
+                session,
+                directory: Some(directory),
+            } => write!(f, "session {session} in {}", directory.display()),
             Self::Project(directory) => write!(f, "project {}", directory.display()),
             Self::Always => f.write_str("always"),
         }
@@ -84,35 +93,25 @@ pub struct CallPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleSet {
     rules: Vec<PermissionRule>,
-    /// The directory that a session's table names, for people.
-    session_directories: BTreeMap<String, String>,
 }
 
 impl RuleSet {
-    pub(super) fn new(
-        rules: Vec<PermissionRule>,
-        session_directories: BTreeMap<String, String>,
-    ) -> Self {
-        Self {
-            rules,
-            session_directories,
-        }
+    pub(super) fn new(rules: Vec<PermissionRule>) -> Self {
+        Self { rules }
     }
 
     pub fn rules(&self) -> &[PermissionRule] {
         &self.rules
     }
 
-    /// The directory that a session worked in when its first rule was written.
-    pub fn session_directory(&self, session: &str) -> Option<&str> {
-        self.session_directories.get(session).map(String::as_str)
-    }
-
     /// The rules that hold in a place.
     pub fn in_force<'a>(&'a self, place: &CallPlace) -> Vec<&'a PermissionRule> {
         let holds = |rule: &&PermissionRule| match &rule.scope {
             RuleScope::Always => true,
-            RuleScope::Session(session) => *session == place.session,
+            RuleScope::Session { session, directory } => {
+                let is_there = |directory: &PathBuf| place.directories.contains(directory);
+                *session == place.session && directory.as_ref().is_none_or(is_there)
+            }
             RuleScope::Project(directory) => place.directories.contains(directory),
         };
         self.rules.iter().filter(holds).collect()
@@ -152,11 +151,14 @@ impl RuleSet {
     }
 }
 
-/// A rule of a project is about what is done in its directory: commands run in the first one, files lie in theirs.
+/// A rule of a directory is about what is done there: commands run in the first one of a session, files lie in theirs.
 fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &CallPlace) -> bool {
-    match (&rule.scope, &call.detail) {
-        (RuleScope::Session(_) | RuleScope::Always, _) | (_, SubjectDetail::Path(_)) => true,
-        (RuleScope::Project(directory), _) => place.directories.first() == Some(directory),
+    match (rule.directory(), &call.detail) {
+        (None, _) | (Some(_), SubjectDetail::Path(_) | SubjectDetail::Unknown) => true,
+        (
+            Some(directory),
+            SubjectDetail::Command(_) | SubjectDetail::Host(_) | SubjectDetail::Input(_),
+        ) => place.directories.first().map(PathBuf::as_path) == Some(directory),
     }
 }
 
@@ -164,11 +166,12 @@ impl PermissionRule {
     fn directory(&self) -> Option<&Path> {
         match &self.scope {
             RuleScope::Project(directory) => Some(directory),
-            RuleScope::Session(_) | RuleScope::Always => None,
+            RuleScope::Session { directory, .. } => directory.as_deref(),
+            RuleScope::Always => None,
         }
     }
 
-    fn touches(&self, call: &CallSubject) -> bool {
+    pub(crate) fn touches(&self, call: &CallSubject) -> bool {
         self.pattern.touches(call, self.directory())
     }
 

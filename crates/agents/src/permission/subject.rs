@@ -2,15 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 /// A call as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSubject {
     pub tool: String,
     /// It changes a file: rules of `edit` are about it.
     pub is_edit: bool,
-    /// It shows a file: rules of `read` are about it.
+    /// It shows what is in a file: rules of `read` are about it.
     pub is_read: bool,
     pub detail: SubjectDetail,
+}
+
+impl CallSubject {
+    /// The call of a tool that is known by its name alone.
+    pub fn new(tool: &str, detail: SubjectDetail) -> Self {
+        let kind = ArgumentKind::of_tool(tool);
+        Self {
+            tool: tool.to_owned(),
+            is_edit: kind == ArgumentKind::File(FileUse::Changes),
+            is_read: kind == ArgumentKind::File(FileUse::Shows),
+            detail,
+        }
+    }
+
+    /// Some tool shows this file.
+    pub fn reading(file: FileSubject) -> Self {
+        Self::new("read", SubjectDetail::Path(file))
+    }
 }
 
 /// What a call is about.
@@ -20,10 +40,44 @@ pub enum SubjectDetail {
     Path(FileSubject),
     /// In lower case, without a port.
     Host(String),
-    /// The input, as JSON without blanks.
-    Input(String),
+    Input(Value),
     /// It is about something that cannot be told from its input.
     Unknown,
+}
+
+/// What stands between the brackets of a rule about a tool, and what its calls are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    Command,
+    File(FileUse),
+    /// The host of a page.
+    Page,
+    /// The whole input, as JSON.
+    Input,
+}
+
+/// What a tool does with the file, or with the directory, that it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileUse {
+    Changes,
+    /// Shows what is in it.
+    Shows,
+    /// Shows the names of files.
+    Names,
+}
+
+impl ArgumentKind {
+    /// By the name of a tool. Of tools that clients and servers bring nothing but the input is known.
+    pub fn of_tool(tool: &str) -> Self {
+        match tool {
+            "bash" => Self::Command,
+            "edit" | "write" => Self::File(FileUse::Changes),
+            "read" | "view_image" | "grep" => Self::File(FileUse::Shows),
+            "glob" | "list" => Self::File(FileUse::Names),
+            "web_fetch" => Self::Page,
+            _ => Self::Input,
+        }
+    }
 }
 
 /// A file, by its name without links.
@@ -34,13 +88,24 @@ pub struct FileSubject {
     pub relative: PathBuf,
 }
 
+/// A file as the rules of a directory see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathInDirectory<'a> {
+    /// It lies in another one.
+    Elsewhere,
+    Text(&'a str),
+    /// Its name is no text: no pattern can be compared with it.
+    NoText,
+}
+
 impl FileSubject {
-    /// Its path for rules of a directory, or of any; none if it lies elsewhere, or if its name is no text.
-    pub(crate) fn relative_to(&self, directory: Option<&Path>) -> Option<&str> {
-        match directory.is_none_or(|directory| self.root == directory) {
-            true => self.relative.to_str(),
-            false => None,
+    /// Its path for rules of a directory, or of any.
+    pub(crate) fn relative_to(&self, directory: Option<&Path>) -> PathInDirectory<'_> {
+        if directory.is_some_and(|directory| self.root != directory) {
+            return PathInDirectory::Elsewhere;
         }
+        let text = self.relative.to_str();
+        text.map_or(PathInDirectory::NoText, PathInDirectory::Text)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A model server: its address, its credentials, how long to wait for it.
 //!
-//! Promises: what can be wrong about an address is reported when it is configured, not when it is used; neither address nor
-//! headers can be printed with a secret in them.
+//! Promises: what can be wrong about an address is reported when it is configured, not when it is used; of headers and queries
+//! people see the values of those that are known to be no secret, and of all others the names alone.
 //! Must not know: what is asked.
 
 use std::fmt;
@@ -92,6 +92,13 @@ pub enum ModelEndpointError {
     Scheme,
     #[error("the base URL must not hold a user name or password: use a key or a header")]
     Credentials,
+    #[error(
+        "the base URL must not hold the query parameter `{0}`, because addresses are shown: put it into `query = {{ .. }}` of \
+         the model, and a key into `key_env`, `key_file` or `key_command`"
+    )]
+    Query(String),
+    #[error("the key would go unencrypted to {0}; use https://")]
+    Unencrypted(String),
     #[error("`{0}` is not a valid header name")]
     HeaderName(String),
     #[error("the value of the header `{0}` cannot be sent")]
@@ -99,7 +106,7 @@ pub enum ModelEndpointError {
 }
 
 impl ModelEndpoint {
-    /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query is preserved, a fragment is not.
+    /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query that may be shown is preserved, a fragment is not.
     pub fn new(base_url: &str) -> Result<Self, ModelEndpointError> {
         let mut url = Url::parse(base_url.trim())
             .map_err(|error| ModelEndpointError::Url(error.to_string()))?;
@@ -108,6 +115,11 @@ impl ModelEndpoint {
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ModelEndpointError::Credentials);
+        }
+        if let Some((name, _)) = url.query_pairs().find(|(name, _)| !is_shown(name)) {
+            let name = name.chars().filter(|c| !c.is_control());
+            let name = name.take(NAME_CHARS_SHOWN).collect();
+            return Err(ModelEndpointError::Query(name));
         }
         url.set_fragment(None);
         Ok(Self {
@@ -160,7 +172,7 @@ impl ModelEndpoint {
             .map_err(|_| ModelEndpointError::HeaderName(name.to_owned()))?;
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| ModelEndpointError::HeaderValue(name.to_owned()))?;
-        value.set_sensitive(serves_as_key(header.as_str()));
+        value.set_sensitive(!is_shown(header.as_str()));
         self.headers.insert(header, value);
         Ok(self)
     }
@@ -212,8 +224,7 @@ impl ModelEndpoint {
         let last = url
             .path_segments()
             .and_then(|mut it| it.rfind(|word| !word.is_empty()));
-        let number = last.and_then(|last| last.strip_prefix('v')).unwrap_or("");
-        let has_version = number.starts_with(|c: char| c.is_ascii_digit());
+        let has_version = last.is_some_and(is_version);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty();
             if has_version {
@@ -229,13 +240,27 @@ impl ModelEndpoint {
         is_this_machine(self.host())
     }
 
-    /// Where a question goes, for people to read: values of the query that may be keys are left out.
+    /// Refuses a server on another machine that would get the key, or whatever else may be one, without encryption.
+    pub fn check_encrypted(&self) -> Result<(), ModelEndpointError> {
+        let has_secret = self.key.is_some()
+            || self.headers.values().any(HeaderValue::is_sensitive)
+            || self
+                .base_url
+                .query_pairs()
+                .any(|(name, _)| !is_shown(&name));
+        match self.base_url.scheme() == "https" || self.is_local() || !has_secret {
+            true => Ok(()),
+            false => Err(ModelEndpointError::Unencrypted(self.authority())),
+        }
+    }
+
+    /// Where a question goes, for people to read: only values of the query that are known to be no secret are in it.
     pub(super) fn describe_url(&self, path: &[&str]) -> String {
         let mut url = self.url(path);
         let pairs = url.query_pairs();
-        let shown = pairs.map(|(name, value)| match serves_as_key(&name) {
-            true => (name.into_owned(), REMOVED.to_owned()),
-            false => (name.into_owned(), value.into_owned()),
+        let shown = pairs.map(|(name, value)| match is_shown(&name) {
+            true => (name.into_owned(), value.into_owned()),
+            false => (name.into_owned(), REMOVED.to_owned()),
         });
         let own = self.api.query().iter();
         let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -289,12 +314,12 @@ impl ModelEndpoint {
         }
         for (name, value) in &self.headers {
             headers.insert(name.clone(), value.clone());
-            if value.is_sensitive() {
+            if may_be_key(name.as_str(), value.len()) {
                 secrets.extend(Secret::of_header(value));
             }
         }
         let query = self.base_url.query_pairs();
-        let keys = query.filter(|(name, _)| serves_as_key(name));
+        let keys = query.filter(|(name, value)| may_be_key(name, value.len()));
         secrets.extend(keys.map(|(_, value)| Secret::of_query(&value)));
         Ok(Credentials { headers, secrets })
     }
@@ -366,11 +391,59 @@ impl fmt::Debug for ModelEndpoint {
     }
 }
 
-/// Whether the header or query parameter of this name is secret.
-fn serves_as_key(name: &str) -> bool {
-    const WORDS: &[&str] = &["auth", "key", "token", "secret", "cookie"];
-    let name = name.to_ascii_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
+/// Headers and query parameters whose values people may see. Whatever else somebody configures may be a key, by any name.
+const SHOWN: &[&str] = &[
+    "accept",
+    "alt",
+    "anthropic-beta",
+    "anthropic-version",
+    "api-version",
+    "content-type",
+    "http-referer",
+    "openai-beta",
+    "user-agent",
+    "version",
+    "x-title",
+];
+
+/// How much of the name of a parameter that is refused is repeated.
+const NAME_CHARS_SHOWN: usize = 64;
+
+fn is_shown(name: &str) -> bool {
+    SHOWN.iter().any(|shown| name.eq_ignore_ascii_case(shown))
+}
+
+/// Whether a value is hidden in what a server complains of: one of a telling name is, and every other that is as long as keys
+/// are. Short words such as `true` would be hidden in sentences that have nothing to do with them.
+fn may_be_key(name: &str, length: usize) -> bool {
+    const WORDS: &[&str] = &["auth", "key", "token", "secret", "cookie", "pass", "sig"];
+    const KEY_BYTES_MIN: usize = 8;
+    let lower = name.to_ascii_lowercase();
+    let is_telling = WORDS.iter().any(|word| lower.contains(word));
+    !is_shown(name) && (is_telling || length >= KEY_BYTES_MIN)
+}
+
+/// `v1`, `v1beta`: what the addresses of an API begin with.
+fn is_version(segment: &str) -> bool {
+    let number = segment.strip_prefix('v').unwrap_or("");
+    number.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// An address with this version at the end of its path, unless it has one there. What is no address stays as it is: it is
+/// refused when it is used.
+pub(crate) fn with_version(address: &str, version: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else {
+        return address.to_owned();
+    };
+    let last = url
+        .path_segments()
+        .and_then(|mut it| it.rfind(|word| !word.is_empty()));
+    if !last.is_some_and(is_version)
+        && let Ok(mut segments) = url.path_segments_mut()
+    {
+        segments.pop_if_empty().push(version);
+    }
+    url.into()
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -381,112 +454,4 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn url(base: &str) -> String {
-        let endpoint = ModelEndpoint::new(base).unwrap();
-        endpoint.url(&["chat", "completions"]).to_string()
-    }
-
-    #[test]
-    fn what_lies_beside_the_api_has_no_version() {
-        let beside = |base: &str| {
-            ModelEndpoint::new(base)
-                .unwrap()
-                .url_beside(&["api", "show"])
-                .to_string()
-        };
-        assert_eq!(beside("http://h:1/v1"), "http://h:1/api/show");
-        assert_eq!(beside("http://h:1/x/v1/?a=b"), "http://h:1/x/api/show");
-        assert_eq!(beside("http://h:1"), "http://h:1/api/show");
-        assert_eq!(beside("http://h:1/vllm"), "http://h:1/vllm/api/show");
-    }
-
-    #[test]
-    fn paths_are_added_to_any_base() {
-        assert_eq!(
-            url("http://localhost:11434/v1"),
-            "http://localhost:11434/v1/chat/completions"
-        );
-        assert_eq!(
-            url("http://localhost:11434/v1/"),
-            "http://localhost:11434/v1/chat/completions"
-        );
-        assert_eq!(
-            url(" https://api.example "),
-            "https://api.example/chat/completions"
-        );
-        assert_eq!(
-            url("https://a.example/d?api-version=1#m"),
-            "https://a.example/d/chat/completions?api-version=1"
-        );
-    }
-
-    #[test]
-    fn addresses_that_cannot_work_are_refused_when_configured() {
-        let error = |base: &str| ModelEndpoint::new(base).unwrap_err();
-        assert_eq!(error("file:///v1"), ModelEndpointError::Scheme);
-        assert_eq!(error("localhost:11434"), ModelEndpointError::Scheme);
-        assert!(matches!(error("http://"), ModelEndpointError::Url(_)));
-        assert_eq!(
-            error("http://me:secret@host/v1"),
-            ModelEndpointError::Credentials
-        );
-        let endpoint = ModelEndpoint::new("http://host").unwrap();
-        assert!(endpoint.clone().with_header("a b", "c").is_err());
-        assert!(endpoint.with_header("a", "b\nc").is_err());
-    }
-
-    #[tokio::test]
-    async fn debug_hides_what_may_be_a_secret() {
-        let endpoint = ModelEndpoint::new("http://host:80/v1?key=first")
-            .and_then(|endpoint| endpoint.with_header("x-api-key", "second"))
-            .and_then(|endpoint| endpoint.with_header("authorization", "Bearer third"))
-            .unwrap();
-        let credentials = endpoint.credentials().await.unwrap();
-        let debug_text = format!("{endpoint:?} {:?}", credentials.headers);
-        for secret in ["first", "second", "third"] {
-            assert!(!debug_text.contains(secret), "{debug_text}");
-        }
-        assert_eq!(credentials.secrets.len(), 3);
-    }
-
-    #[tokio::test]
-    async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("key");
-        std::fs::write(&path, "sk-own").unwrap();
-        let endpoint = ModelEndpoint::new("http://h/v1?a=1").unwrap();
-        let endpoint = endpoint
-            .with_key(ApiKey::from_file(path))
-            .with_key_header("x-api-key")
-            .unwrap()
-            .with_query([("api-version", "2 b")]);
-        assert_eq!(
-            endpoint.url(&["models"]).as_str(),
-            "http://h/v1/models?a=1&api-version=2+b"
-        );
-        let credentials = endpoint.credentials().await.unwrap();
-        assert_eq!(credentials.headers["x-api-key"], "sk-own");
-        assert!(!credentials.headers.contains_key("authorization"));
-        assert!(!format!("{:?}", credentials.headers).contains("sk-own"));
-        assert!(endpoint.with_key_header("a b").is_err());
-    }
-
-    #[test]
-    fn loopback_hosts_need_no_proxy() {
-        for host in [
-            "localhost",
-            "127.0.0.1",
-            "127.9.9.9",
-            "[::1]",
-            "a.localhost",
-        ] {
-            assert!(is_this_machine(host), "{host}");
-        }
-        for host in ["192.168.0.1", "example.org", "localhost.example.org"] {
-            assert!(!is_this_machine(host), "{host}");
-        }
-    }
-}
+mod tests;

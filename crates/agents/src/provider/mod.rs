@@ -38,6 +38,7 @@ use tokio::sync::mpsc;
 use wire::Object;
 
 pub use api::Api;
+pub(crate) use endpoint::with_version;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
 pub use refusal::{Blame, MediaKind};

@@ -76,6 +76,8 @@ impl Agent for ScriptedAgent {
             renamed_settings: Vec::new(),
             default_model: Some(model),
             sections: prompt::catalogue(),
+            protected_resources: Vec::new(),
+            customizations: Vec::new(),
         }
     }
 

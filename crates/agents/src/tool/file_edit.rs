@@ -11,13 +11,13 @@ use workspace::{DiffStats, FileChange, digest_of, is_binary};
 use super::Edits;
 
 /// `FileEdit`, and the bodies it refers to.
-pub(super) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+pub(crate) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
     let (fields, bodies) = fields(change, stats);
     (Value::Object(fields), bodies)
 }
 
 /// `ToolResultFileEditContent`, and the bodies it refers to.
-pub(super) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
     let (mut fields, bodies) = fields(change, stats);
     fields.insert("type".to_owned(), json!("fileEdit"));
     (Value::Object(fields), bodies)

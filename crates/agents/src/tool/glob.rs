@@ -8,7 +8,7 @@ use workspace::{Cancellation, FindOptions, Workspace};
 
 use super::format::{count, group_digits, shorten};
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Files of one call.
 const FILES_MAX: usize = 500;
@@ -87,6 +87,7 @@ impl Tool for GlobTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Find {pattern} in {}", workspace.display_path(&path)),
+            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
             ..Plan::default()
         })
     }

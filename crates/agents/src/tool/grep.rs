@@ -149,7 +149,7 @@ impl Tool for GrepTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Search {} for {pattern}", workspace.display_path(&path)),
-            subject: input.path.map_or(PlanSubject::Input, PlanSubject::File),
+            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
             ..Plan::default()
         })
     }

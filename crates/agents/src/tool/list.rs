@@ -8,7 +8,7 @@ use workspace::{Cancellation, TreeLimits, Workspace};
 
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Entries of one call.
 const ENTRIES_MAX: usize = 1_000;
@@ -88,6 +88,7 @@ impl Tool for ListTool {
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         Ok(Plan {
             summary: format!("List {}", workspace.display_path(&path)),
+            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
             ..Plan::default()
         })
     }

@@ -35,9 +35,12 @@ use workspace::Workspace;
 
 pub(crate) use ask_user::describe_answers;
 pub use bash::ProcessRecord;
-pub(crate) use bash::{end_processes, new_mark, with_mark};
+pub(crate) use bash::{
+    Mark, command_environment, end_marked, end_processes, kill_session, new_mark, with_mark,
+};
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
+pub(crate) use file_edit::{preview_item, result_content};
 pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
 pub(crate) use task::Brief;

@@ -8,6 +8,7 @@ use host::rules::RuleStore;
 use host::{Config, Model};
 
 use super::Finding;
+use crate::agents::list_agents;
 use crate::config::find_problem;
 use crate::serve::settings;
 use crate::service::Service;
@@ -48,8 +49,46 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
         for model in &models {
             findings.push(check_model(model).await);
         }
+        findings.extend(check_agents(config));
     }
     (findings, config)
+}
+
+/// The agents of others, and the directories that they may be started in.
+fn check_agents(config: &Config) -> Vec<Finding> {
+    const WHAT: &str = "agent";
+    // Settings that are wrong were said to be so.
+    let listed = list_agents(config).unwrap_or_default();
+    let offered = listed.iter().filter(|agent| agent.is_offered());
+    let mut findings: Vec<Finding> = offered
+        .map(|agent| match agent.program() {
+            Some(program) => Finding::ok(
+                WHAT,
+                format!("{} is {}", agent.config().id, program.display()),
+            ),
+            None => Finding::warn(
+                WHAT,
+                format!(
+                    "{}: {}",
+                    agent.config().id,
+                    agent.config().describe_missing()
+                ),
+            ),
+        })
+        .collect();
+    findings.push(match config.trust_store().entries() {
+        Ok(entries) => {
+            let count = entries.len() + config.trusted.len();
+            Finding::ok("trust", format!("{count} directories are trusted for agents"))
+        }
+        Err(error) => Finding::fail(
+            "trust",
+            format!(
+                "{error}; no agent starts where you would be asked. Correct the file, or delete it to be asked again"
+            ),
+        ),
+    });
+    findings
 }
 
 /// The permission rules.
@@ -78,9 +117,7 @@ async fn check_model(model: &Model) -> Finding {
         })
     });
     let error = match answer {
-        Ok(()) => {
-            return Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url));
-        }
+        Ok(()) => return describe_answer(model),
         Err(error) => error,
     };
     let advice = error
@@ -89,10 +126,25 @@ async fn check_model(model: &Model) -> Finding {
     Finding::fail(
         MODEL,
         format!(
-            "{} does not answer: {}. {advice} `greenroom models` tries again",
-            model.id, error.message
+            "{} does not answer at {}: {}. {advice} `greenroom models` tries again",
+            model.id, model.base_url, error.message
         ),
     )
+}
+
+/// Where a model answers: its key goes there.
+fn describe_answer(model: &Model) -> Finding {
+    let named = match model.address_variable {
+        Some(variable) => format!(" (named by {variable})"),
+        None => String::new(),
+    };
+    let answers = format!("{} answers at {}{named}", model.id, model.base_url);
+    let endpoint = model.endpoint().map_err(|error| error.to_string());
+    let checked = endpoint.and_then(|it| it.check_encrypted().map_err(|error| error.to_string()));
+    match checked {
+        Ok(()) => Finding::ok(MODEL, answers),
+        Err(problem) => Finding::warn(MODEL, format!("{answers}; {problem}")),
+    }
 }
 
 /// The service, if it is installed.

@@ -87,7 +87,11 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     })?;
     let id = escape_line(&model.id);
     print(&match is_new {
-        true => format!("Added {id} to {}.\n", file.shown()),
+        true => format!(
+            "Added {id} at {} to {}.\n",
+            escape_line(&model.endpoint()?.authority()),
+            file.shown()
+        ),
         false => format!("{id} is in {} already.\n", file.shown()),
     })?;
     let default = options.place.settings()?.ordered_models();

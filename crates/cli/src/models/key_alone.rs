@@ -6,7 +6,7 @@ use std::path::Path;
 
 use client::Live;
 use host::Config;
-use wire::meta::KEY_VARIABLE;
+use wire::meta::{KEY_VARIABLE, SERVER};
 
 use super::on_host::{NATIVE, model_ids};
 use crate::host_record::{HostRecord, RunMode};
@@ -23,8 +23,17 @@ pub(crate) fn note(live: &Live) -> Option<String> {
     let model = native["models"].as_array()?.first()?;
     let variable = model["_meta"][KEY_VARIABLE].as_str()?;
     let id = model["id"].as_str()?;
+    let server = &model["_meta"][SERVER];
+    let elsewhere = match (server["authority"].as_str(), server["variable"].as_str()) {
+        (Some(authority), Some(variable)) => format!(
+            ", which goes to {} ({})",
+            escape_line(authority),
+            escape_line(variable)
+        ),
+        _ => String::new(), // to the vendor's own server
+    };
     Some(format!(
-        "{} answers, with the key in {}. `greenroom models add` chooses others.",
+        "{} answers, with the key in {}{elsewhere}. `greenroom models add` chooses others.",
         escape_line(id),
         escape_line(variable)
     ))

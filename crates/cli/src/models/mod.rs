@@ -61,8 +61,8 @@ struct ModelListOptions {
 
 /// Which configuration file is meant.
 #[derive(Debug, Default, clap::Args)]
-struct ConfigPlace {
-    /// Data directory whose greenroom.toml names the models
+pub(crate) struct ConfigPlace {
+    /// Data directory whose greenroom.toml is meant
     /// [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -76,7 +76,7 @@ impl ConfigPlace {
         Ok(endpoint::data_directory(self.data.as_deref())?)
     }
 
-    fn settings(&self) -> anyhow::Result<Config> {
+    pub(crate) fn settings(&self) -> anyhow::Result<Config> {
         settings(self.data_directory()?, self.config.as_deref())
     }
 

@@ -108,7 +108,7 @@ impl FromStr for ModelChoice {
         if !text.contains("://") && !text.contains('#') && !text.is_empty() {
             return Ok(Self::Id(text.to_owned()));
         }
-        let model = Model::parse(text).map_err(|error| anyhow!(error.to_string()))?;
+        let model = Model::parse_for_host(text).map_err(|error| anyhow!(error.to_string()))?;
         Ok(Self::At(Box::new(model)))
     }
 }
@@ -125,7 +125,7 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
     let known = model_ids(live);
     // The name of a vendor means its usual model, unless a model is called so.
     let usual = match choice {
-        ModelChoice::Id(id) if !known.contains(id) => Model::parse(id).ok(),
+        ModelChoice::Id(id) if !known.contains(id) => Model::parse_for_host(id).ok(),
         ModelChoice::Id(_) | ModelChoice::At(_) => None,
     };
     let model = match (choice, &usual) {

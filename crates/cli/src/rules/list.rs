@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use host::rules::{CallPlace, PermissionRule, RuleScope, RuleSet};
+use host::rules::{CallPlace, PermissionRule, RuleScope};
 use serde_json::{Value, json};
 
 use super::{DataOptions, real_directory};
@@ -33,14 +33,14 @@ pub(super) fn run(options: &RuleListOptions) -> anyhow::Result<Exit> {
         }),
     };
     if options.json {
-        let listed = listed.iter().map(|rule| to_json(rule, &rules));
+        let listed = listed.iter().map(|rule| to_json(rule));
         print_json(&Value::Array(listed.collect()))?;
     } else if listed.is_empty() {
         print(
             "There are no rules: the session's mode decides what is asked. `greenroom rules add 'bash(cargo test:*)'` adds one.\n",
         )?;
     } else {
-        for line in describe_rules(&listed, &rules) {
+        for line in describe_rules(&listed) {
             print(&format!("{line}\n"))?;
         }
     }
@@ -48,13 +48,13 @@ pub(super) fn run(options: &RuleListOptions) -> anyhow::Result<Exit> {
 }
 
 /// The rules as lines, safe to print: where they hold, and below what they are.
-pub(crate) fn describe_rules(listed: &[&PermissionRule], rules: &RuleSet) -> Vec<String> {
+pub(crate) fn describe_rules(listed: &[&PermissionRule]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut scope: Option<&RuleScope> = None;
     for rule in listed {
         if scope != Some(&rule.scope) {
             scope = Some(&rule.scope);
-            lines.push(escape_line(&describe_scope(&rule.scope, rules)));
+            lines.push(escape_line(&rule.scope.to_string()));
         }
         let line = format!("  {:5}  {}", rule.effect.name(), rule.pattern);
         lines.push(escape_line(&line));
@@ -62,22 +62,11 @@ pub(crate) fn describe_rules(listed: &[&PermissionRule], rules: &RuleSet) -> Vec
     lines
 }
 
-fn describe_scope(scope: &RuleScope, rules: &RuleSet) -> String {
-    match scope {
-        RuleScope::Session(session) => match rules.session_directory(session) {
-            Some(directory) => format!("{scope} in {directory}"),
-            None => scope.to_string(),
-        },
-        RuleScope::Project(_) | RuleScope::Always => scope.to_string(),
-    }
-}
-
-fn to_json(rule: &PermissionRule, rules: &RuleSet) -> Value {
+fn to_json(rule: &PermissionRule) -> Value {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (session, directory) = match &rule.scope {
-        RuleScope::Session(session) => {
-            let directory = rules.session_directory(session);
-            (Some(session.clone()), directory.map(str::to_owned))
+        RuleScope::Session { session, directory } => {
+            (Some(session.clone()), directory.as_deref().map(text))
         }
         RuleScope::Project(directory) => (None, Some(text(directory))),
         RuleScope::Always => (None, None),

@@ -94,8 +94,8 @@ struct ChangeOptions {
     /// In sessions of this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// In this session, by its URI
-    #[arg(long, value_name = "URI", conflicts_with = "directory")]
+    /// In this session, by its URI; with --directory only while it works there
+    #[arg(long, value_name = "URI")]
     session: Option<String>,
     #[command(flatten)]
     data: DataOptions,
@@ -104,7 +104,15 @@ struct ChangeOptions {
 impl ChangeOptions {
     fn rule(&self) -> anyhow::Result<PermissionRule> {
         let scope = match (&self.session, self.always) {
-            (Some(session), _) => RuleScope::Session(session.clone()),
+            (Some(session), _) => {
+                let directory = self.directory.as_deref();
+                RuleScope::Session {
+                    session: session.clone(),
+                    directory: directory
+                        .map(|path| real_directory(Some(path)))
+                        .transpose()?,
+                }
+            }
             (None, true) => RuleScope::Always,
             (None, false) => RuleScope::Project(real_directory(self.directory.as_deref())?),
         };
@@ -143,7 +151,7 @@ fn add(options: &ChangeOptions) -> anyhow::Result<Exit> {
         Ok(rule) => rule,
         Err(error) => return wrong(&error),
     };
-    options.data.store_to_write()?.add(&rule, None)?;
+    options.data.store_to_write()?.add(&rule)?;
     print(&format!("{}\n", describe(&rule)))?;
     if rule.effect == RuleEffect::Allow && is_broad(&rule) {
         print("With it agents can run anything without asking: this program runs others.\n")?;
@@ -156,14 +164,39 @@ fn remove(options: &ChangeOptions) -> anyhow::Result<Exit> {
         Ok(rule) => rule,
         Err(error) => return wrong(&error),
     };
-    match options.data.store()?.remove(&rule)? {
-        true => print(&format!("Removed. {}\n", describe(&rule)))?,
-        false => bail!(
+    let store = options.data.store()?;
+    let known = store.load()?;
+    let meant: Vec<&PermissionRule> = known
+        .rules()
+        .iter()
+        .filter(|known| is_meant(known, &rule))
+        .collect();
+    if meant.is_empty() {
+        bail!(
             "there is no such rule: {}. `greenroom rules list` shows all",
             describe(&rule)
-        ),
+        );
+    }
+    for rule in meant {
+        store.remove(rule)?;
+        print(&format!("Removed. {}\n", describe(rule)))?;
     }
     Ok(Exit::Complete)
+}
+
+/// Whoever names a session means its rules in every directory.
+fn is_meant(known: &PermissionRule, wanted: &PermissionRule) -> bool {
+    let is_in_scope = match (&known.scope, &wanted.scope) {
+        (
+            RuleScope::Session { session, .. },
+            RuleScope::Session {
+                session: wanted,
+                directory: None,
+            },
+        ) => session == wanted,
+        (known, wanted) => known == wanted,
+    };
+    is_in_scope && known.effect == wanted.effect && known.pattern == wanted.pattern
 }
 
 /// The command line asked for something that is no rule.

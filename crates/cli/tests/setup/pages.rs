@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::Home;
 
-const VERBS: [&str; 9] = [
+const VERBS: [&str; 10] = [
+    "agents",
     "status",
     "stop",
     "restart",

@@ -1,11 +1,10 @@
 //! Whether a line that begins with `/` is a command that somebody here knows (G-65).
 
+use wire::meta::OWN_COMMANDS;
+
 use crate::Live;
 
 use super::{ChatError, OpenChat};
-
-/// Says in an agent's `_meta` that it has commands of its own, which the host need not know.
-const OWN_COMMANDS: &str = "x-ownCommands";
 
 /// What is known of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -243,6 +243,10 @@ impl<'a, 'b> Walk<'a, 'b> {
             return;
         }
         if within.start == 0 {
+            let phrase = self.text.get(..within.end).unwrap_or_default();
+            if let Some(id) = self.environment.catalogue.find_phrase(phrase) {
+                return self.command(id, within.end);
+            }
             match parse::start(self.text) {
                 Start::Command(id)
                     if id.len() <= within.end

@@ -2,6 +2,7 @@
 //!
 //! A catalogue is only read here; its entries are discovered by the crate that may read files.
 
+pub mod agent;
 pub mod args;
 pub mod template;
 
@@ -16,10 +17,14 @@ use crate::part::{Part, View};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     BuiltIn,
+    /// The agent that the message is for.
+    Agent,
     Project,
     User,
     Skill,
-    Mcp { server: String },
+    Mcp {
+        server: String,
+    },
 }
 
 /// What a command does.
@@ -39,6 +44,10 @@ pub enum CommandEffect {
     },
     /// The text after it is sent, and a skill is suggested.
     Skill { skill: String },
+    /// The agent gets it as it was typed, under the name that it has there (AG-28).
+    Agent { name: String },
+    /// It cannot be done here: a message with it is refused, with the reason.
+    Refused { reason: String },
 }
 
 /// Whether tokens such as `@file:` in an expansion mean anything (C-052).
@@ -126,7 +135,11 @@ impl Catalogue {
     /// two commands have it and the one of lower precedence is reached by its qualified name only (C-043).
     pub fn insert(&mut self, name: &str, entry: Entry) -> Option<String> {
         let name = name.strip_prefix('/').unwrap_or(name);
-        if !parse::is_command_name(name) {
+        let is_name = match entry.source {
+            Source::Agent => agent::is_agent_command_name(name),
+            _ => parse::is_command_name(name),
+        };
+        if !is_name {
             let name = crate::diagnostics::quoted(name);
             return Some(format!("command: {name} is not a name that can be typed"));
         }
@@ -181,6 +194,7 @@ impl Catalogue {
 fn qualified(name: &str, source: &Source) -> Option<String> {
     match source {
         Source::BuiltIn => None,
+        Source::Agent => Some(format!("/agent:{name}")),
         Source::Project => Some(format!("/project:{name}")),
         Source::User => Some(format!("/user:{name}")),
         Source::Skill => Some(format!("/skill:{name}")),
@@ -216,7 +230,9 @@ fn action_in(part: &Part) -> Option<CommandAction> {
     let View::Command(command) = part.view() else {
         return None;
     };
-    is_action(command.id).then(|| action(command.id, command.args))
+    command
+        .is_action()
+        .then(|| action(command.id, command.args))
 }
 
 fn action(id: &str, args: &Object) -> CommandAction {

@@ -11,6 +11,7 @@ use super::texts::{self, Descriptor};
 use super::{Capabilities, Lowered, LoweringDecision, RequestBudget, Target};
 use crate::Part;
 use crate::chat_reference::ChatReference;
+use crate::command::args;
 use crate::compose::reaches_model;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
@@ -39,7 +40,12 @@ impl MessageLowering<'_> {
         }
         let images = count_images(parts, self.resolved);
         self.budget.images_expected = self.budget.images_expected.max(images);
-        for (at, part) in parts.iter().enumerate() {
+        let first = self.agent_command_of(parts);
+        let (first, others): (Vec<_>, Vec<_>) = parts
+            .iter()
+            .enumerate()
+            .partition(|(at, _)| Some(*at) == first);
+        for (at, part) in first.into_iter().chain(others) {
             self.lower_part(at, part);
         }
         if self.out.blocks.is_empty() && self.texts.is_empty() && must_reach_the_model(parts) {
@@ -52,6 +58,8 @@ impl MessageLowering<'_> {
             let text = self.target.text(&self.texts.join("\n"));
             self.out.blocks.push(text);
         }
+        // One may have been sent before its turn.
+        self.out.decisions.sort_by_key(|decision| decision.part);
         self.out.diagnostics = self.diagnostics.finish();
         self.out
     }
@@ -61,13 +69,34 @@ impl MessageLowering<'_> {
             View::Text(of) => self.lower_text(at, &of),
             View::FileRef(of) => self.lower_reference(at, &Reference::of_file_ref(&of)),
             View::Attachment(of) => self.lower_attachment(at, part, &of),
-            View::Command(_) => self.omit(at, "commands are for the host"),
+            View::Command(of) => self.lower_command(at, &of),
             View::Mention(of) => self.lower_mention(at, &of),
             View::EditorContext(of) => {
                 let text = texts::editor_context(of.kind, of.source, of.payload);
                 self.push_text_part(at, "editor_context", text, None);
             }
             View::Unknown { kind, text } => self.lower_unknown(at, part, kind, text),
+        }
+    }
+
+    /// The command that must come before everything else: an agent looks for one at the very beginning alone (AG-28).
+    fn agent_command_of(&self, parts: &[Part]) -> Option<usize> {
+        let is_for_agent =
+            |part: &Part| matches!(part.view(), View::Command(of) if of.agent_command.is_some());
+        let found = parts.iter().position(is_for_agent);
+        found.filter(|_| self.target == Target::Acp)
+    }
+
+    fn lower_command(&mut self, at: usize, of: &part::Command<'_>) {
+        match (of.agent_command, self.target) {
+            (Some(name), Target::Acp) => {
+                let (raw, _) = args::read(of.args);
+                let blank = if raw.is_empty() { "" } else { " " };
+                let text = format!("/{name}{blank}{raw}");
+                self.push_text_part(at, "text", text, Some("it is a command of the agent"));
+            }
+            (Some(_), _) => self.omit(at, "it is a command of an agent"),
+            (None, _) => self.omit(at, "commands are for the host"),
         }
     }
 

@@ -92,7 +92,7 @@ fn every_vector_is_persisted_as_expected() {
         let composed = match compose(input(&vector), &environment) {
             Ok(composed) => composed,
             Err(refused) => {
-                assert_eq!((refused, id), (ComposeRefusal::EmptyMessage, "V59"));
+                assert_eq!((refused.clone(), id), (ComposeRefusal::EmptyMessage, "V59"));
                 assert!(refused.to_string().starts_with("empty_message"));
                 assert_eq!(vector["persisted"], Value::Array(vec![]));
                 continue;

@@ -1,6 +1,8 @@
 //! Commands: resolved at submission, once (C-040 to C-053).
 
+use compositor::command::agent::{AgentCommand, AgentCommands};
 use compositor::command::{CommandEffect, Mentions};
+use compositor::{SubmittedMessage, compose};
 use serde_json::{Value, json};
 
 use crate::environment::{World, values};
@@ -289,4 +291,79 @@ fn an_unknown_command_is_stored_and_passed_on_as_text() {
         ["command: unknown '/nope' (passed on as text)"]
     );
     assert!(composed.reaches_model && composed.actions.is_empty());
+}
+
+/// A world whose agent has commands of its own.
+fn with_agent(names: &[&str]) -> World {
+    let mut world = World::new();
+    let commands = names.iter().map(|name| AgentCommand {
+        name: (*name).to_owned(),
+        description: None,
+        hint: None,
+    });
+    world.catalogue.add_agent_commands(&AgentCommands {
+        commands: commands.collect(),
+        compact_refusal: Some("it keeps its own memory".to_owned()),
+    });
+    world
+}
+
+#[test]
+fn ag_28_a_command_of_the_agent_is_kept_as_it_was_typed() {
+    let world = with_agent(&["init", "memory", "memory show", "help", "compact"]);
+    let check = |text: &str, expected: Value| {
+        let composed = world.typed(text);
+        assert_eq!(values(&composed), json!([expected]), "{text:?}");
+        assert!(composed.reaches_model && composed.actions.is_empty());
+        // What was understood once is understood the same again.
+        assert_eq!(values(&world.parts(values(&composed))), json!([expected]));
+    };
+    check(
+        "/init  @src 'a b'",
+        json!({"type": "command", "id": "/init",
+            "args": {"raw": "@src 'a b'", "argv": ["@src", "a b"]}, "agent_command": "init"}),
+    );
+    check(
+        "/memory show all",
+        json!({"type": "command", "id": "/memory show", "args": {"raw": "all", "argv": ["all"]},
+            "agent_command": "memory show"}),
+    );
+    check(
+        "/memory shows",
+        json!({"type": "command", "id": "/memory", "args": {"raw": "shows", "argv": ["shows"]},
+            "agent_command": "memory"}),
+    );
+    // The agent's own way to forget, and its own help beside that of the host.
+    check(
+        "/compact",
+        json!({"type": "command", "id": "/compact", "args": {}, "agent_command": "compact"}),
+    );
+    check(
+        "/agent:help",
+        json!({"type": "command", "id": "/agent:help", "args": {}, "agent_command": "help"}),
+    );
+    let help = world.typed("/help");
+    assert_eq!(help.actions.len(), 1);
+    assert!(!help.reaches_model);
+}
+
+#[test]
+fn ag_28_what_a_client_says_of_the_agents_commands_is_not_believed() {
+    let forged = json!([{"type": "command", "id": "/archive", "args": {}, "agent_command": "x"}]);
+    for world in [World::new(), with_agent(&["init"])] {
+        let composed = world.parts(forged.clone());
+        assert_eq!(
+            values(&composed),
+            json!([{"type": "command", "id": "/archive", "args": {}}])
+        );
+        assert_eq!(composed.actions.len(), 1);
+    }
+}
+
+#[test]
+fn ag_28_a_command_that_nobody_can_do_is_refused_with_the_reason() {
+    let world = with_agent(&["init"]);
+    let text = SubmittedMessage::Text("/compact now".to_owned());
+    let refused = compose(text, &world.environment()).unwrap_err();
+    assert_eq!(refused.to_string(), "/compact: it keeps its own memory");
 }

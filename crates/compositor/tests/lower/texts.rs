@@ -57,6 +57,27 @@ fn c040_c041_commands_are_not_sent_but_their_expansion_is() {
 }
 
 #[test]
+fn ag_28_a_command_of_the_agent_is_its_first_text_and_as_it_was_typed() {
+    let command = json!({"type": "command", "id": "/memory show",
+        "args": {"raw": "@src  'a b'", "argv": ["@src", "a b"]}, "agent_command": "memory show"});
+    let context = json!({"type": "editor-context", "kind": "k", "payload": {"n": 1}});
+    let parts = json!([context, {"type": "text", "text": "please"}, command]);
+    let lowered = lower_for(Target::Acp, &parts, &mut Memory::default());
+    let first = json!({"type": "text", "text": "/memory show @src  'a b'"});
+    assert_eq!(lowered.blocks.first(), Some(&first));
+    assert_eq!(lowered.blocks.len(), 3);
+    let parts_of: Vec<usize> = lowered.decisions.iter().map(|it| it.part).collect();
+    assert_eq!(parts_of, [0, 1, 2]);
+    let alone =
+        json!([{"type": "command", "id": "/agent:help", "args": {}, "agent_command": "help"}]);
+    let lowered = lower_for(Target::Acp, &alone, &mut Memory::default());
+    assert_eq!(lowered.blocks, [json!({"type": "text", "text": "/help"})]);
+    // A model knows nothing of it.
+    let lowered = lower_for(Target::Anthropic, &alone, &mut Memory::default());
+    assert!(!text_of(&lowered).contains("help"), "{lowered:?}");
+}
+
+#[test]
 fn c053_host_actions_alone_send_nothing() {
     let action = json!({"type": "command", "id": "/compact", "args": {}});
     assert!(lower_to_texts(json!([action])).is_empty());

@@ -24,6 +24,7 @@ fn budget(toml: &str) -> Arc<Budget> {
 fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
     let run = TurnRun {
+        switched_off: Default::default(),
         run: RunId(1),
         provider: String::new(),
         session: uri.clone(),
@@ -38,7 +39,8 @@ fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) ->
         said: Vec::new(),
         usage,
         untitled: false,
-        notes: None,
+        chat_notes: None,
+        last_turn_id: None,
         refusals: None,
         turn_id: turn_id.to_owned(),
         budget_turn: (ChannelId(chat), turn_id.to_owned()),

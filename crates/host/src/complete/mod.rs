@@ -2,19 +2,26 @@
 
 mod item;
 
+use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed};
 use serde_json::Value;
 pub use workspace::completion::Completer;
 use workspace::completion::{self, CompletionRequest, OffsetOutsideText, Paths};
 use workspace::discovery::Discovered;
 
-/// Answers a request. Blocks.
-pub fn completions(completer: &Completer, complete: Complete) -> Completed {
+/// Answers a request, with what its agent can be told to do. Blocks.
+pub fn completions(
+    completer: &Completer,
+    complete: Complete,
+    agent_commands: AgentCommands,
+) -> Completed {
     let request = CompletionRequest {
         working_directories: complete.working_directories,
+        switched_off: complete.switched_off,
         text: complete.text,
         offset: complete.offset,
         contexts: complete.contexts,
+        agent_commands,
     };
     match completer.complete(&request, item::completion_item) {
         Ok(items) => Completed::Items(items),

@@ -13,6 +13,8 @@ use super::*;
 fn request(roots: &[&Path], text: &str) -> Complete {
     let uri = |root: &&Path| wire::file_uri::uri_of(root.as_os_str().as_bytes());
     Complete {
+        switched_off: Default::default(),
+        place: kernel::MessagePlace::default(),
         working_directories: roots.iter().map(uri).collect(),
         text: text.to_owned(),
         offset: text.encode_utf16().count() as u64,
@@ -27,7 +29,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 fn items_of(completer: &Completer, request: Complete) -> Vec<Value> {
-    match completions(completer, request) {
+    match completions(completer, request, AgentCommands::default()) {
         Completed::Items(items) => items,
         other => panic!("{other:?}"),
     }
@@ -265,7 +267,10 @@ fn text_without_a_token_has_no_completions() {
     }
     let mut beyond = request(&[root.path()], "@x");
     beyond.offset = 3;
-    assert_eq!(completions(&completer, beyond), Completed::OutsideText);
+    assert_eq!(
+        completions(&completer, beyond, AgentCommands::default()),
+        Completed::OutsideText
+    );
     let nowhere = items_of(&completer, request(&[], "/comp"));
     assert_eq!(inserted(&nowhere), ["/compact "]);
 }
@@ -276,6 +281,7 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
     let (root, completer) = (project(), Completer::default());
     let catalogue = discover(
         &request(&[root.path()], "").working_directories,
+        &workspace::UserDirectories::default(),
         &workspace::Confinement::none(),
     );
     let kinds = |text: &str| {
@@ -314,4 +320,40 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
     assert_eq!(kinds("@src")[0], "directory-ref");
     assert_eq!(kinds("@skill:ta")[0], "mention");
     assert_eq!(kinds("#main")[0], "file-ref");
+}
+
+#[test]
+fn ag_28_commands_of_the_agent_are_completed_whole() {
+    let root = project();
+    let completer = Completer::default();
+    let command = |name: &str| compositor::command::agent::AgentCommand {
+        name: name.to_owned(),
+        description: Some(format!("Does {name}")),
+        hint: None,
+    };
+    let commands = AgentCommands {
+        commands: ["init", "memory show", "memory add"].map(command).to_vec(),
+        compact_refusal: Some("it cannot".to_owned()),
+    };
+    let complete = |text: &str| {
+        let completed = completions(&completer, request(&[root.path()], text), commands.clone());
+        match completed {
+            Completed::Items(items) => items,
+            other => panic!("{other:?}"),
+        }
+    };
+    let all = complete("/");
+    assert!(inserted(&all).contains(&"/memory show "), "{all:?}");
+    assert!(
+        !inserted(&all).contains(&"/compact "),
+        "it would be refused"
+    );
+    assert_eq!(inserted(&complete("/ini")), ["/init "]);
+    let shown = complete("/memory sh");
+    assert_eq!(inserted(&shown), ["/memory show "]);
+    let range = (&shown[0]["rangeStart"], &shown[0]["rangeEnd"]);
+    assert_eq!(range, (&json!(0), &json!(10)));
+    let about = &shown[0]["_meta"]["compositor/about"]["description"];
+    assert_eq!(about, "Does memory show");
+    assert!(complete("/memory show all").is_empty());
 }

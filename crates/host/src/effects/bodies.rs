@@ -23,7 +23,7 @@ use workspace::discovery::DiscoveryCache;
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
-use crate::compose::{self, KnownNames};
+use crate::compose::{self, KnownNames, commands_of};
 use crate::entities::Entities;
 use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
@@ -122,11 +122,12 @@ impl Bodies {
         &self,
         compose: Compose,
         entity_kinds: BTreeSet<String>,
+        agent: Option<Arc<dyn Agent>>,
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
         self.work(move |store| {
-            let known = known_names(&discovery, &compose.working_directories, entity_kinds);
+            let known = known_names(&discovery, &compose, agent.as_deref(), entity_kinds);
             compose::compose_message(store, &known, compose, clock.now())
         })
         .await
@@ -142,8 +143,8 @@ impl Bodies {
         let (clock, confinement) = (self.clock, self.confinement.clone());
         let discovery = self.discovery.clone();
         self.work(move |store| {
-            let directories = &check.compose.working_directories;
-            let known = known_names(&discovery, directories, entities.kinds());
+            let compose = &check.compose;
+            let known = known_names(&discovery, compose, agent.as_deref(), entities.kinds());
             let context = CheckContext {
                 known: &known,
                 confinement: Some(&confinement),
@@ -247,13 +248,17 @@ impl Bodies {
 /// The commands and skills that a message may name.
 fn known_names(
     discovery: &DiscoveryCache,
-    working_directories: &[String],
+    compose: &Compose,
+    agent: Option<&dyn Agent>,
     entity_kinds: BTreeSet<String>,
 ) -> KnownNames {
-    let found = discovery.get(working_directories);
+    let found = discovery.get_enabled(&compose.working_directories, &compose.switched_off);
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());
+    let mut catalogue = found.catalogue.clone();
+    let directories = &compose.working_directories;
+    catalogue.add_agent_commands(&commands_of(agent, &compose.place, directories));
     KnownNames {
-        catalogue: found.catalogue.clone(),
+        catalogue,
         skills: skills.map(|skill| skill.name.clone()).collect(),
         entity_kinds,
     }

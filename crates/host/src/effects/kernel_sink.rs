@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use agent_api::{
     AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, HostServices, Lowering,
-    ModelCall, ModelOutput, StoreError, TurnOver, UserMessage,
+    ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
 use bytes::Bytes;
-use kernel::{Batch, ChannelId, LoweredRecord, ModelOutputRecord, Record, RunId, Seq, TurnRun};
+use kernel::{
+    Batch, ChannelId, HistoryAt, LoweredRecord, ModelOutputRecord, Record, RunId, Seq, TurnRun,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
@@ -21,6 +23,7 @@ use tokio::time::Instant;
 use wire::published::state::ContentRef;
 use wire::rpc;
 
+use super::past_turns;
 use super::services::TurnServices;
 use crate::budget::TurnBudget;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
@@ -53,6 +56,7 @@ pub(super) struct KernelSink {
 /// Which turn it is, for what is recorded about it.
 struct TurnRef {
     chat: ChannelId,
+    history: HistoryAt,
     turn_id: String,
     working_directories: Vec<String>,
 }
@@ -79,6 +83,7 @@ impl KernelSink {
             run: turn.run,
             turn: TurnRef {
                 chat: turn.history.chat,
+                history: turn.history.clone(),
                 turn_id: turn.turn_id.clone(),
                 working_directories: turn.working_directories.clone(),
             },
@@ -155,6 +160,13 @@ impl HostServices for KernelSink {
         let directories = &self.turn.working_directories;
         let messages = self.services.messages(self.turn.chat, directories);
         messages.read_one(id).await
+    }
+
+    async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError> {
+        let directories = &self.turn.working_directories;
+        let messages = self.services.messages(self.turn.chat, directories);
+        let read = past_turns::read(&self.services.journal, &messages, &self.turn.history).await;
+        read.map_err(|error| StoreError(error.message))
     }
 
     async fn record_lowering(&self, lowering: Lowering) {

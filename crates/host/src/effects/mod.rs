@@ -2,18 +2,21 @@
 //!
 //! Must not know: why the kernel wants something done.
 
+mod agent_words;
 mod bodies;
 mod complete;
 mod history;
 mod kernel_sink;
 mod messages;
 mod models;
+mod past_turns;
 mod renders;
 mod restore;
 mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod survey;
 mod transcript;
 mod turn_log;
 
@@ -30,6 +33,7 @@ use kernel::{
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 
+use agent_words::TokenEnds;
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
@@ -56,6 +60,7 @@ pub(crate) struct Effects {
     /// What may change of the agents; nothing if absent.
     pub roster: Option<Arc<AgentRoster>>,
     runs: HashMap<RunId, Running>,
+    token_ends: TokenEnds,
 }
 
 /// A turn that runs, and the replies its agent waits for.
@@ -85,6 +90,7 @@ impl Effects {
             streams: Arc::new(streams),
             roster: None,
             runs: HashMap::new(),
+            token_ends: TokenEnds::default(),
         }
     }
 
@@ -128,8 +134,9 @@ impl Effects {
     pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let entity_kinds = self.services.entities.kinds();
+        let agent = self.agent(&compose.place.provider);
         tokio::spawn(async move {
-            let composed = store.compose_message(compose, entity_kinds).await;
+            let composed = store.compose_message(compose, entity_kinds, agent).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }

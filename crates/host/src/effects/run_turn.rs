@@ -3,12 +3,11 @@
 //! Promises: every turn that is started ends with `Completed` or `Failed`, unless it is cancelled.
 //! Must not know: what events mean.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::{
-    Agent, AgentError, AgentEvent, EventSink, HostServices, Lowering, ModelOutput, PastTurn,
-    SessionFacts, SharedSources, TurnInput, UserMessage,
+    Agent, AgentError, AgentEvent, EventSink, HostServices, Lowering, ModelOutput, SessionFacts,
+    SharedSources, TurnInput, UserMessage,
 };
 use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
@@ -21,7 +20,7 @@ use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
 use super::turn_log::TurnLog;
-use super::{history, restore, send};
+use super::{history, past_turns, restore, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
@@ -154,19 +153,15 @@ async fn play(
     services: TurnServices,
     events: TurnSink<KernelSink>,
 ) -> Result<(), AgentError> {
-    let past = match agent.needs_history() {
-        true => history::read(&services.journal, &turn.history).await?,
-        false => Vec::new(),
-    };
     let messages = services.messages(turn.history.chat, &turn.working_directories);
-    let ids = past.iter().map(|past| past.id.clone());
-    let ids: Vec<String> = ids.chain([turn.turn_id.clone()]).collect();
-    let mut outputs = match agent.needs_history() {
-        true => history::read_outputs(&services.journal, turn.history.chat, ids).await?,
-        false => BTreeMap::new(),
+    let (history, outputs) = match agent.needs_history() {
+        true => (
+            past_turns::read(&services.journal, &messages, &turn.history).await?,
+            read_own_outputs(&services, &turn).await?,
+        ),
+        false => (Vec::new(), Vec::new()),
     };
-    let own_outputs = outputs.remove(&turn.turn_id).unwrap_or_default();
-    let (history, user) = read_messages(&messages, past, outputs, &turn).await?;
+    let user = read_own_message(&messages, &turn).await?;
     let sources = SharedSources::shared(messages.sources);
     let text = match agent.lowers_messages() {
         true => turn.message["text"].as_str().unwrap_or("").to_owned(),
@@ -181,6 +176,9 @@ async fn play(
     let mut session = agent.open(facts).await?;
     let compacted = turn.history.compacted;
     let input = TurnInput {
+        switched_off: turn.switched_off,
+        turn_id: turn.turn_id,
+        last_turn_id: turn.last_turn_id,
         text,
         message: turn.message,
         user,
@@ -196,35 +194,34 @@ async fn play(
         response_parts: turn.said,
         usage: turn.usage,
         untitled: turn.untitled,
-        notes: turn.notes,
+        chat_notes: turn.chat_notes,
         refusals: turn.refusals,
-        outputs: own_outputs,
+        outputs,
     };
     session.turn(input, &events as &dyn EventSink).await
 }
 
-/// The turns of before with their messages, and the message of this turn.
-async fn read_messages(
-    messages: &Messages,
-    past: Vec<history::StoredTurn>,
-    mut outputs: BTreeMap<String, Vec<ModelOutput>>,
+/// What was recorded of the model's answers in a turn that is resumed.
+async fn read_own_outputs(
+    services: &TurnServices,
     turn: &TurnRun,
-) -> Result<(Vec<PastTurn>, Arc<UserMessage>), AgentError> {
-    let ids = past.iter().map(|past| past.id.clone());
-    let ids = ids.chain([turn.turn_id.clone()]).collect();
-    let mut by_turn = messages.read_turns(ids).await?;
-    let user = by_turn
-        .get(&turn.turn_id)
-        .and_then(|messages| messages.first());
+) -> Result<Vec<ModelOutput>, AgentError> {
+    let ids = vec![turn.turn_id.clone()];
+    let mut outputs = history::read_outputs(&services.journal, turn.history.chat, ids).await?;
+    Ok(outputs.remove(&turn.turn_id).unwrap_or_default())
+}
+
+/// The message of this turn.
+async fn read_own_message(
+    messages: &Messages,
+    turn: &TurnRun,
+) -> Result<Arc<UserMessage>, AgentError> {
+    let by_turn = messages.read_turns(vec![turn.turn_id.clone()]).await?;
+    let own = by_turn.get(&turn.turn_id);
     // A turn from before messages had rows means what its text says.
     let text = turn.message["text"].as_str().unwrap_or("");
-    let user = user.map_or_else(|| Arc::new(UserMessage::text(text)), Arc::clone);
-    let history = past.into_iter().map(|past| PastTurn {
-        messages: by_turn.remove(&past.id).unwrap_or_default(),
-        outputs: outputs.remove(&past.id).unwrap_or_default(),
-        turn: past.turn,
-    });
-    Ok((history.collect(), user))
+    let own = own.and_then(|messages| messages.first());
+    Ok(own.map_or_else(|| Arc::new(UserMessage::text(text)), Arc::clone))
 }
 
 /// The text of a message as scripts see it (G-06). What did not go as meant is there for whoever inspects the turn.

@@ -39,6 +39,7 @@ impl TestHost {
 
     fn start_turn(&mut self, run: RunId) {
         self.effects.run_turn(TurnRun {
+            switched_off: Default::default(),
             turn_id: "t".to_owned(),
             budget_turn: (kernel::ChannelId(1), "t".to_owned()),
             compact: None,
@@ -58,7 +59,8 @@ impl TestHost {
             said: Vec::new(),
             usage: None,
             untitled: false,
-            notes: None,
+            chat_notes: None,
+            last_turn_id: None,
             refusals: None,
         });
     }
@@ -153,6 +155,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
             ask: 2 << 32,
             response: ChatInputResponseKind::Decline,
             answers: wire::Object::new(),
+            answered_by: None,
         },
     );
     log.push_str(&format!("{:?}\n", host.next_event().await.1));

@@ -4,12 +4,16 @@ use compositor::ahp::{CONTEXTS_KEY, context_names, names_in};
 use serde_json::{Value, json};
 use wire::published::commands::{CompletionItemKind, CompletionsParams};
 use wire::rpc::code;
+use wire::state::SessionState;
 use wire::{ChannelUri, RpcError};
 
 use super::uri;
-use crate::io::{Complete, Completed};
+use crate::channels::Session;
+use crate::customization::switched_off;
+use crate::io::{Complete, Completed, MessagePlace};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::prepare::place_of;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -31,7 +35,9 @@ pub(super) fn gather(
     }
     match answers.completed() {
         None => Err(Pause::Work(HostWork::Complete(Box::new(Complete {
+            place: typed_in(kernel, &uri),
             working_directories,
+            switched_off: switched_off(session_at(kernel, &uri)?),
             text: params.text.clone(),
             offset,
             contexts: contexts_at(kernel, &uri, params),
@@ -40,6 +46,13 @@ pub(super) fn gather(
         Some(Ok(Completed::Items(items))) => Ok(json!({"items": items})),
         Some(Ok(Completed::OutsideText)) => Err(outside_text().into()),
         Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
+    }
+}
+
+fn typed_in(kernel: &Kernel, uri: &ChannelUri) -> MessagePlace {
+    match kernel.find_chat(uri) {
+        Some(chat) => place_of(kernel, chat.session(), Some(uri)),
+        None => place_of(kernel, uri, None),
     }
 }
 
@@ -55,6 +68,17 @@ fn contexts_at(kernel: &Kernel, uri: &ChannelUri, params: &CompletionsParams) ->
     names.into_iter().collect()
 }
 
+/// The session that somebody types into, or the session of that chat.
+fn session_at<'k>(kernel: &'k Kernel, uri: &ChannelUri) -> Result<&'k SessionState, RpcError> {
+    match kernel.find_chat(uri) {
+        Some(chat) => Ok(kernel.session(chat.session()).state()),
+        None => {
+            let session = kernel.find_session(uri).map(Session::state);
+            session.ok_or_else(|| uri::not_found(kernel, uri))
+        }
+    }
+}
+
 /// The working directories of a chat or a session that somebody types into.
 fn directories_at(kernel: &Kernel, uri: &ChannelUri) -> Result<Vec<String>, RpcError> {
     if uri.is_root() {
@@ -63,9 +87,7 @@ fn directories_at(kernel: &Kernel, uri: &ChannelUri) -> Result<Vec<String>, RpcE
     if kernel.find_chat(uri).is_some() {
         return Ok(directories_of(kernel, uri));
     }
-    let session = kernel.find_session(uri);
-    let session = session.ok_or_else(|| uri::not_found(kernel, uri))?;
-    let directories = &session.state().working_directories;
+    let directories = &session_at(kernel, uri)?.working_directories;
     Ok(directories.clone().unwrap_or_default())
 }
 

@@ -7,11 +7,13 @@ use wire::rpc::code;
 use wire::{ChannelUri, Object, RpcError};
 
 use super::uri;
+use crate::customization::switched_off;
 use crate::io::{Compose, ContextUse, MessageCheck};
 use crate::load::need_channel;
 use crate::message::{self, need_attached_chats};
 use crate::pause::{HostWork, Pause, Stop};
 use crate::peers::Waiting;
+use crate::prepare::place_of;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -87,10 +89,12 @@ fn describe_check(
     let limits = kernel.limits();
     MessageCheck {
         compose: Compose {
+            place: place_of(kernel, kernel.chat(chat).session(), Some(chat)),
             detached: detached.collect(),
             message: sent,
             client_files: Vec::new(), // they are asked for when it is sent
             working_directories: directories_of(kernel, chat),
+            switched_off: switched_off(kernel.session_of(chat).state()),
             each_bytes: limits.inline_body_bytes,
             left_bytes: limits.inline_message_bytes,
         },

@@ -18,7 +18,7 @@ use crate::load::need_channels;
 use crate::message::{self, find_turn, need_attached_chats};
 use crate::pause::{HandlerAnswers, Stop, StopAction};
 use crate::peers::Waiting;
-use crate::prepare::compose;
+use crate::prepare::{compose, place_of};
 use crate::record::{Answer, Query, TurnPage};
 use crate::record_message::record_message;
 use crate::refusal::{CONTENT_DEPTH_MAX, Refusal, depth_of};
@@ -98,7 +98,7 @@ pub(super) fn gather(
         let message = format!("{chat} exists already");
         return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
     }
-    uri::check_names_chat(&session, &chat)?;
+    uri::check_names_chat(kernel, &session, &chat)?;
     let message = raw.get("initialMessage").and_then(Value::as_object);
     need_attached_chats(kernel, message, answers)?;
     let source = match source {
@@ -141,7 +141,8 @@ fn compose_message(
 ) -> Result<Submission, Stop> {
     let answers = &waiting.answers;
     let detached = |index: usize| waiting.detached.find(&format!("/attachments/{index}"));
-    let composed = compose(kernel, session, directories, message, detached, answers);
+    let place = place_of(kernel, session, None);
+    let composed = compose(kernel, place, directories, message, detached, answers);
     let mut submission = composed.map_err(|stop| match stop {
         StopAction::Pause(pause) => Stop::Pause(pause),
         StopAction::Refuse(refusal) => Stop::Fail(bad_message(&refusal)),

@@ -52,7 +52,7 @@ pub(super) fn gather(
     uri::check_names_session(&uri)?;
     let (created, modified) = times_of(kernel, &session);
     let state = read_state(kernel, session)?;
-    let chats = chat_uris(&uri, &state)?;
+    let chats = chat_uris(kernel, &uri, &state)?;
     let wanted = chats.iter().chain([&uri]).map(|uri| (uri.clone(), 1));
     let wanted: Vec<(ChannelUri, u32)> = wanted.collect();
     let exist = need_channels(kernel, &wanted, answers)?;
@@ -177,7 +177,11 @@ fn check_directories(directories: Option<&[String]>) -> Result<(), RpcError> {
 }
 
 /// The chats of the session, each once; the default one among them.
-fn chat_uris(session: &ChannelUri, state: &SessionState) -> Result<Vec<ChannelUri>, RpcError> {
+fn chat_uris(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    state: &SessionState,
+) -> Result<Vec<ChannelUri>, RpcError> {
     if state.chats.is_empty() {
         return Err(uri::bad("`session.chats` has at least one entry"));
     }
@@ -188,7 +192,7 @@ fn chat_uris(session: &ChannelUri, state: &SessionState) -> Result<Vec<ChannelUr
     let mut seen = BTreeSet::new();
     let parse = |chat: &ChatSummary| {
         let parsed = uri::parse("session.chats", &chat.resource)?;
-        uri::check_names_chat(session, &parsed)?;
+        uri::check_names_chat(kernel, session, &parsed)?;
         check_directories(own_directories(chat).as_deref())?;
         match seen.insert(parsed.clone()) {
             true => Ok(parsed),

@@ -1,6 +1,7 @@
 //! Requests: one file per method, named as on the wire. Each gathers what it needs, which may pause it, and then applies it,
 //! which may not.
 
+mod authenticate;
 mod change_models;
 mod completions;
 mod compose;
@@ -17,6 +18,7 @@ mod replay;
 mod resolve_session_config;
 mod resource_read;
 mod serve;
+mod session_config_completions;
 mod subscribe;
 pub(crate) mod unsubscribe;
 mod uri;
@@ -92,8 +94,12 @@ pub(crate) fn handle(
         Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),
-        Call::SessionConfigCompletions(params) => resolve_session_config::complete(step, params)
-            .map(|items| step.respond(peer, id, &items))
+        Call::SessionConfigCompletions(params) => {
+            session_config_completions::gather(step, params, answers)
+                .map(|items| step.respond(peer, id, &items))
+        }
+        Call::Authenticate(params) => authenticate::gather(step, params)
+            .map(|brought| authenticate::apply(step, peer, id, brought))
             .map_err(Stop::from),
     }
 }

@@ -1,7 +1,7 @@
-//! `resolveSessionConfig` and `sessionConfigCompletions`: the form before a session exists (H-120, H-121).
+//! `resolveSessionConfig`: the form before a session exists (H-120).
 
 use serde_json::{Value, json};
-use wire::published::commands::{ResolveSessionConfigParams, SessionConfigCompletionsParams};
+use wire::published::commands::ResolveSessionConfigParams;
 use wire::{Object, RpcError};
 
 use super::create_session::agent_of;
@@ -21,16 +21,4 @@ pub(super) fn resolve(
     let values = config::with_defaults(&agent.config_schema, &wanted)
         .map_err(|bad| uri::bad(format!("config: {bad}")))?;
     Ok(json!({"schema": agent.config_schema, "values": values}))
-}
-
-/// No schema of this host has values that are only known by asking; a known property has none to offer.
-pub(super) fn complete(
-    kernel: &Kernel,
-    params: &SessionConfigCompletionsParams,
-) -> Result<Value, RpcError> {
-    let agent = agent_of(kernel, params.provider.as_deref())?;
-    match agent.config_schema["properties"].get(&params.property) {
-        Some(_) => Ok(json!({"items": []})),
-        None => Err(uri::bad(format!("no property `{}`", params.property))),
-    }
 }

@@ -48,8 +48,7 @@ pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
             "`channel`: `{other}:` names no session; choose `ahp-session:/<id>` or `<provider>:/<id>`"
         )));
     }
-    let text = uri.as_str();
-    match text.ends_with("/annotations") || text.contains("/changeset/") {
+    match belongs_to_session(uri) {
         true => Err(bad(format!(
             "`channel`: {uri} names what belongs to another session"
         ))),
@@ -57,17 +56,34 @@ pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
     }
 }
 
-/// The error for a new chat under a URI that means something else: the session itself, or what another session's first chat
-/// is called (G-26).
-pub(super) fn check_names_chat(session: &ChannelUri, chat: &ChannelUri) -> Result<(), RpcError> {
+/// The error for a new chat under a URI that means something else: a channel of another kind, a session, what belongs to one, or what
+/// another session's first chat is called (G-23, G-26).
+pub(super) fn check_names_chat(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    chat: &ChannelUri,
+) -> Result<(), RpcError> {
+    let scheme = chat.scheme();
+    let is_chat = scheme.eq_ignore_ascii_case("ahp-chat");
+    let names_session = chat == session
+        || scheme.eq_ignore_ascii_case("ahp-session")
+        || kernel.find_agent(scheme).is_some();
+    let mut others = SCHEMES_OF_OTHER_KINDS.iter();
+    let is_other = !is_chat && others.any(|other| scheme.eq_ignore_ascii_case(other));
     let of_another = chat.as_str().starts_with(DEFAULT_CHATS)
         && chat.as_str() != sessions::default_chat_of(session);
-    match of_another || chat == session || chat.is_root() {
+    match names_session || is_other || of_another || belongs_to_session(chat) {
         true => Err(bad(format!(
-            "{chat} is no name for a chat of {session}: it means another channel"
+            "{chat} is no name for a chat of {session}: it means another channel; choose `ahp-chat:/<id>`"
         ))),
         false => Ok(()),
     }
+}
+
+/// Whether a URI is that of a session's annotations or changesets.
+fn belongs_to_session(uri: &ChannelUri) -> bool {
+    let text = uri.as_str();
+    text.ends_with("/annotations") || text.contains("/changeset/")
 }
 
 pub(super) fn bad(message: impl Into<String>) -> RpcError {

@@ -54,6 +54,9 @@ pub(crate) struct ChatPrivate {
     /// What the agent noted of what its model refused (G-50). Opaque.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusals: Option<String>,
+    /// What the agent wants to know again in later turns of this chat, and of no other: a fork begins without it. Opaque.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_notes: Option<String>,
 }
 
 impl ChatPrivate {

@@ -138,6 +138,7 @@ mod tests {
     use serde_json::{Value, json};
     use wire::state::RootState;
 
+    use super::super::Enablement;
     use super::*;
     use crate::record::Seq;
 
@@ -174,7 +175,7 @@ mod tests {
             parent: None,
         };
         let root = RootState::from_value(json!({"agents": []})).unwrap();
-        let mut channels = Channels::new(root);
+        let mut channels = Channels::new(root, Enablement::default());
         channels
             .install(stored, std::slice::from_ref(&agent), Timestamp(0))
             .unwrap();

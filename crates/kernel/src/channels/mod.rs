@@ -3,12 +3,15 @@
 //! Owns their states, which of them changed since the last commit, and which heads must be written. A channel is changed
 //! only through a method here, and each of those notes what must be undone if the change cannot be written.
 
+mod channel;
 mod chat;
 mod chat_private;
+mod enablement;
 mod load;
 mod run;
 mod session;
 mod snapshot;
+mod undo;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,13 +20,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
-use wire::{Action, ChannelUri, Timestamp};
+use wire::{Action, ChannelUri, Timestamp, rpc};
 
+pub(crate) use channel::Channel;
 pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
+pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
 pub(crate) use run::{Executor, Run};
 pub(crate) use session::Session;
 pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
+
+use channel::ChannelBody;
 
 use crate::frame::ChannelSnapshot;
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
@@ -37,6 +44,8 @@ const REHEAD_BYTES: usize = 256 * 1_024;
 /// The root channel, and the sessions and chats that are in memory.
 pub(crate) struct Channels {
     root: Arc<RootState>,
+    /// Stored with the root, and no part of its state.
+    enablement: Arc<Enablement>,
     root_snapshot: Option<Arc<ChannelSnapshot>>,
     in_memory: BTreeMap<ChannelUri, Channel>,
     /// Disposed of a moment ago: what was read before must not bring them back.
@@ -54,101 +63,18 @@ struct ChannelsUndo {
     /// The steps rise.
     touched: BTreeMap<ChannelUri, Vec<usize>>,
     /// The root as it was before each step that changed it.
-    root: Vec<(usize, Arc<RootState>)>,
+    root: Vec<(usize, RootBefore)>,
     disposed: Vec<(usize, ChannelId)>,
 }
 
-/// A session or a chat, and what is the same for both.
-pub(crate) struct Channel {
-    id: ChannelId,
-    used: Timestamp,
-    body: ChannelBody,
-    /// Snapshots that are still true, by the index of their first turn.
-    snapshots: Vec<(usize, Arc<ChannelSnapshot>)>,
-    /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
-    unwritten: usize,
-    head_bytes: usize,
-}
-
-enum ChannelBody {
-    Session(Box<Session>),
-    Chat(Box<Chat>),
-}
-
-impl Channel {
-    pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
-        Self::new(id, now, ChannelBody::Session(Box::new(session)))
-    }
-
-    pub(crate) fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
-        Self::new(id, now, ChannelBody::Chat(Box::new(chat)))
-    }
-
-    fn new(id: ChannelId, now: Timestamp, body: ChannelBody) -> Self {
-        Self {
-            id,
-            used: now,
-            body,
-            snapshots: Vec::new(),
-            unwritten: 0,
-            head_bytes: 0,
-        }
-    }
-
-    /// What boot would have to do in this channel if the host died now.
-    fn boot_work(&self) -> BootWork {
-        match &self.body {
-            ChannelBody::Session(session) => BootWork {
-                open_turn: false,
-                active_clients: !session.state().active_clients.is_empty(),
-                creating: session.is_creating(),
-            },
-            ChannelBody::Chat(chat) => BootWork {
-                open_turn: chat.state().active_turn.is_some(),
-                ..BootWork::default()
-            },
-        }
-    }
-
-    fn value(&self) -> Value {
-        match &self.body {
-            ChannelBody::Session(session) => wire::action::to_value(session.state()),
-            ChannelBody::Chat(chat) => chat.state().value(),
-        }
-    }
-
-    pub(crate) fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
-        let (kind, head, parent, private) = match &self.body {
-            ChannelBody::Session(session) => (
-                Kind::Session,
-                Head::Session(session.shared_state()),
-                None,
-                session.encode_private(),
-            ),
-            ChannelBody::Chat(chat) => (
-                Kind::Chat,
-                Head::Chat(chat.shared_state()),
-                Some(chat.session_id()),
-                chat.private().encode(),
-            ),
-        };
-        ChannelRecord {
-            id: self.id,
-            uri: uri.clone(),
-            kind,
-            parent,
-            head,
-            head_seq: seq,
-            boot_work: self.boot_work(),
-            private,
-        }
-    }
-}
+/// The root, and what is stored with it.
+type RootBefore = (Arc<RootState>, Arc<Enablement>);
 
 impl Channels {
-    pub(crate) fn new(root: RootState) -> Self {
+    pub(crate) fn new(root: RootState, enablement: Enablement) -> Self {
         Self {
             root: Arc::new(root),
+            enablement: Arc::new(enablement),
             root_snapshot: None,
             in_memory: BTreeMap::new(),
             disposed: VecDeque::new(),
@@ -166,6 +92,17 @@ impl Channels {
 
     pub(crate) fn root(&self) -> &RootState {
         &self.root
+    }
+
+    pub(crate) fn enablement(&self) -> &Enablement {
+        &self.enablement
+    }
+
+    pub(crate) fn sessions_in_memory(&self) -> Vec<ChannelUri> {
+        let channels = self.in_memory.iter();
+        let sessions =
+            channels.filter(|(_, channel)| matches!(channel.body, ChannelBody::Session(_)));
+        sessions.map(|(uri, _)| uri.clone()).collect()
     }
 
     pub(crate) fn contains(&self, uri: &ChannelUri) -> bool {
@@ -329,10 +266,28 @@ impl Channels {
         }
     }
 
-    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
+    /// The root is about to change: what it is now is what it goes back to.
+    fn note_root(&mut self) {
         if self.undo.root.last().map(|(step, _)| *step) != Some(self.step) {
-            self.undo.root.push((self.step, Arc::clone(&self.root)));
+            let before = (Arc::clone(&self.root), Arc::clone(&self.enablement));
+            self.undo.root.push((self.step, before));
         }
+    }
+
+    /// Replaces what was decided of one customization for all sessions, and for those in one directory.
+    pub(crate) fn decide_for_all(
+        &mut self,
+        id: &str,
+        global: Option<bool>,
+        workspace: Option<(&str, Option<bool>)>,
+    ) {
+        self.note_root();
+        Arc::make_mut(&mut self.enablement).decide(id, global, workspace);
+        self.mark_head(&ChannelUri::root());
+    }
+
+    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
+        self.note_root();
         let reduced = reduce_root(Arc::make_mut(&mut self.root), action);
         if reduced == Reduced::Changed {
             self.root_snapshot = None;
@@ -409,7 +364,7 @@ impl Channels {
             head: Head::Root(Arc::clone(&self.root)),
             head_seq: seq,
             boot_work: BootWork::default(),
-            private: Bytes::new(),
+            private: Bytes::from(rpc::to_json(&*self.enablement)),
         }
     }
 
@@ -425,112 +380,20 @@ impl Channels {
         Some(channel.record(uri, seq))
     }
 
-    pub(crate) fn commit(&mut self) {
-        debug_assert!(
-            self.unwritten_heads.is_empty(),
-            "heads are taken at the end of every step"
-        );
-        self.undo = ChannelsUndo::default();
-    }
-
-    /// What changed since the last commit leaves memory, and so do the chats in `also`: they are loaded again when
-    /// somebody needs them. Returns the URIs and the runs that were there.
-    pub(crate) fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
-        let undo = std::mem::take(&mut self.undo);
-        self.unwritten_heads.clear();
-        self.undo_root_and_disposals(undo.root, &undo.disposed);
-        let mut evicted: BTreeSet<ChannelUri> = undo.touched.into_keys().collect();
-        evicted.extend(also);
-        self.evict(evicted)
-    }
-
-    /// What some steps changed leaves memory; what others changed stays, unless its session leaves. Returns the same.
-    pub(crate) fn undo_steps(
-        &mut self,
-        failed: &BTreeSet<usize>,
-    ) -> Vec<(ChannelUri, Option<Run>)> {
-        let is_failed = |steps: &[usize]| steps.iter().any(|step| failed.contains(step));
-        let touched = self.undo.touched.iter();
-        let evicted = touched.filter(|(_, steps)| is_failed(steps));
-        let evicted = evicted.map(|(uri, _)| uri.clone()).collect();
-        self.undo.touched.retain(|_, steps| {
-            steps.retain(|step| !failed.contains(step));
-            !steps.is_empty()
-        });
-        let (root, kept) = std::mem::take(&mut self.undo.root)
-            .into_iter()
-            .partition(|(step, _)| failed.contains(step));
-        self.undo.root = kept;
-        let (disposed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.undo.disposed)
-            .into_iter()
-            .partition(|(step, _)| failed.contains(step));
-        self.undo.disposed = kept;
-        self.undo_root_and_disposals(root, &disposed);
-        self.evict(evicted)
-    }
-
-    /// Each channel that changed since the last commit, as the session it belongs to, and the steps that changed it.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = (ChannelUri, usize)> {
-        let touched = self.undo.touched.iter();
-        let touched = touched.flat_map(|(uri, steps)| {
-            let group = self.group_of(uri);
-            steps.iter().map(move |step| (group.clone(), *step))
-        });
-        let root = self.undo.root.iter();
-        touched.chain(root.map(|(step, _)| (ChannelUri::root(), *step)))
-    }
-
-    /// The session of a chat that is in memory; every other channel stands for itself.
-    pub(crate) fn group_of(&self, uri: &ChannelUri) -> ChannelUri {
-        let session = self.find_chat(uri).map(Chat::session);
-        session.unwrap_or(uri).clone()
-    }
-
-    /// The root is what it was before the first of these; what was disposed of may be read again.
-    fn undo_root_and_disposals(
-        &mut self,
-        root: Vec<(usize, Arc<RootState>)>,
-        disposed: &[(usize, ChannelId)],
-    ) {
-        if let Some((_, root)) = root.into_iter().next() {
-            self.root = root;
-            self.root_snapshot = None;
-        }
-        self.disposed
-            .retain(|id| disposed.iter().all(|(_, undone)| undone != id));
-    }
-
-    fn evict(&mut self, mut evicted: BTreeSet<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
-        // A chat is never in memory without its session.
-        let chats = self
+    /// Channels that nobody used for a while leave memory; whoever watches them goes on watching. Returns the chats among them.
+    pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) -> Vec<ChannelUri> {
+        let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
+        let unused = self
             .in_memory
             .iter()
             .filter(|(_, channel)| match &channel.body {
-                ChannelBody::Chat(chat) => evicted.contains(chat.session()),
+                ChannelBody::Chat(chat) => idle(channel) && chat.state().active_turn.is_none(),
                 ChannelBody::Session(_) => false,
             });
-        let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
-        evicted.extend(chats);
-        let evicted = evicted.into_iter().map(|uri| {
-            let run = self
-                .in_memory
-                .remove(&uri)
-                .and_then(|channel| match channel.body {
-                    ChannelBody::Chat(mut chat) => chat.take_run(),
-                    ChannelBody::Session(_) => None,
-                });
-            (uri, run)
-        });
-        evicted.collect()
-    }
-
-    /// Channels that nobody used for a while leave memory; whoever watches them goes on watching.
-    pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
-        let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
-        self.in_memory.retain(|_, channel| match &channel.body {
-            ChannelBody::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
-            ChannelBody::Session(_) => true,
-        });
+        let unused: Vec<ChannelUri> = unused.map(|(uri, _)| uri.clone()).collect();
+        for uri in &unused {
+            self.in_memory.remove(uri);
+        }
         let chats = self.in_memory.values();
         let with_chats = chats.filter_map(|channel| match &channel.body {
             ChannelBody::Chat(chat) => Some(chat.session().clone()),
@@ -543,6 +406,7 @@ impl Channels {
             }
             ChannelBody::Chat(_) => true,
         });
+        unused
     }
 
     /// The states of everything that is in memory, by URI, and what only the host knows of it: for checkers.

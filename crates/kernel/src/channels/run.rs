@@ -1,12 +1,16 @@
 //! The agent's work on the active turn of a chat. The agent names parts, tool calls and questions by numbers of its own;
 //! a run knows which ids clients know them by. It is not stored: a turn without its run is closed after a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use agent_api::TextKind;
 use wire::ChannelUri;
+use wire::state::PendingMessage;
 
 use crate::io::RunId;
+
+/// Steering messages that an agent was told of and that are remembered until it takes them: it has one at a time.
+const TOLD_STEERING_MAX: usize = 8;
 
 /// One agent task at work on one turn.
 pub(crate) struct Run {
@@ -17,6 +21,10 @@ pub(crate) struct Run {
     calls: BTreeMap<u64, RunCall>,
     /// Ids of input requests, likewise.
     questions: BTreeMap<u64, String>,
+    /// The agent waits for a steering message, under this number.
+    awaited_steering: Option<u64>,
+    /// The steering messages that it was told of and did not take yet, as they were then, the oldest first.
+    told_steering: VecDeque<PendingMessage>,
 }
 
 /// A tool call of a run, and who carries it out.
@@ -43,6 +51,8 @@ impl Run {
             parts: BTreeMap::new(),
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
+            awaited_steering: None,
+            told_steering: VecDeque::new(),
         }
     }
 
@@ -126,6 +136,37 @@ impl Run {
 
     pub(crate) fn add_question(&mut self, number: u64, id: String) {
         self.questions.insert(number, id);
+    }
+
+    /// The agent does not wait for a question any more; the id of it.
+    pub(crate) fn remove_question(&mut self, number: u64) -> Option<String> {
+        self.questions.remove(&number)
+    }
+
+    /// The agent waits for a steering message from now on.
+    pub(crate) fn await_steering(&mut self, steer: u64) {
+        self.awaited_steering = Some(steer);
+    }
+
+    /// The agent is about to hear of a steering message: under which number it waits for one that it does not know yet.
+    pub(crate) fn tell_steering(&mut self, waiting: &PendingMessage) -> Option<u64> {
+        if self.told_steering.contains(waiting) {
+            return None;
+        }
+        let steer = self.awaited_steering.take()?;
+        self.told_steering.retain(|told| told.id != waiting.id);
+        if self.told_steering.len() >= TOLD_STEERING_MAX {
+            self.told_steering.pop_front();
+        }
+        self.told_steering.push_back(waiting.clone());
+        Some(steer)
+    }
+
+    /// The agent has a message that it was told of: as it was then.
+    pub(crate) fn take_told_steering(&mut self, pending_id: &str) -> Option<PendingMessage> {
+        let told = &mut self.told_steering;
+        let index = told.iter().position(|told| told.id == pending_id)?;
+        told.remove(index)
     }
 
     /// The agent's number of a question.

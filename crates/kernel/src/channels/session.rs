@@ -1,6 +1,6 @@
 //! A session in memory: its state as clients know it, and what only the host knows of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,8 +29,10 @@ struct SessionPrivate {
     had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     waiting: BTreeSet<String>,
-    /// What its agent wants to know again in later turns.
-    notes: Option<String>,
+    /// What was switched on and off in this session alone, by ids of customizations.
+    enablement: BTreeMap<String, bool>,
+    /// A client gave it its title: no agent gives it another.
+    titled_by_client: bool,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
     /// The summary as it was last published.
@@ -57,6 +59,7 @@ impl Session {
         let mut session = Self::new(state, None, created);
         session.private.modified = modified.0;
         session.private.had_turn = true;
+        session.private.titled_by_client = true;
         session
     }
 
@@ -128,13 +131,21 @@ impl Session {
         }
     }
 
-    pub(crate) fn notes(&self) -> Option<Bytes> {
-        let notes = self.private.notes.as_ref();
-        notes.map(|notes| Bytes::from(notes.clone()))
+    /// What was decided of a customization for this session alone.
+    pub(crate) fn decision(&self, id: &str) -> Option<bool> {
+        self.private.enablement.get(id).copied()
     }
 
-    pub(crate) fn set_notes(&mut self, notes: &[u8]) {
-        self.private.notes = Some(String::from_utf8_lossy(notes).into_owned());
+    pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
+        super::enablement::set(&mut self.private.enablement, id, decision);
+    }
+
+    pub(crate) fn is_titled_by_client(&self) -> bool {
+        self.private.titled_by_client
+    }
+
+    pub(crate) fn set_titled_by_client(&mut self) {
+        self.private.titled_by_client = true;
     }
 
     pub(crate) fn embedded_bytes(&self) -> usize {

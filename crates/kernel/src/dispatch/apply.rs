@@ -7,13 +7,13 @@ use wire::{Action, ChannelUri};
 use super::gather::Permitted;
 use crate::io::Effect;
 use crate::prepare::Prepared;
-use crate::sessions::follow_title;
+use crate::sessions::follow_title_of_client;
 use crate::state::{Sender, Step};
 use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
 use crate::tool_call::reply::fail_calls_of_client;
 use crate::truncate::{KeptTurn, cut_back};
 use crate::turn::{end, start};
-use crate::{pending, question, render};
+use crate::{customization, pending, question, render};
 
 /// Records an action. Nothing can go wrong here: everything was checked before.
 pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
@@ -60,12 +60,16 @@ fn apply_to_session(
     if verb == SessionAction::SystemMessageTransformSet {
         return render::opt_in(step, uri, &action, sender);
     }
+    if verb == SessionAction::CustomizationToggled {
+        return customization::toggle(step, uri, action, sender);
+    }
     if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
         return; // the sender was answered
     }
     let client_id = &sender.origin.client_id;
     match verb {
-        SessionAction::TitleChanged => follow_title(step, uri),
+        SessionAction::TitleChanged => follow_title_of_client(step, uri),
+        SessionAction::ConfigChanged => tell_agent_of_settings(step, uri),
         SessionAction::ActiveClientSet => step.add_active_client(uri, client_id),
         SessionAction::ActiveClientRemoved => {
             step.remove_active_client(uri, client_id);
@@ -74,7 +78,6 @@ fn apply_to_session(
         SessionAction::DefaultChatChanged
         | SessionAction::IsReadChanged
         | SessionAction::IsArchivedChanged
-        | SessionAction::ConfigChanged
         | SessionAction::WorkingDirectorySet
         | SessionAction::WorkingDirectoryRemoved
         | SessionAction::WorkingDirectoryReplaced
@@ -84,6 +87,20 @@ fn apply_to_session(
         | SessionAction::McpServerBackgroundRequested
         | SessionAction::SystemMessageTransformSet => {}
     }
+}
+
+/// The agent of a session hears which settings it has now, also in the middle of a turn.
+fn tell_agent_of_settings(step: &mut Step, uri: &ChannelUri) {
+    let state = step.session(uri).state();
+    let config = state.config.as_ref();
+    let effect = Effect::SettingsChanged {
+        session: uri.clone(),
+        provider: state.provider.clone(),
+        values: config
+            .map(|config| config.values.clone())
+            .unwrap_or_default(),
+    };
+    step.effect(effect);
 }
 
 fn apply_to_chat(

@@ -6,7 +6,7 @@ use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::state::SessionState;
 use wire::{Action, Object};
 
-use crate::channels::Chat;
+use crate::channels::{Chat, Enablement};
 use crate::limits::Limits;
 use crate::message::{is_longer_than, not_a_user_message, size_of, too_large};
 use crate::pause::HandlerAnswers;
@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::state::Kernel;
 use crate::tool_call::check as tool_call;
 use crate::turn::check as turn;
-use crate::{config, pending, question, render};
+use crate::{config, customization, pending, question, render};
 
 /// Unknown settings are stripped, bad values refused (G-22, H-097).
 pub(super) fn root(
@@ -51,6 +51,7 @@ pub(super) fn session(
     client_id: &str,
     verb: SessionAction,
     action: Action,
+    enablement: &Enablement,
     limits: &Limits,
 ) -> Result<Action, Refusal> {
     match verb {
@@ -91,7 +92,7 @@ pub(super) fn session(
             "this agent does not take more than one working directory",
         )),
         SessionAction::CustomizationToggled => {
-            Err(Refusal::because("no customization has this id"))
+            customization::check_toggled(session, enablement, action)
         }
         SessionAction::McpServerStartRequested
         | SessionAction::McpServerStopRequested

@@ -63,7 +63,10 @@ pub(crate) fn gather(
             let state = kernel.session(&target).state();
             let agent = kernel.find_agent(&state.provider);
             let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
-            let action = check::session(state, renamed, client_id, verb, action, kernel.limits())?;
+            let enablement = kernel.channels().enablement();
+            let limits = kernel.limits();
+            let action =
+                check::session(state, renamed, client_id, verb, action, enablement, limits)?;
             Ok(Permitted::Session {
                 target,
                 verb,

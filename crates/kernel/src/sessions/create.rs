@@ -10,6 +10,7 @@ use wire::{Action, ActionKind, ChannelUri, Object};
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, Session};
 use crate::chats::chat_summary;
+use crate::customization;
 use crate::follow_up::FollowUp;
 use crate::io::Effect;
 use crate::record::ChannelId;
@@ -120,6 +121,7 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
     match result {
         Ok(()) => {
             step.act_as_host(uri, ActionKind::SessionReady, json!({}));
+            customization::survey(step, uri);
             for chat in step.channels().chats_in_memory(uri) {
                 step.follow_up(FollowUp::StartAgent { chat, resume: None });
             }

@@ -3,6 +3,7 @@
 mod clients;
 mod create;
 mod dispose;
+mod news;
 mod title;
 
 pub(crate) use clients::{end_grace, remove_active_client, revive};
@@ -11,4 +12,5 @@ pub(crate) use create::{
     finish_start,
 };
 pub(crate) use dispose::{dispose_if_empty, dispose_session};
-pub(crate) use title::{follow_title, replace_title, set_title_by_agent};
+pub(crate) use news::{apply_news, change_setting};
+pub(crate) use title::{follow_title_of_client, replace_title, set_title_by_agent};

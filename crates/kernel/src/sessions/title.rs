@@ -9,7 +9,7 @@ use crate::state::Step;
 
 /// The session's title changed: the catalogue says the same of the default chat, and so does that chat's own state, without an
 /// action, for there is none (H-150).
-pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
+fn follow_title(step: &mut Step, session: &ChannelUri) {
     step.touch_modified(session);
     let state = step.session(session).state();
     let title = state.title.clone();
@@ -25,19 +25,28 @@ pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
     }
 }
 
-/// An agent names the session of a chat.
-pub(crate) fn set_title_by_agent(step: &mut Step, chat: &ChannelUri, title: &str) {
-    let session = step.chat(chat).session().clone();
+/// A client names the session: its title stays, whatever the agent would call it.
+pub(crate) fn follow_title_of_client(step: &mut Step, session: &ChannelUri) {
+    step.session_mut(session).set_titled_by_client();
+    follow_title(step, session);
+}
+
+/// An agent names a session, unless a client has.
+pub(crate) fn set_title_by_agent(step: &mut Step, session: &ChannelUri, title: &str) {
+    if step.session(session).is_titled_by_client() {
+        return; // its user knows better
+    }
     let end = title.floor_char_boundary(step.limits().title_bytes_max);
     let fields = json!({"title": &title[..end]});
-    if step.act_as_host(&session, ActionKind::SessionTitleChanged, fields) {
-        follow_title(step, &session);
+    if step.act_as_host(session, ActionKind::SessionTitleChanged, fields) {
+        follow_title(step, session);
     }
 }
 
 /// An agent has a better title than the one it gave; one that a user gave meanwhile stays.
 pub(crate) fn replace_title(step: &mut Step, chat: &ChannelUri, suggested: &SuggestedTitle) {
-    if step.session_of(chat).state().title == suggested.replaces {
-        set_title_by_agent(step, chat, &suggested.title);
+    let session = step.chat(chat).session().clone();
+    if step.session(&session).state().title == suggested.replaces {
+        set_title_by_agent(step, &session, &suggested.title);
     }
 }

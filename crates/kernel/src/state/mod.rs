@@ -16,7 +16,7 @@ pub(crate) use emit::Sender;
 
 use crate::active_clients::ActiveClients;
 use crate::background_task::BackgroundTask;
-use crate::channels::{Channels, Chat, Session};
+use crate::channels::{Channels, Chat, Enablement, Session};
 use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, HostFacts, Output, RunId};
 use crate::limits::Limits;
@@ -87,13 +87,14 @@ impl Kernel {
         now: Timestamp,
         log: Log,
         root: RootState,
+        enablement: Enablement,
     ) -> Self {
         Self {
             limits,
             facts,
             now,
             log,
-            channels: Channels::new(root),
+            channels: Channels::new(root, enablement),
             peers: Peers::default(),
             active_clients: ActiveClients::default(),
             runs: Runs::default(),
@@ -273,6 +274,7 @@ impl Kernel {
             "seq": self.log.seq().0,
             "logFloor": self.log.floor().0,
             "root": wire::action::to_value(self.channels.root()),
+            "enablement": wire::action::to_value(self.channels.enablement()),
             "channels": channels,
             "privateRecords": private,
             "peers": self.peers.digest(),

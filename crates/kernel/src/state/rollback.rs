@@ -110,7 +110,9 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::EndChat { .. }
         | Effect::Reply { .. }
         | Effect::StartSession { .. }
+        | Effect::Survey { .. }
         | Effect::RecordRender { .. }
+        | Effect::SettingsChanged { .. }
         | Effect::Configure { .. } => false,
         Effect::Read { .. }
         | Effect::Complete { .. }
@@ -119,6 +121,9 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::StoreBodies { .. }
         | Effect::Compose { .. }
         | Effect::CheckMessage { .. }
+        | Effect::ListSettingValues { .. }
+        | Effect::Authenticate(_)
+        | Effect::UnloadChat { .. }
         | Effect::StopTurn { .. }
         | Effect::WakeAt { .. }
         | Effect::Close { .. }

@@ -57,6 +57,16 @@ impl Step<'_> {
         self.kernel.channels.recount_active_turn(chat)
     }
 
+    /// Replaces what was decided of one customization for all sessions, and for those in one directory.
+    pub(crate) fn decide_for_all(
+        &mut self,
+        id: &str,
+        global: Option<bool>,
+        workspace: Option<(&str, Option<bool>)>,
+    ) {
+        self.kernel.channels.decide_for_all(id, global, workspace);
+    }
+
     pub(crate) fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
         self.kernel.channels.insert(uri, channel);
     }
@@ -117,7 +127,9 @@ impl Step<'_> {
     pub(crate) fn unload_idle(&mut self) {
         let (now, idle_ms) = (self.now(), self.limits().channel_idle_ms);
         self.kernel.replays.clear();
-        self.kernel.channels.unload_idle(now, idle_ms);
+        for chat in self.kernel.channels.unload_idle(now, idle_ms) {
+            self.effect(Effect::UnloadChat { chat });
+        }
     }
 
     // The log.

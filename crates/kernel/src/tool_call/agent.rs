@@ -2,11 +2,11 @@
 
 use agent_api::{RecordedEdit, ToolExecutor, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
-use wire::ActionKind;
-use wire::ChannelUri;
+use wire::{ActionKind, ChannelUri, Object};
 
-use super::check::find_call;
+use super::check::{find_call, status_of};
 use super::offer::find_offer;
+use super::reply::call_of;
 use crate::agent_action::record_agent_action;
 use crate::channels::Executor;
 use crate::state::Step;
@@ -93,6 +93,28 @@ pub(crate) fn set_ready(
         ActionKind::ChatToolCallReady,
         fields,
     );
+}
+
+/// The agent does not ask any more whether a call may run: it is skipped, as by the end of its turn. One that was decided on stays so.
+pub(crate) fn withdraw_confirmation(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: u64) {
+    let run = step.chat(uri).run();
+    let Some(id) = run.and_then(|run| run.call_id(call)).map(str::to_owned) else {
+        return; // a number that the agent never started means nothing
+    };
+    let waits = |call: &Object| status_of(call) == "pending-confirmation";
+    if !call_of(step, uri, &id).is_some_and(waits) {
+        return; // somebody was faster
+    }
+    if let Some(run) = step.run_mut(uri) {
+        run.take_awaited(&id); // nobody hears of it
+    }
+    let fields = json!({
+        "turnId": turn_id,
+        "toolCallId": id,
+        "approved": false,
+        "reason": "skipped",
+    });
+    step.act_as_host(uri, ActionKind::ChatToolCallConfirmed, fields);
 }
 
 /// A call that is not carried out. Nobody can confirm it between the two actions of this step.

@@ -6,6 +6,7 @@ use wire::{ChannelUri, Object};
 
 use super::end::{STOPPED, end_without_agent};
 use crate::channels::Chat;
+use crate::customization::{survey, switched_off};
 use crate::host_command::{self, TurnTask};
 use crate::io::{Effect, HistoryAt, RunId, TurnRun};
 use crate::record::ChannelId;
@@ -29,6 +30,8 @@ pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri, resume: Option<Opti
         let run = step.start_run(uri);
         let turn = turn_for_agent(step, uri, run, task, resume);
         step.effect(Effect::RunTurn(Box::new(turn)));
+        let session = step.chat(uri).session().clone();
+        survey(step, &session);
     }
 }
 
@@ -62,6 +65,7 @@ fn turn_for_agent(
         message,
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
+        switched_off: switched_off(session.state()),
         said: said.map(|part| Value::Object(part.0.clone())).collect(),
         usage,
         resume,
@@ -73,9 +77,10 @@ fn turn_for_agent(
             compacted: private.compacted.clone(),
         },
         untitled: session.state().title == NEW_SESSION_TITLE,
-        notes: session.notes(),
+        chat_notes: private.agent_notes.clone().map(Bytes::from),
         refusals: private.refusals.clone().map(Bytes::from),
         turn_id,
+        last_turn_id: state.turns.last().map(|turn| turn.id.clone()),
         budget_turn: budget_turn(kernel, uri),
         compact: task.compact,
         reaches_model: task.reaches_model,

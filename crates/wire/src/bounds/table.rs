@@ -172,10 +172,13 @@ const CREATE_CHAT: FieldBound = fields(&[
     ("workingDirectories", DIRECTORIES),
 ]);
 const SESSION_CONFIG: FieldBound = fields(&[
+    ("channel", URI),
     ("provider", ID),
+    ("property", ID),
     ("workingDirectory", URI),
     ("config", FIELD),
 ]);
+const AUTHENTICATE: FieldBound = fields(&[("channel", URI), ("resource", URI)]);
 const COMPLETIONS: FieldBound = fields(&[
     ("channel", URI),
     ("session", URI),
@@ -230,6 +233,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::CreateChat => &CREATE_CHAT,
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
+        Method::Authenticate => &AUTHENTICATE,
         Method::AddModel => &ADD_MODEL,
         Method::Compose => &COMPOSE,
         Method::ImportSession => &IMPORT_SESSION,

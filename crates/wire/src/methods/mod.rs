@@ -7,10 +7,10 @@ mod names;
 pub use names::{ClientNotification, HostNotification, HostRequest, Method};
 
 use ahp_types::commands::{
-    CompletionsParams, CreateChatParams, CreateSessionParams, DisposeChatParams,
-    DisposeSessionParams, FetchTurnsParams, InitializeParams, ListSessionsParams, ReconnectParams,
-    ResolveSessionConfigParams, ResourceReadParams, SessionConfigCompletionsParams,
-    SubscribeParams,
+    AuthenticateParams, CompletionsParams, CreateChatParams, CreateSessionParams,
+    DisposeChatParams, DisposeSessionParams, FetchTurnsParams, InitializeParams,
+    ListSessionsParams, ReconnectParams, ResolveSessionConfigParams, ResourceReadParams,
+    SessionConfigCompletionsParams, SubscribeParams,
 };
 use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
@@ -40,6 +40,7 @@ pub enum Call {
     ResourceRead(ResourceReadParams),
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
+    Authenticate(AuthenticateParams),
     Completions(CompletionsParams),
     /// `x-addModel`: the model as the configuration would have it.
     AddModel(Object),
@@ -66,8 +67,9 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::ListSessions => typed(on_root(params)?).map(Call::ListSessions),
         Method::ResolveSessionConfig => typed(on_root(params)?).map(Call::ResolveSessionConfig),
         Method::SessionConfigCompletions => {
-            typed(on_root(params)?).map(Call::SessionConfigCompletions)
+            typed(or_root(params)).map(Call::SessionConfigCompletions)
         }
+        Method::Authenticate => typed(on_root(params)?).map(Call::Authenticate),
         Method::Subscribe => typed(params).map(Call::Subscribe),
         Method::CreateSession => {
             let typed = typed_from(&params)?;
@@ -102,7 +104,6 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         | Method::ResourceResolve
         | Method::ResourceMkdir
         | Method::ResourceRequest
-        | Method::Authenticate
         | Method::InvokeChangesetOperation
         | Method::ListAutomationTriggerDefinitions
         | Method::RunAutomation

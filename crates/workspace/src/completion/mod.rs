@@ -9,9 +9,12 @@ mod paths;
 mod ranking;
 mod token;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use compositor::command::Entry;
+use compositor::Catalogue;
+use compositor::command::agent::AgentCommands;
+use compositor::command::{CommandEffect, Entry};
 
 pub use paths::{IndexedPath, PathKind, Paths};
 
@@ -30,11 +33,15 @@ const SKILLS_AMONG_FILES_MAX: usize = 10;
 pub struct CompletionRequest {
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
+    /// Ids of customizations that are switched off.
+    pub switched_off: BTreeSet<String>,
     pub text: String,
     /// Where the cursor is, in UTF-16 units.
     pub offset: u64,
     /// The contexts that a client sends (C-065): nothing else would resolve.
     pub contexts: Vec<String>,
+    /// What the agent can be told to do that the text is for (AG-28).
+    pub agent_commands: AgentCommands,
 }
 
 /// The cursor is not in the text.
@@ -82,16 +89,34 @@ impl Completer {
         request: &CompletionRequest,
         make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
     ) -> Result<Vec<T>, OffsetOutsideText> {
-        let Some(token) = token::find(&request.text, request.offset)? else {
+        let token = match token::find(&request.text, request.offset)? {
+            Some(token) => Some(token),
+            None => {
+                let names = request.agent_commands.commands.iter();
+                let names = names.map(|command| command.name.as_str());
+                token::find_phrase(&request.text, request.offset, names)?
+            }
+        };
+        let Some(token) = token else {
             // Nothing is being typed that could be completed.
             return Ok(Vec::new());
         };
         let directories = &request.working_directories;
         let discovered = match token.kind {
-            TokenKind::Command | TokenKind::Skill | TokenKind::Any => {
-                Some(self.discovery.get(directories))
-            }
+            TokenKind::Command | TokenKind::Skill | TokenKind::Any => Some(
+                self.discovery
+                    .get_enabled(directories, &request.switched_off),
+            ),
             TokenKind::File => None,
+        };
+        let of_files = discovered.as_ref().map(|found| &found.catalogue);
+        let with_agent = match (of_files, request.agent_commands.is_empty()) {
+            (Some(of_files), false) => {
+                let mut catalogue = of_files.clone();
+                catalogue.add_agent_commands(&request.agent_commands);
+                Some(catalogue)
+            }
+            _ => None,
         };
         let paths = match token.kind {
             TokenKind::File | TokenKind::Any => {
@@ -100,14 +125,12 @@ impl Completer {
             }
             TokenKind::Command | TokenKind::Skill => Arc::default(),
         };
-        let contexts = &request.contexts;
-        Ok(suggest_for(
-            &token,
-            discovered.as_deref(),
-            contexts,
-            &paths,
-            make,
-        ))
+        let known = KnownNames {
+            catalogue: with_agent.as_ref().or(of_files),
+            skills: discovered.as_ref().map_or(&[], |found| &found.skills),
+            contexts: &request.contexts,
+        };
+        Ok(suggest_for(&token, &known, &paths, make))
     }
 }
 
@@ -121,32 +144,44 @@ pub fn suggest<T>(
 ) -> Result<Vec<T>, OffsetOutsideText> {
     let token = token::find(text, offset)?;
     Ok(token.map_or_else(Vec::new, |token| {
-        suggest_for(&token, Some(discovered), &[], paths, make)
+        let known = KnownNames {
+            catalogue: Some(&discovered.catalogue),
+            skills: &discovered.skills,
+            contexts: &[],
+        };
+        suggest_for(&token, &known, paths, make)
     }))
+}
+
+/// What there is beside files.
+struct KnownNames<'a> {
+    catalogue: Option<&'a Catalogue>,
+    skills: &'a [Skill],
+    contexts: &'a [String],
 }
 
 fn suggest_for<T>(
     token: &Token<'_>,
-    discovered: Option<&Discovered>,
-    contexts: &[String],
+    known: &KnownNames<'_>,
     paths: &Paths,
     mut make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
 ) -> Vec<T> {
     let mut suggestions = Vec::new();
     if token.kind == TokenKind::Any {
-        let contexts = contexts.iter();
+        let contexts = known.contexts.iter();
         let contexts = contexts.filter(|name| name.starts_with(token.query));
         let contexts = contexts.take(SUGGESTIONS_MAX / 2);
         suggestions.extend(contexts.map(|name| Suggestion::Context(name)));
     }
-    if let Some(discovered) = discovered {
-        let among_files = SKILLS_AMONG_FILES_MAX;
-        match token.kind {
-            TokenKind::Command => suggestions.extend(commands(discovered, token)),
-            TokenKind::Skill => suggestions.extend(skills(discovered, token, SUGGESTIONS_MAX)),
-            TokenKind::Any => suggestions.extend(skills(discovered, token, among_files)),
-            TokenKind::File => {}
+    let among_files = SKILLS_AMONG_FILES_MAX;
+    match token.kind {
+        TokenKind::Command => {
+            let catalogue = known.catalogue.into_iter();
+            suggestions.extend(catalogue.flat_map(|catalogue| commands(catalogue, token)));
         }
+        TokenKind::Skill => suggestions.extend(skills(known.skills, token, SUGGESTIONS_MAX)),
+        TokenKind::Any => suggestions.extend(skills(known.skills, token, among_files)),
+        TokenKind::File => {}
     }
     let remaining = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
     let best = paths.best(token.query, remaining);
@@ -164,8 +199,10 @@ fn suggest_for<T>(
 }
 
 /// All that match, the built-in ones first if nothing is typed yet (G-40).
-fn commands<'a>(discovered: &'a Discovered, token: &Token<'_>) -> Vec<Suggestion<'a>> {
-    let mut all: Vec<_> = discovered.catalogue.iter().collect();
+fn commands<'a>(catalogue: &'a Catalogue, token: &Token<'_>) -> Vec<Suggestion<'a>> {
+    let can_be_done = |entry: &Entry| !matches!(entry.effect, CommandEffect::Refused { .. });
+    let all = catalogue.iter().filter(|(_, entry)| can_be_done(entry));
+    let mut all: Vec<_> = all.collect();
     all.sort_by(|(_, one), (_, other)| one.source.cmp(&other.source));
     let best = ranking::best_names(
         token.query,
@@ -178,8 +215,8 @@ fn commands<'a>(discovered: &'a Discovered, token: &Token<'_>) -> Vec<Suggestion
         .collect()
 }
 
-fn skills<'a>(discovered: &'a Discovered, token: &Token<'_>, max: usize) -> Vec<Suggestion<'a>> {
-    let skills = discovered.skills.iter();
+fn skills<'a>(skills: &'a [Skill], token: &Token<'_>, max: usize) -> Vec<Suggestion<'a>> {
+    let skills = skills.iter();
     let skills: Vec<&Skill> = skills.filter(|skill| skill.is_for_users()).collect();
     let best = ranking::best_names(token.query, skills, |skill| &skill.name, max);
     best.into_iter().map(Suggestion::Skill).collect()

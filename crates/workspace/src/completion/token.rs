@@ -31,25 +31,46 @@ pub(super) struct Token<'a> {
 /// The token the cursor is in or after, if there is one.
 pub(super) fn find(text: &str, offset: u64) -> Result<Option<Token<'_>>, OffsetOutsideText> {
     let before = &text[..byte_offset(text, offset)?];
-    let Some((kind, start, query)) = command(before).or_else(|| mention(before)) else {
-        // Plain text.
+    let found = command(before).or_else(|| mention(before));
+    // What is neither is plain text.
+    Ok(found.and_then(|found| locate(before, found)))
+}
+
+/// A command of several words that the cursor is in, if it may become one of these names.
+pub(super) fn find_phrase<'a, 'b>(
+    text: &'a str,
+    offset: u64,
+    mut names: impl Iterator<Item = &'b str>,
+) -> Result<Option<Token<'a>>, OffsetOutsideText> {
+    let before = &text[..byte_offset(text, offset)?];
+    let Some(query) = before.strip_prefix('/') else {
         return Ok(None);
     };
+    let is_begun = names.any(|name| name.contains(' ') && name.starts_with(query));
+    let found = is_begun.then_some((TokenKind::Command, 0, query));
+    Ok(found.and_then(|found| locate(before, found)))
+}
+
+/// Where a token is that ends at the cursor; none if it is too long to be meant.
+fn locate<'a>(
+    before: &'a str,
+    (kind, start, query): (TokenKind, usize, &'a str),
+) -> Option<Token<'a>> {
     if query.len() > QUERY_BYTES_MAX {
-        return Ok(None);
+        return None;
     }
     let units = |text: &str| text.encode_utf16().count() as u64;
     let token = units(&before[start..]);
     // A cursor between the halves of a pair stands before it.
     let end = units(&before[..start]) + token;
     let sigil = before[start..].chars().next().unwrap_or('@');
-    Ok(Some(Token {
+    Some(Token {
         kind,
         query,
         sigil,
         start: end - token,
         end,
-    }))
+    })
 }
 
 /// The byte offset of an offset in UTF-16 units.
@@ -156,6 +177,20 @@ mod tests {
         check("see /re", None);
         check("\\/re", None);
         check("/review @fi", Some((TokenKind::Any, "fi", 8, 11)));
+    }
+
+    #[test]
+    fn a_name_of_several_words_is_one_token() {
+        let names = || ["memory", "memory show", "chat save"].into_iter();
+        let query = |text: &str| {
+            let token = find_phrase(text, text.len() as u64, names()).unwrap();
+            token.map(|token| (token.query.to_owned(), token.start, token.end))
+        };
+        assert_eq!(query("/memory sh"), Some(("memory sh".to_owned(), 0, 10)));
+        assert_eq!(query("/memory "), Some(("memory ".to_owned(), 0, 8)));
+        assert_eq!(query("/memory show all"), None);
+        assert_eq!(query("/review me"), None);
+        assert_eq!(query("memory sh"), None);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What was discovered recently, so that files are not searched at every key press.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Discovered, Warning, WarningKind, discover};
-use crate::Confinement;
+use crate::{Confinement, UserDirectories};
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -22,6 +22,7 @@ pub struct DiscoveryCache {
     results: Arc<Mutex<HashMap<Vec<String>, CachedResult>>>,
     report: Option<Report>,
     confinement: Confinement,
+    user: UserDirectories,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +47,13 @@ impl DiscoveryCache {
         self
     }
 
+    /// Searches what the user keeps for agents as well.
+    #[must_use]
+    pub fn with_user_directories(mut self, user: UserDirectories) -> Self {
+        self.user = user;
+        self
+    }
+
     pub(crate) fn confinement(&self) -> &Confinement {
         &self.confinement
     }
@@ -53,6 +61,19 @@ impl DiscoveryCache {
     /// What is in these directories, at most a second old. Blocks.
     pub fn get(&self, working_directories: &[String]) -> Arc<Discovered> {
         self.get_at(working_directories, Instant::now())
+    }
+
+    /// The same without what is switched off, by ids.
+    pub fn get_enabled(
+        &self,
+        working_directories: &[String],
+        switched_off: &BTreeSet<String>,
+    ) -> Arc<Discovered> {
+        let discovered = self.get(working_directories);
+        match switched_off.is_empty() {
+            true => discovered,
+            false => Arc::new(discovered.without(switched_off)),
+        }
     }
 
     fn get_at(&self, working_directories: &[String], now: Instant) -> Arc<Discovered> {
@@ -63,7 +84,7 @@ impl DiscoveryCache {
             return Arc::clone(&cached.discovered);
         }
         // Not under the lock: others need not wait for this disk.
-        let discovered = discover(working_directories, &self.confinement);
+        let discovered = discover(working_directories, &self.user, &self.confinement);
         let known = cached
             .as_ref()
             .map_or(&[][..], |cached| &cached.discovered.warnings);

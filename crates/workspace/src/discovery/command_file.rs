@@ -1,45 +1,28 @@
 //! Commands of a project: Markdown files whose body is a template. A file's name is the command's.
 
-use compositor::Catalogue;
 use compositor::command::{CommandEffect, Entry, Mentions, Source};
 
-use super::front_matter;
+use super::customization::{Child, ChildContent, Container, PromptFile};
+use super::front_matter::{self, Document};
 use super::scan::Scan;
-use super::warning::WarningKind;
+use super::{describe, single_line};
 use crate::WorkspacePath;
-use crate::directory::EntryKind;
+use crate::directory::{Directory, EntryKind};
 
-/// Where projects keep them; the first of a name counts.
-const DIRECTORIES: [&str; 3] = [
-    ".greenroom/commands",
-    ".agents/commands",
-    ".claude/commands",
-];
+/// Names of files, the longest ending first.
+const ENDINGS: [&str; 2] = [".prompt.md", ".md"];
+
+/// Fields that other programs read.
+const HINTS: [&str; 4] = ["mode", "agent", "model", "tools"];
 
 /// A directory in a directory is a part of the name; this many of them.
 const DEPTH_MAX: usize = 4;
 
-const FILE_BYTES_MAX: usize = 64 * 1_024;
+const COMMAND_BYTES_MAX: usize = 64 * 1_024;
 
-/// The longest description that is listed.
-const DESCRIPTION_CHARS_MAX: usize = 200;
-
-/// Adds all commands of the working directories to a catalogue.
-pub(super) fn add_all(scan: &mut Scan<'_>, catalogue: &mut Catalogue) {
-    for root in scan.workspace.root_paths() {
-        for directory in DIRECTORIES {
-            add_directory(scan, &root.join(directory), catalogue);
-        }
-    }
-}
-
-fn add_directory(scan: &mut Scan<'_>, path: &WorkspacePath, catalogue: &mut Catalogue) {
-    // Most projects do not have it.
-    let directory = scan.directory(path);
-    let mut pending: Vec<_> = directory
-        .into_iter()
-        .map(|directory| (directory, String::new(), 1))
-        .collect();
+/// Adds the commands of a directory, and of those in it, to a container.
+pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut Container) {
+    let mut pending = vec![(directory.clone(), String::new(), 1)];
     while let Some((directory, prefix, depth)) = pending.pop() {
         let Some(listing) = scan.list(&directory) else {
             // A warning says why.
@@ -56,35 +39,43 @@ fn add_directory(scan: &mut Scan<'_>, path: &WorkspacePath, catalogue: &mut Cata
                 {
                     pending.push((directory, format!("{prefix}{name}:"), depth + 1));
                 }
-            } else if let Some(name) = name.strip_suffix(".md") {
-                let name = format!("{prefix}{name}");
-                add_file(scan, &entry.path, &name, catalogue);
+            } else if let Some(name) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) {
+                add_file(scan, &entry.path, format!("{prefix}{name}"), container);
             }
         }
     }
 }
 
-fn add_file(scan: &mut Scan<'_>, path: &WorkspacePath, name: &str, catalogue: &mut Catalogue) {
-    let Some((text, is_cut)) = scan.read(path, FILE_BYTES_MAX) else {
+fn add_file(scan: &mut Scan<'_>, path: &WorkspacePath, name: String, container: &mut Container) {
+    let Some(text) = scan.read_whole(path, COMMAND_BYTES_MAX) else {
         // It is gone by now, or a warning says what is wrong with it.
         return;
     };
-    let entry = match is_cut {
-        true => Err(format!("it is larger than {} KiB", FILE_BYTES_MAX / 1_024)),
-        false => parse_entry(&text),
-    };
-    match entry {
-        Ok(entry) => {
-            if let Some(reason) = catalogue.insert(name, entry) {
-                scan.warn_of(WarningKind::Name, path, &reason);
-            }
+    match parse(&text) {
+        Ok(prompt) => {
+            let child = Child {
+                name,
+                uri: scan.uri(path),
+                range: None,
+                description: prompt.entry.description.clone(),
+                content: ChildContent::Prompt(prompt),
+            };
+            scan.add_child(container, child, path);
         }
-        Err(reason) => scan.warn_of(WarningKind::Invalid, path, &reason),
+        Err(reason) => scan.warn_invalid(path, &reason),
     }
 }
 
-fn parse_entry(text: &str) -> Result<Entry, String> {
+fn parse(text: &str) -> Result<PromptFile, String> {
     let document = front_matter::parse(text)?;
+    let hint = |key: &&'static str| Some((*key, document.field(key)?.to_owned()));
+    Ok(PromptFile {
+        hints: HINTS.iter().filter_map(hint).collect(),
+        entry: parse_entry(&document)?,
+    })
+}
+
+fn parse_entry(document: &Document<'_>) -> Result<Entry, String> {
     let body = document.body.trim();
     let mentions = match document.is_true("mentions") {
         true => Mentions::Resolved,
@@ -110,22 +101,4 @@ fn parse_entry(text: &str) -> Result<Entry, String> {
         argument_hint: document.field("argument-hint").map(single_line),
         effect,
     })
-}
-
-/// A file in one line: the description it has, or its first line of text.
-pub(super) fn describe(description: Option<&str>, body: &str) -> Option<String> {
-    let first_line = || {
-        let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
-        lines.into_iter().find(|line| !line.is_empty())
-    };
-    description.or_else(first_line).map(single_line)
-}
-
-fn single_line(text: &str) -> String {
-    let text = text.split(char::is_control).flat_map(str::split_whitespace);
-    let text = text.collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(DESCRIPTION_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text,
-    }
 }

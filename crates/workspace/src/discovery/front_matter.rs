@@ -1,13 +1,20 @@
 //! The front matter of a Markdown file: `key: value` lines between two lines of `---`.
 //!
-//! A small part of YAML, what people write there: plain, quoted and block values. Lists and maps are skipped. A plain
+//! A small part of YAML, what people write there: plain, quoted and block values, and lists of them. Maps are skipped. A plain
 //! value is taken to its end, colons and number signs included: YAML would refuse or cut what people mean.
 
 /// Fields and what comes after them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Document<'a> {
-    fields: Vec<(&'a str, String)>,
+    fields: Vec<(&'a str, Field)>,
     pub(super) body: &'a str,
+}
+
+/// A value, and the items if it is a list with a line for each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Field {
+    text: String,
+    items: Vec<String>,
 }
 
 impl Document<'_> {
@@ -15,7 +22,27 @@ impl Document<'_> {
     pub(super) fn field(&self, key: &str) -> Option<&str> {
         let mut matching = self.fields.iter().filter(|(known, _)| *known == key);
         let (_, value) = matching.next()?;
-        Some(value.trim()).filter(|value| !value.is_empty())
+        Some(value.text.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// The items of a list: a line each, between brackets, or separated by commas.
+    pub(super) fn list(&self, key: &str) -> Option<Vec<String>> {
+        let (_, field) = self.fields.iter().find(|(known, _)| *known == key)?;
+        if !field.items.is_empty() {
+            return Some(field.items.clone());
+        }
+        let text = field.text.trim();
+        let inner = text
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'));
+        let items = split_items(inner.unwrap_or(text));
+        Some(
+            items
+                .into_iter()
+                .map(|item| unquoted(&item))
+                .filter(|item| !item.is_empty())
+                .collect(),
+        )
     }
 
     /// Whether a field is true. What follows a number sign is a comment.
@@ -94,7 +121,7 @@ impl<'a> HeaderLines<'a> {
     }
 }
 
-fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, String)> {
+fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Field)> {
     let (key, value) = line.split_once(':')?;
     let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if key.is_empty() || !key.chars().all(belongs) {
@@ -108,14 +135,60 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Str
     while let Some(line) = lines.next_indented() {
         more.push(line);
     }
-    let value = match value.as_bytes().first() {
+    let items = match value.is_empty() {
+        true => list_items(&more),
+        false => Vec::new(),
+    };
+    let text = match value.as_bytes().first() {
         Some(b'|') => block(&more).join("\n"),
         Some(b'>') => folded(&more),
         Some(b'"') => double_quoted(value)?,
         Some(b'\'') => single_quoted(value)?,
         _ => plain(value, &more),
     };
-    Some((key, value))
+    Some((key, Field { text, items }))
+}
+
+/// The items of lines that each begin with a dash.
+fn list_items(lines: &[&str]) -> Vec<String> {
+    let items = lines
+        .iter()
+        .filter_map(|line| line.trim().strip_prefix('-'));
+    let items = items.map(|item| unquoted(item.trim()));
+    items.filter(|item| !item.is_empty()).collect()
+}
+
+/// Items between commas, of which those in quotes, brackets or braces are no separators.
+fn split_items(text: &str) -> Vec<String> {
+    let mut items = vec![String::new()];
+    let (mut quote, mut depth) = (None, 0_usize);
+    for c in text.chars() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, '{' | '(') => depth += 1,
+            (None, '}' | ')') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                items.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(item) = items.last_mut() {
+            item.push(c);
+        }
+    }
+    items
+}
+
+fn unquoted(text: &str) -> String {
+    let text = text.trim();
+    let read = match text.as_bytes().first() {
+        Some(b'"') => double_quoted(text),
+        Some(b'\'') => single_quoted(text),
+        _ => None,
+    };
+    read.unwrap_or_else(|| text.to_owned())
 }
 
 /// Lines without what they are all indented by.
@@ -255,6 +328,28 @@ mod tests {
             let reason = parse(text).unwrap_err();
             assert!(reason.contains(why), "{text:?}: {reason}");
         }
+    }
+
+    #[test]
+    fn lists_are_lines_brackets_or_commas() {
+        for text in [
+            "a:\n  - x\n  - \"y, z\"\n  - Bash(git:*, ls)",
+            "a: [x, \"y, z\", Bash(git:*, ls)]",
+            "a: x, 'y, z',, Bash(git:*, ls)",
+        ] {
+            let text = format!("---\n{text}\n---\n");
+            let document = parse(&text).unwrap();
+            assert_eq!(
+                document.list("a").unwrap(),
+                ["x", "y, z", "Bash(git:*, ls)"],
+                "{text}"
+            );
+            assert_eq!(document.list("b"), None);
+        }
+        let document = parse("---\na:\nb: []\nc: **/*.{ts,js}\n---\n").unwrap();
+        assert_eq!(document.list("a"), Some(Vec::new()));
+        assert_eq!(document.list("b"), Some(Vec::new()));
+        assert_eq!(document.list("c").unwrap(), ["**/*.{ts,js}"]);
     }
 
     #[test]

@@ -1,28 +1,50 @@
-//! What a project keeps for agents in its working directories: commands that users can type, and skills (G-41).
+//! What projects and users keep for agents: commands that users can type, skills, custom agents, rules, hooks and plugins
+//! (G-41, CU-1 to CU-4).
 //!
-//! Promises: every open is confined to the working directories; what is read is bounded in files, bytes and time; a file
-//! that cannot be used is skipped with a [`Warning`] and affects nothing else.
+//! Promises: every open is confined to the working directories and the user's own; what is read is bounded in files, bytes and
+//! time; a file that cannot be used is skipped with a [`Warning`] and affects nothing else. Nothing is run.
 //! Must not know: channels, turns, what is done with what was found.
 
+mod agent_file;
 mod cache;
 mod command_file;
+mod customization;
 mod front_matter;
+mod hook_file;
+mod places;
+mod plugin;
+mod rule_file;
 mod scan;
 mod skill_file;
 mod warning;
 
+use std::collections::BTreeSet;
+
 use compositor::Catalogue;
+use compositor::command::Source;
 
 pub use cache::DiscoveryCache;
+pub use customization::{
+    Child, ChildContent, ChildKind, Container, ContainerKind, CustomAgent, CustomizationKey,
+    LineRange, Origin, PromptFile, Rule,
+};
 pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use warning::{Warning, WarningKind};
 
-use crate::{Confinement, Workspace};
+use crate::{Confinement, UserDirectories, Workspace};
 use scan::Scan;
 
-/// The commands and skills of a session's working directories.
+/// The longest file of a custom agent, a rule or hooks.
+const FILE_BYTES_MAX: usize = 256 * 1_024;
+
+/// The longest description that is listed.
+const DESCRIPTION_CHARS_MAX: usize = 200;
+
+/// What a session's working directories and its user have for agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
+    /// Everything, in the order in which names count.
+    pub containers: Vec<Container>,
     /// Commands, the built-in ones included.
     pub catalogue: Catalogue,
     /// One for each name: the first that was found.
@@ -31,30 +53,142 @@ pub struct Discovered {
     pub warnings: Vec<Warning>,
 }
 
-/// Searches directories given as `file:` URIs, the default one first. Blocks.
-pub fn discover(working_directories: &[String], confinement: &Confinement) -> Discovered {
-    let (workspace, errors) = Workspace::open_available(working_directories, confinement);
+/// Searches directories given as `file:` URIs, the default one first, and those of the user. Blocks.
+pub fn discover(
+    working_directories: &[String],
+    user: &UserDirectories,
+    confinement: &Confinement,
+) -> Discovered {
+    let (workspace, errors) =
+        Workspace::open_available_with(working_directories, user, confinement);
     let mut scan = Scan::new(&workspace);
     for error in errors {
         scan.warn(Warning::new(WarningKind::Unreadable, error.to_string()));
     }
-    let mut catalogue = Catalogue::built_in();
-    command_file::add_all(&mut scan, &mut catalogue);
-    let skills = skill_file::find_all(&mut scan);
-    skill_file::add_triggers(&mut scan, &skills, &mut catalogue);
-    Discovered {
-        catalogue,
-        skills,
-        warnings: scan.into_warnings(),
+    let containers = places::find_all(&mut scan);
+    let mut discovered = Discovered::of(containers, &BTreeSet::new());
+    for warning in std::mem::take(&mut discovered.warnings) {
+        scan.warn(warning);
+    }
+    discovered.warnings = scan.into_warnings();
+    discovered
+}
+
+impl Discovered {
+    /// What is left of it without what is switched off, by ids.
+    #[must_use]
+    pub fn without(&self, switched_off: &BTreeSet<String>) -> Self {
+        Self::of(self.containers.clone(), switched_off)
+    }
+
+    fn of(containers: Vec<Container>, switched_off: &BTreeSet<String>) -> Self {
+        let mut discovered = Self {
+            containers,
+            catalogue: Catalogue::built_in(),
+            skills: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let containers = std::mem::take(&mut discovered.containers);
+        for container in &containers {
+            for child in container.enabled_children(switched_off) {
+                match &child.content {
+                    ChildContent::Prompt(prompt) => {
+                        let mut entry = prompt.entry.clone();
+                        if container.origin == Origin::User {
+                            entry.source = Source::User;
+                        }
+                        let name = container.full_name(child);
+                        let refused = discovered.catalogue.insert(&name, entry);
+                        discovered.warn_of_name(&child.uri, refused);
+                    }
+                    ChildContent::Skill(skill) => {
+                        let mut skill = skill.clone();
+                        skill.name = container.full_name(child);
+                        discovered.add_skill(skill);
+                    }
+                    ChildContent::Agent(_) | ChildContent::Rule(_) | ChildContent::Hook => {}
+                }
+            }
+        }
+        for skill in std::mem::take(&mut discovered.skills) {
+            if let Some((trigger, entry)) = skill.command() {
+                let refused = discovered.catalogue.insert(trigger, entry);
+                discovered.warn_of_name(&skill.uri, refused);
+            }
+            discovered.skills.push(skill);
+        }
+        discovered.containers = containers;
+        discovered
+    }
+
+    fn add_skill(&mut self, skill: Skill) {
+        match self.skills.iter().find(|known| known.name == skill.name) {
+            None => self.skills.push(skill),
+            Some(known) => {
+                let first = path_of(&known.uri);
+                let reason = format!("{first} has the same name and is used");
+                self.warn_of_name(&skill.uri, Some(reason));
+            }
+        }
+    }
+
+    fn warn_of_name(&mut self, uri: &str, reason: Option<String>) {
+        if let Some(reason) = reason {
+            let message = format!("{}: {reason}", path_of(uri));
+            self.warnings.push(Warning::new(WarningKind::Name, message));
+        }
+    }
+}
+
+impl Container {
+    /// Those of its children that are switched on, if it is.
+    pub fn enabled_children<'a>(
+        &'a self,
+        switched_off: &'a BTreeSet<String>,
+    ) -> impl Iterator<Item = &'a Child> {
+        let is_on = switched_off.is_empty() || !switched_off.contains(&self.key().id());
+        let children = self.children.iter().filter(move |_| is_on);
+        children.filter(|child| {
+            switched_off.is_empty() || !switched_off.contains(&self.child_key(child).id())
+        })
     }
 }
 
 impl Workspace {
-    /// The skills of the working directories. Blocks.
+    /// The skills of the working directories and the user. Blocks.
     pub fn skills(&self) -> Vec<Skill> {
-        skill_file::find_all(&mut Scan::new(self))
+        let containers = places::find_all(&mut Scan::new(self));
+        Discovered::of(containers, &BTreeSet::new()).skills
     }
 }
 
+/// A file's path as people read it.
+fn path_of(uri: &str) -> String {
+    match wire::file_uri::path_of(uri) {
+        Some(path) => String::from_utf8_lossy(&path).into_owned(),
+        None => uri.to_owned(),
+    }
+}
+
+/// A file in one line: the description it has, or its first line of text.
+fn describe(description: Option<&str>, body: &str) -> Option<String> {
+    let first_line = || {
+        let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
+        lines.into_iter().find(|line| !line.is_empty())
+    };
+    description.or_else(first_line).map(single_line)
+}
+
+fn single_line(text: &str) -> String {
+    let text = text.split(char::is_control).flat_map(str::split_whitespace);
+    let text = text.collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(DESCRIPTION_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod customization_tests;
 #[cfg(test)]
 mod tests;

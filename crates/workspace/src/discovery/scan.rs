@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::customization::{Child, Container};
 use super::warning::{Warning, WarningKind};
-use crate::directory::{Directory, Listing};
+use crate::directory::{Directory, EntryKind, Listing};
 use crate::{Workspace, WorkspacePath};
 
 /// Files that are read.
@@ -114,18 +115,115 @@ impl<'a> Scan<'a> {
         text.map(|text| (text, prefix.is_cut))
     }
 
+    /// The whole of a text file; `None` if it is not there, or after a warning.
+    pub(super) fn read_whole(&mut self, path: &WorkspacePath, bytes_max: usize) -> Option<String> {
+        let (text, is_cut) = self.read(path, bytes_max)?;
+        if is_cut {
+            self.warn_invalid(
+                path,
+                &format!("it is larger than {} KiB", bytes_max / 1_024),
+            );
+        }
+        (!is_cut).then_some(text)
+    }
+
+    /// The files of a directory whose names end in one of these; the first ending that fits is taken off.
+    pub(super) fn files(
+        &mut self,
+        directory: &Directory,
+        endings: &[&'static str],
+    ) -> Vec<FoundFile> {
+        let listing = self.list(directory);
+        let entries = listing.iter().flat_map(|listing| &listing.entries);
+        let files = entries.filter(|entry| entry.kind != EntryKind::Directory);
+        let files = files.filter_map(|entry| {
+            // What is no text could not be typed.
+            let name = entry.name.to_str()?;
+            let mut endings = endings.iter();
+            let (stem, ending) =
+                endings.find_map(|ending| Some((name.strip_suffix(ending)?, *ending)))?;
+            Some(FoundFile {
+                path: entry.path.clone(),
+                stem: stem.to_owned(),
+                ending,
+            })
+        });
+        files.filter(|file| !file.stem.is_empty()).collect()
+    }
+
+    /// The directories in a directory that a project may have.
+    pub(super) fn subdirectories(&mut self, path: &WorkspacePath) -> Vec<WorkspacePath> {
+        let directory = self.directory(path);
+        let listing = directory.and_then(|directory| self.list(&directory));
+        let entries = listing.iter().flat_map(|listing| &listing.entries);
+        let directories = entries.filter(|entry| entry.kind == EntryKind::Directory);
+        directories.map(|entry| entry.path.clone()).collect()
+    }
+
+    /// Adds a child, unless the container has one of the same kind and name.
+    pub(super) fn add_child(
+        &mut self,
+        container: &mut Container,
+        child: Child,
+        path: &WorkspacePath,
+    ) {
+        let mut others = container.children.iter();
+        let kind = child.content.kind();
+        match others.find(|other| other.name == child.name && other.content.kind() == kind) {
+            None => container.children.push(child),
+            Some(other) => {
+                let reason = format!("{} has the same name and is used", other.uri);
+                self.warn_of(WarningKind::Name, path, &reason);
+            }
+        }
+    }
+
+    pub(super) fn warn_invalid(&mut self, path: &WorkspacePath, reason: &str) {
+        self.warn_of(WarningKind::Invalid, path, reason);
+    }
+
+    pub(super) fn uri(&self, path: &WorkspacePath) -> String {
+        self.workspace.uri(path)
+    }
+
+    /// How many warnings there are, to ask later which came since.
+    pub(super) fn problem_count(&self) -> usize {
+        self.warnings.len()
+    }
+
+    /// The warnings that came since there were so many.
+    pub(super) fn problems_since(&self, count: usize) -> Vec<String> {
+        self.warnings
+            .iter()
+            .skip(count)
+            .map(Warning::to_string)
+            .collect()
+    }
+
     /// Whether nothing more may be read; the first time, with a warning.
     fn is_spent(&mut self) -> bool {
         if self.files_left > 0 && self.bytes_left > 0 && Instant::now() < self.deadline {
             return false;
         }
+        self.warn_of_limit();
+        true
+    }
+
+    /// Says once that not everything was read.
+    pub(super) fn warn_of_limit(&mut self) {
         if !std::mem::replace(&mut self.has_warned_of_limit, true) {
             self.warnings.truncate(WARNINGS_MAX - 1);
             let message = "there are too many commands and skills; not all were read".to_owned();
             self.warn(Warning::new(WarningKind::LimitReached, message));
         }
-        true
     }
+}
+
+/// A file by its name without the ending that says what it is.
+pub(super) struct FoundFile {
+    pub(super) path: WorkspacePath,
+    pub(super) stem: String,
+    pub(super) ending: &'static str,
 }
 
 /// Text, of which the last character may be cut.

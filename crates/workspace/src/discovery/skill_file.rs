@@ -1,21 +1,15 @@
 //! Skills of a project: directories with a `SKILL.md`.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use compositor::Catalogue;
 use compositor::command::{CommandEffect, Entry, Source};
-use wire::file_uri;
 
-use super::command_file::describe;
+use super::customization::{Child, ChildContent, Container};
+use super::describe;
 use super::front_matter::{self, Document};
 use super::scan::Scan;
-use super::warning::WarningKind;
-use crate::directory::EntryKind;
+use crate::directory::{Directory, EntryKind};
 use crate::{FileError, Workspace, WorkspacePath};
-
-/// Where projects keep them; the first of a name counts.
-const DIRECTORIES: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 const FILE: &str = "SKILL.md";
 
@@ -91,21 +85,10 @@ pub fn is_skill_name(name: &str) -> bool {
         && !name.ends_with(['.', ':'])
 }
 
-/// All skills of the working directories. The first of a name counts.
-pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Skill> {
-    let mut skills: Vec<Skill> = Vec::new();
-    for root in scan.workspace.root_paths() {
-        for directory in DIRECTORIES {
-            find(scan, &root.join(directory), &mut skills);
-        }
-    }
-    skills
-}
-
-fn find(scan: &mut Scan<'_>, path: &WorkspacePath, skills: &mut Vec<Skill>) {
-    // Most projects do not have it; what cannot be listed is a warning.
-    let directory = scan.directory(path);
-    let listing = directory.and_then(|directory| scan.list(&directory));
+/// Adds the skills of a directory to a container.
+pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut Container) {
+    // What cannot be listed is a warning.
+    let listing = scan.list(directory);
     for entry in listing.iter().flat_map(|listing| &listing.entries) {
         if !matches!(entry.kind, EntryKind::Directory | EntryKind::Link) {
             continue;
@@ -119,17 +102,18 @@ fn find(scan: &mut Scan<'_>, path: &WorkspacePath, skills: &mut Vec<Skill>) {
             // It is not a skill, or a warning says what is wrong with it.
             continue;
         };
-        let uri = file_uri::uri_of(scan.workspace.absolute_path(&path).as_os_str().as_bytes());
-        match parse_skill(&text, is_cut, directory, &path, uri) {
-            Ok(skill) => match skills.iter().find(|known| known.name == skill.name) {
-                None => skills.push(skill),
-                Some(known) => {
-                    let first = scan.workspace.absolute_path(&known.path);
-                    let reason = format!("{} has the same name and is used", first.display());
-                    scan.warn_of(WarningKind::Name, &path, &reason);
-                }
-            },
-            Err(reason) => scan.warn_of(WarningKind::Invalid, &path, &reason),
+        match parse_skill(&text, is_cut, directory, &path, scan.uri(&path)) {
+            Ok(skill) => {
+                let child = Child {
+                    name: skill.name.clone(),
+                    uri: skill.uri.clone(),
+                    range: None,
+                    description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
+                    content: ChildContent::Skill(skill),
+                };
+                scan.add_child(container, child, &path);
+            }
+            Err(reason) => scan.warn_invalid(&path, &reason),
         }
     }
 }
@@ -162,7 +146,7 @@ fn parse_skill(
     })
 }
 
-fn invoked_by(document: &Document<'_>) -> InvokedBy {
+pub(super) fn invoked_by(document: &Document<'_>) -> InvokedBy {
     let is_for_models_only = document.is_false("user-invocable")
         || document.is_true("disable-user-invocation")
         || document.is_true("disableUserInvocation");
@@ -175,24 +159,19 @@ fn invoked_by(document: &Document<'_>) -> InvokedBy {
     }
 }
 
-/// Adds a command for every skill that declares one.
-pub(super) fn add_triggers(scan: &mut Scan<'_>, skills: &[Skill], catalogue: &mut Catalogue) {
-    for skill in skills.iter().filter(|skill| skill.is_for_users()) {
-        let Some(trigger) = &skill.trigger else {
-            // It is only used by mentions.
-            continue;
-        };
+impl Skill {
+    /// The command it declares.
+    pub(super) fn command(&self) -> Option<(&str, Entry)> {
+        let trigger = self.trigger.as_deref().filter(|_| self.is_for_users())?;
         let entry = Entry {
             source: Source::Skill,
-            description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
+            description: Some(self.description.clone()).filter(|text| !text.is_empty()),
             argument_hint: None,
             effect: CommandEffect::Skill {
-                skill: skill.name.clone(),
+                skill: self.name.clone(),
             },
         };
-        if let Some(reason) = catalogue.insert(trigger, entry) {
-            scan.warn_of(WarningKind::Name, &skill.path, &reason);
-        }
+        Some((trigger, entry))
     }
 }
 

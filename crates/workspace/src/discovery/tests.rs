@@ -9,10 +9,10 @@ use compositor::command::{CommandEffect, Mentions};
 
 use super::*;
 
-struct Project(tempfile::TempDir);
+pub(super) struct Project(tempfile::TempDir);
 
 impl Project {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let project = Self(tempfile::tempdir().unwrap());
         for (path, text) in files {
             project.write(path, text.as_bytes());
@@ -20,22 +20,26 @@ impl Project {
         project
     }
 
-    fn path(&self, path: &str) -> std::path::PathBuf {
+    pub(super) fn path(&self, path: &str) -> std::path::PathBuf {
         self.0.path().join(path)
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) {
+    pub(super) fn write(&self, path: &str, bytes: &[u8]) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
-    fn uri(&self) -> String {
+    pub(super) fn uri(&self) -> String {
         uri(self.0.path())
     }
 
-    fn discover(&self) -> Discovered {
-        discover(&[self.uri()], &Confinement::none())
+    pub(super) fn discover(&self) -> Discovered {
+        discover(
+            &[self.uri()],
+            &UserDirectories::default(),
+            &Confinement::none(),
+        )
     }
 }
 
@@ -133,7 +137,11 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
         (".greenroom/commands/x.md", "other"),
         (".claude/commands/y.md", "y"),
     ]);
-    let discovery = discover(&[project.uri(), other.uri()], &Confinement::none());
+    let discovery = discover(
+        &[project.uri(), other.uri()],
+        &UserDirectories::default(),
+        &Confinement::none(),
+    );
     assert_eq!(template(&discovery, "/x"), "ours");
     assert_eq!(template(&discovery, "/y"), "y");
     assert_eq!(template(&discovery, "/project:compact"), "theirs");
@@ -215,6 +223,7 @@ fn directories_that_cannot_be_used_are_warnings() {
             "https://example.org/".to_owned(),
             project.uri(),
         ],
+        &UserDirectories::default(),
         &Confinement::none(),
     );
     assert_eq!(template(&discovery, "/x"), "x");
@@ -226,7 +235,7 @@ fn directories_that_cannot_be_used_are_warnings() {
         assert_warned(&discovery, WarningKind::Unreadable, path, reason);
     }
     assert_eq!(
-        discover(&[], &Confinement::none()).catalogue,
+        discover(&[], &UserDirectories::default(), &Confinement::none()).catalogue,
         Catalogue::built_in()
     );
 }

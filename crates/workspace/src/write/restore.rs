@@ -17,7 +17,7 @@ use super::history::Extent;
 use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read;
-use crate::roots::Access;
+use crate::roots::Role;
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// What a file is now.
@@ -102,7 +102,7 @@ impl Workspace {
         let _writing = self.lock_writes();
         cancellation.check()?;
         let display_path = self.display_path(path);
-        if self.root(path).access == Access::ReadOnly {
+        if self.root(path).role != Role::Working {
             return Err(FileError::ReadOnlyRoot { path: display_path });
         }
         let now = self.look_at(path)?;

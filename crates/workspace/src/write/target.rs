@@ -16,7 +16,7 @@ use super::history::{Extent, Freshness};
 use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read::{self, FILE_BYTES_MAX};
-use crate::roots::Access;
+use crate::roots::Role;
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// Where something is to be written.
@@ -67,7 +67,7 @@ impl Workspace {
         if path.relative.as_os_str().is_empty() {
             return Err(FileError::IsDirectory { path: display_path });
         }
-        if self.root(path).access == Access::ReadOnly {
+        if self.root(path).role != Role::Working {
             return Err(FileError::ReadOnlyRoot { path: display_path });
         }
         match self.entry_type(path) {

@@ -24,7 +24,7 @@ const OVERRIDES: [(&str, &str); 5] = [
 ];
 
 /// The environment of a command: the host's variables that are allowed, these added ones among them.
-pub(super) fn command_environment(added: &[String]) -> Vec<(OsString, OsString)> {
+pub(crate) fn command_environment(added: &[String]) -> Vec<(OsString, OsString)> {
     let mut variables = allowed(std::env::vars_os(), added);
     variables.extend(OVERRIDES.map(|(name, value)| (name.into(), value.into())));
     variables

@@ -25,8 +25,11 @@ use super::{
     ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
 };
 use capture::Capture;
+pub(crate) use environment::command_environment;
 use process::{CommandEnd, ShellCommand};
-pub(crate) use session::{end_processes, new_mark, with_mark};
+pub(crate) use session::{
+    Mark, end_marked, end_processes, kill_all as kill_session, new_mark, with_mark,
+};
 
 pub(super) use background::BackgroundCommands;
 pub(super) use poll::{BashKillTool, BashOutputTool};

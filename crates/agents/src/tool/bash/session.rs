@@ -52,6 +52,11 @@ pub(crate) fn end_processes(mark: &str) -> usize {
     while mark.find().iter().any(is_watcher) && began.elapsed() < WATCHER_TIME {
         std::thread::sleep(WATCHER_TIME / 100);
     }
+    end_marked(&mark)
+}
+
+/// Ends the processes that have a mark.
+pub(crate) fn end_marked(mark: &Mark) -> usize {
     let mut ended = 0;
     for _ in 0..SWEEPS_MAX {
         let processes = mark.find();
@@ -72,9 +77,21 @@ fn is_watcher(process: &Process) -> bool {
 
 /// Identifies the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark(String);
+pub(crate) struct Mark(String);
 
 impl Mark {
+    /// The variable that holds it.
+    pub(crate) const VARIABLE: &str = MARK;
+
+    /// A mark that is known by another name than a call's.
+    pub(crate) fn named(value: String) -> Self {
+        assert!(
+            !value.is_empty(),
+            "an empty mark would be on processes of others"
+        );
+        Self(value)
+    }
+
     /// That of the call, if it has one.
     pub(super) fn new() -> Self {
         let given = CALL_MARK.try_with(Clone::clone).unwrap_or_default();
@@ -84,7 +101,7 @@ impl Mark {
         }
     }
 
-    pub(super) fn value(&self) -> &str {
+    pub(crate) fn value(&self) -> &str {
         &self.0
     }
 
@@ -134,7 +151,7 @@ pub(super) fn kill_now(leader: Pid, mark: &Mark) {
 }
 
 /// Kills all of it. The leader must not have been reaped.
-pub(super) fn kill_all(leader: Pid, mark: &Mark) {
+pub(crate) fn kill_all(leader: Pid, mark: &Mark) {
     kill_now(leader, mark);
     for _ in 0..SWEEPS_MAX {
         let processes = own_processes(leader, mark);

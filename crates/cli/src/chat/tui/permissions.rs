@@ -42,7 +42,7 @@ impl TerminalChat {
             directories,
         };
         let listed: Vec<&PermissionRule> = rules.in_force(&place);
-        let lines = describe_rules(&listed, &rules).into_iter();
+        let lines = describe_rules(&listed).into_iter();
         let lines: Vec<Line> = lines
             .map(|line| Line::new(Style::Plain, format!("  {line}")))
             .collect();

@@ -19,12 +19,14 @@ impl JournalTables {
                 .iter()
                 .filter(|(_, channel)| channel.is_live())
         };
+        let root = live().find(|(id, _)| **id == ChannelId::ROOT.0);
         Boot {
             seq: self.seq,
             log_floor: self.log_floor,
-            root: live()
-                .find(|(id, _)| **id == ChannelId::ROOT.0)
-                .map(|(_, c)| c.head.clone()),
+            root: root.map(|(_, root)| root.head.clone()),
+            root_private: root
+                .map(|(_, root)| root.private.clone())
+                .unwrap_or_default(),
             boot_work: live()
                 .filter(|(_, channel)| channel.boot_work.to_bits() != 0)
                 .map(|(_, channel)| (channel.uri.clone(), channel.kind, channel.boot_work))

@@ -104,8 +104,8 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
 
 pub(super) fn boot(conn: &Connection) -> ReadResult<Boot> {
     let root = conn
-        .prepare_cached("SELECT head FROM channel WHERE id = 0 AND disposed_at IS NULL")?
-        .query_row([], |row| bytes_at(row, 0))
+        .prepare_cached("SELECT head, private FROM channel WHERE id = 0 AND disposed_at IS NULL")?
+        .query_row([], |row| Ok((bytes_at(row, 0)?, bytes_at(row, 1)?)))
         .optional()?;
     let mut boot_work = Vec::new();
     let mut statement = conn.prepare_cached(DUTIES)?;
@@ -117,10 +117,12 @@ pub(super) fn boot(conn: &Connection) -> ReadResult<Boot> {
             BootWork::from_bits(row.get(2)?),
         ));
     }
+    let (root, root_private) = root.unzip();
     Ok(Boot {
         seq: meta(conn, "seq")?,
         log_floor: meta(conn, "log_floor")?,
         root,
+        root_private: root_private.unwrap_or_default(),
         boot_work,
     })
 }

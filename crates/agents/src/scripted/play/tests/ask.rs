@@ -9,6 +9,7 @@ fn answered_with(response: ChatInputResponseKind, answers: Value) -> AgentReply 
         ask: 0,
         response,
         answers: answers.as_object().cloned().unwrap(),
+        answered_by: None,
     }
 }
 

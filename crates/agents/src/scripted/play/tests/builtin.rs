@@ -30,6 +30,7 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
                 false => ChatInputResponseKind::Cancel,
             },
             answers: Object::new(),
+            answered_by: None,
         },
         AgentEvent::Spawned { call, .. } => AgentReply::ToolEnded {
             call: *call,

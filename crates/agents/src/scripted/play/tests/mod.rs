@@ -19,6 +19,9 @@ use crate::sink::testing::channel_sink;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
+        switched_off: Default::default(),
+        turn_id: "t".to_owned(),
+        last_turn_id: None,
         text: text.to_owned(),
         message: json!({"text": text}),
         user: Arc::new(UserMessage::text(text)),
@@ -34,7 +37,7 @@ fn input(text: &str) -> TurnInput {
         usage: None,
         summarised_rounds: 0,
         untitled: false,
-        notes: None,
+        chat_notes: None,
         refusals: None,
         outputs: Vec::new(),
     }
@@ -98,7 +101,6 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::PartOpened { part, kind } => format!("open {} {kind:?}", name(part)),
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
-        AgentEvent::Notes(bytes) => format!("notes {}", text(bytes)),
         AgentEvent::ContentRef(content) => {
             let content_type = content.content_type.as_deref();
             format!("content {} {:?}", content_type.unwrap(), content.uri)
@@ -158,6 +160,11 @@ fn line(event: &AgentEvent) -> String {
         | AgentEvent::ToolEdits { .. }
         | AgentEvent::Rewind { .. }
         | AgentEvent::Refusals(_)
+        | AgentEvent::ChatNotes(_)
+        | AgentEvent::SteeringAwaited { .. }
+        | AgentEvent::SteeringTaken { .. }
+        | AgentEvent::ConfirmationWithdrawn { .. }
+        | AgentEvent::QuestionWithdrawn { .. }
         | AgentEvent::SettingChosen { .. }
         | AgentEvent::Activity(_) => format!("{event:?}"),
     }

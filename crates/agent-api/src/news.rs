@@ -1,0 +1,23 @@
+//! What an agent says between turns, or of what no turn is about.
+//!
+//! Promises: saying something never blocks, and what waits to be heard is bounded: a newer word about the same thing takes the place
+//! of the older one.
+//! Must not know: who hears it.
+
+use serde_json::Value;
+
+use crate::agent::AgentInfo;
+
+/// Where news of an agent goes.
+pub trait HostNews: Send + Sync {
+    /// The agent is not what it said of itself before: other models, another description. Everybody who is offered agents hears
+    /// of it. [`crate::Agent::info`] says the same from now on. A provider that the host has no agent of is not taken.
+    fn agent_changed(&self, info: AgentInfo);
+
+    /// A setting of a session has another value now, without a client having set it. A value that the setting cannot have is
+    /// not taken.
+    fn setting_changed(&self, conversation: &str, name: &str, value: Value);
+
+    /// A title for a session; one that a client has set stays.
+    fn title(&self, conversation: &str, title: String);
+}

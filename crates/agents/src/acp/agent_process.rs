@@ -1,0 +1,136 @@
+//! A running process of an agent: its connection, what it can do, and the sessions that chats have in it.
+//!
+//! Promises: who works in it is counted; one that is retired ends with the last who works in it (AG-22).
+//! Must not know: how a process is found for a chat.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::connection::{Abilities, Connection, EndKind};
+use super::live_session::LiveSession;
+
+/// Notices that are remembered as shown.
+const NOTICES_MAX: usize = 256;
+
+pub(super) struct AgentProcess {
+    pub(super) connection: Connection,
+    pub(super) abilities: Abilities,
+    /// By chat.
+    sessions: Mutex<HashMap<String, Arc<LiveSession>>>,
+    notices: Mutex<BTreeSet<String>>,
+    workers: AtomicUsize,
+    last_used: Mutex<Instant>,
+    is_retired: AtomicBool,
+}
+
+/// Somebody works in a process.
+pub(super) struct Lease(Arc<AgentProcess>);
+
+impl AgentProcess {
+    pub(super) fn new(connection: Connection, abilities: Abilities) -> Arc<Self> {
+        Arc::new(Self {
+            connection,
+            abilities,
+            sessions: Mutex::default(),
+            notices: Mutex::default(),
+            workers: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
+            is_retired: AtomicBool::new(false),
+        })
+    }
+
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveSession>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn session(&self, chat: &str) -> Option<Arc<LiveSession>> {
+        self.lock_sessions().get(chat).cloned()
+    }
+
+    pub(super) fn all_sessions(&self) -> Vec<Arc<LiveSession>> {
+        self.lock_sessions().values().cloned().collect()
+    }
+
+    pub(super) fn set_session(&self, chat: &str, session: Arc<LiveSession>) {
+        let session_id = session.inbox.session.clone();
+        let before = self.lock_sessions().insert(chat.to_owned(), session);
+        if let Some(before) = before
+            && before.inbox.session != session_id
+        {
+            self.connection.forget(&before.inbox.session);
+        }
+    }
+
+    /// The chat has no session here any more. One that can be closed is: agents hold memory for it (AG-13).
+    pub(super) fn close_session(&self, chat: &str) {
+        let Some(session) = self.lock_sessions().remove(chat) else {
+            return; // it has none here
+        };
+        let id = session.inbox.session.clone();
+        self.connection.forget(&id);
+        if self.abilities.close && !self.connection.is_over() {
+            let connection = self.connection.clone();
+            tokio::spawn(async move {
+                let params = json!({"sessionId": id});
+                let limit = std::time::Duration::from_secs(10);
+                let closed =
+                    connection.request::<serde_json::Value>("session/close", &params, limit);
+                // Whatever it answers, nobody uses the session any more.
+                let _ = closed.await;
+            });
+        }
+    }
+
+    /// Whether a notice of this title is new in this process.
+    pub(super) fn is_new_notice(&self, title: &str) -> bool {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() >= NOTICES_MAX {
+            return !notices.contains(title);
+        }
+        notices.insert(title.to_owned())
+    }
+
+    pub(super) fn lease(self: &Arc<Self>) -> Lease {
+        self.workers.fetch_add(1, Ordering::SeqCst);
+        Lease(Arc::clone(self))
+    }
+
+    /// When it was last used, if nobody works in it.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let last_used = *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        (self.workers.load(Ordering::SeqCst) == 0).then_some(last_used)
+    }
+
+    /// It takes no new work, and ends when nobody works in it.
+    pub(super) fn retire(&self, why: EndKind) {
+        self.is_retired.store(true, Ordering::SeqCst);
+        if self.workers.load(Ordering::SeqCst) == 0 {
+            self.connection.stop(why);
+        }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        !self.is_retired.load(Ordering::SeqCst) && !self.connection.is_over()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let process = &self.0;
+        *process
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let left = process.workers.fetch_sub(1, Ordering::SeqCst) - 1;
+        if left == 0 && process.is_retired.load(Ordering::SeqCst) {
+            process.connection.stop(EndKind::Hung);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The session's setting that answers an agent's questions for the user (AG-33).
+//!
+//! Promises: only what a mode names is answered; a question to the user (AG-34) never is.
+//! Must not know: how questions are asked.
+
+use agent_client_protocol_schema::v1::ToolKind;
+use serde_json::{Value, json};
+use wire::Object;
+
+/// The same setting as the native agent's (G-46).
+pub(super) const SETTING: &str = "approvals";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Ask,
+    Allow,
+    Refuse,
+}
+
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "string",
+        "title": "Approvals",
+        "description": "What is answered for you when the agent asks. It binds only what the agent asks about: what its own settings or \
+            sandbox allow, it does without asking.",
+        "enum": ["ask", "accept-edits", "plan", "full-access"],
+        "enumLabels": ["Ask", "Accept edits", "Plan", "Full access"],
+        "enumDescriptions": [
+            "Every question of the agent is yours to answer.",
+            "Edits of files are allowed without asking you.",
+            "Everything but reading and thinking is refused.",
+            "Everything the agent asks for is allowed.",
+        ],
+        "default": "ask",
+        "sessionMutable": true,
+    })
+}
+
+/// What a session's settings say about a call of this kind. What they do not say is asked.
+pub(super) fn verdict(config: &Object, kind: ToolKind) -> Verdict {
+    use ToolKind as K;
+    match (config.get(SETTING).and_then(Value::as_str), kind) {
+        (Some("full-access"), _) => Verdict::Allow,
+        (Some("accept-edits"), K::Edit) => Verdict::Allow,
+        (Some("plan"), K::Read | K::Search | K::Think | K::Fetch) => Verdict::Ask,
+        (Some("plan"), _) => Verdict::Refuse,
+        (None | Some(_), _) => Verdict::Ask,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_answers_what_it_names() {
+        let verdict = |mode: &str, kind| {
+            let config = json!({SETTING: mode});
+            verdict(config.as_object().unwrap(), kind)
+        };
+        assert_eq!(verdict("full-access", ToolKind::Execute), Verdict::Allow);
+        assert_eq!(verdict("accept-edits", ToolKind::Edit), Verdict::Allow);
+        for kind in [
+            ToolKind::Delete,
+            ToolKind::Move,
+            ToolKind::Execute,
+            ToolKind::Other,
+        ] {
+            assert_eq!(verdict("accept-edits", kind), Verdict::Ask);
+            assert_eq!(verdict("plan", kind), Verdict::Refuse);
+        }
+        assert_eq!(verdict("plan", ToolKind::Read), Verdict::Ask);
+        assert_eq!(verdict("ask", ToolKind::Edit), Verdict::Ask);
+        assert_eq!(verdict("nonsense", ToolKind::Edit), Verdict::Ask);
+    }
+}

@@ -1,0 +1,424 @@
+//! What an agent says of one session while somebody listens.
+//!
+//! Promises: in the order it came; bounded (AG-19): while a turn is behind, neighbouring pieces of text are joined and older content of a
+//! tool call is dropped for newer. What comes while nobody prompts is dropped and counted (AG-43), but for what is said of the session itself.
+//! Must not know: how anything is shown.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{ConnectionEnd, Question};
+use crate::acp::rpc::{RequestId, RpcError};
+
+/// What may wait for a turn.
+const WAITING_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// How far back older content of a call is looked for.
+const LOOK_BACK: usize = 64;
+
+/// Hears what an agent says of a session itself, in a turn or not. Must not block.
+pub(in super::super) trait SessionListener: Send + Sync {
+    fn hear(&self, update: &acp::SessionUpdate);
+}
+
+pub(in super::super) struct Inbox {
+    pub(in super::super) session: String,
+    listener: Arc<dyn SessionListener>,
+    state: Mutex<State>,
+    /// Something came, or the phase changed.
+    changed: Notify,
+    /// Something was taken.
+    taken: Notify,
+}
+
+struct State {
+    phase: Phase,
+    items: VecDeque<(Item, usize)>,
+    bytes: usize,
+    /// Updates that nobody was to see.
+    dropped: u64,
+    last_dropped: Option<Instant>,
+    /// A prompt was sent and is not answered.
+    is_prompted: bool,
+    end: Option<Arc<ConnectionEnd>>,
+}
+
+/// What becomes of updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No turn listens: what was said before is said again, or comes late.
+    Quiet,
+    Prompting,
+    /// The turn is over, its prompt is not.
+    Cancelling,
+}
+
+#[derive(Debug)]
+pub(in super::super) enum Item {
+    Update(Box<acp::SessionUpdate>),
+    Asked(Box<Question>),
+    Withdrawn(RequestId),
+    PromptEnded(Result<Box<RawValue>, RpcError>),
+    Ended(Arc<ConnectionEnd>),
+}
+
+impl Inbox {
+    pub(super) fn new(session: String, listener: Arc<dyn SessionListener>) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            listener,
+            state: Mutex::new(State {
+                phase: Phase::Quiet,
+                items: VecDeque::new(),
+                bytes: 0,
+                dropped: 0,
+                last_dropped: None,
+                is_prompted: false,
+                end: None,
+            }),
+            changed: Notify::new(),
+            taken: Notify::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether content and calls are wanted now; if not, one is counted as dropped.
+    pub(super) fn wants_content(&self) -> bool {
+        let mut state = self.lock();
+        if state.phase == Phase::Prompting {
+            return true;
+        }
+        state.dropped += 1;
+        state.last_dropped = Some(Instant::now());
+        false
+    }
+
+    /// Takes an update that is wanted, or that is of the session itself.
+    pub(super) fn deliver(&self, update: acp::SessionUpdate, bytes: usize) {
+        self.listener.hear(&update);
+        let mut state = self.lock();
+        if state.phase != Phase::Prompting {
+            return; // The listener has heard it; nothing else of it is wanted.
+        }
+        state.push_update(update, bytes);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Takes a question; gives it back if nobody is there to answer.
+    pub(super) fn ask(&self, question: Question, bytes: usize) -> Result<(), Question> {
+        let mut state = self.lock();
+        if state.phase != Phase::Prompting {
+            return Err(question);
+        }
+        state.push(Item::Asked(Box::new(question)), bytes);
+        drop(state);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    pub(super) fn withdraw(&self, request: RequestId) {
+        self.lock().push(Item::Withdrawn(request), 64);
+        self.changed.notify_waiters();
+    }
+
+    /// From now on a turn listens; the prompt is about to be sent.
+    pub(super) fn begin_prompt(&self) {
+        let mut state = self.lock();
+        assert!(!state.is_prompted, "a second prompt of one session");
+        state.clear();
+        state.phase = Phase::Prompting;
+        state.is_prompted = true;
+    }
+
+    /// The prompt's answer came.
+    pub(super) fn end_prompt(&self, outcome: Result<Box<RawValue>, RpcError>) {
+        let mut state = self.lock();
+        state.is_prompted = false;
+        let was_prompting = state.phase == Phase::Prompting;
+        state.phase = Phase::Quiet;
+        if was_prompting {
+            state.push(Item::PromptEnded(outcome), 0);
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The turn is over. Whether a prompt is still unanswered.
+    pub(super) fn stop_listening(&self) -> bool {
+        let mut state = self.lock();
+        state.clear();
+        state.phase = match state.is_prompted {
+            true => Phase::Cancelling,
+            false => Phase::Quiet,
+        };
+        let is_prompted = state.is_prompted && state.end.is_none();
+        drop(state);
+        self.taken.notify_waiters();
+        is_prompted
+    }
+
+    pub(super) fn end(&self, end: Arc<ConnectionEnd>) {
+        let mut state = self.lock();
+        state.is_prompted = false;
+        state.end = Some(end);
+        drop(state);
+        self.changed.notify_waiters();
+        self.taken.notify_waiters();
+    }
+
+    /// What came next. After the connection's end that is said for ever.
+    pub(in super::super) async fn next(&self) -> Item {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if let Some((item, bytes)) = state.items.pop_front() {
+                    state.bytes = state.bytes.saturating_sub(bytes);
+                    drop(state);
+                    self.taken.notify_waiters();
+                    return item;
+                }
+                if let Some(end) = &state.end {
+                    return Item::Ended(Arc::clone(end));
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until there is room for more.
+    pub(super) async fn wait_for_room(&self) {
+        self.wait(&self.taken, |state| {
+            state.bytes <= WAITING_BYTES_MAX || state.end.is_some()
+        })
+        .await;
+    }
+
+    /// Waits until no prompt is unanswered.
+    pub(in super::super) async fn wait_until_free(&self) {
+        self.wait(&self.changed, |state| !state.is_prompted).await;
+    }
+
+    async fn wait(&self, news: &Notify, is_reached: impl Fn(&State) -> bool) {
+        loop {
+            let changed = news.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if is_reached(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until nothing was dropped for so long: a replay is over (AG-43). At most so long in all.
+    pub(in super::super) async fn wait_for_quiet(&self, quiet: Duration, longest: Duration) {
+        let began = Instant::now();
+        loop {
+            let last = self
+                .lock()
+                .last_dropped
+                .map_or(began, |last| last.max(began));
+            let until = (last + quiet).min(began + longest);
+            if Instant::now() >= until {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+}
+
+impl State {
+    fn clear(&mut self) {
+        self.items.clear();
+        self.bytes = 0;
+    }
+
+    fn push(&mut self, item: Item, bytes: usize) {
+        self.items.push_back((item, bytes));
+        self.bytes += bytes;
+    }
+
+    fn push_update(&mut self, update: acp::SessionUpdate, bytes: usize) {
+        let Some(update) = self.join_text(update) else {
+            return; // Joined.
+        };
+        if let acp::SessionUpdate::ToolCallUpdate(newer) = &update
+            && newer.fields.content.is_some()
+        {
+            self.drop_older_content(&newer.tool_call_id);
+        }
+        self.push(Item::Update(Box::new(update)), bytes);
+    }
+
+    /// Appends a piece of text to the piece before it, if nothing lies between; gives it back otherwise.
+    fn join_text(&mut self, update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
+        use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
+        let Some((Item::Update(last), bytes)) = self.items.back_mut() else {
+            return Some(update);
+        };
+        let (last, next) = match (&mut **last, &update) {
+            (AgentMessageChunk(last), AgentMessageChunk(next))
+            | (AgentThoughtChunk(last), AgentThoughtChunk(next)) => (last, next),
+            _ => return Some(update),
+        };
+        let (acp::ContentBlock::Text(text), acp::ContentBlock::Text(more)) =
+            (&mut last.content, &next.content)
+        else {
+            return Some(update);
+        };
+        if next.message_id.is_some() && next.message_id != last.message_id {
+            return Some(update);
+        }
+        text.text.push_str(&more.text);
+        *bytes += more.text.len();
+        self.bytes += more.text.len();
+        None
+    }
+
+    fn drop_older_content(&mut self, call: &acp::ToolCallId) {
+        for (item, bytes) in self.items.iter_mut().rev().take(LOOK_BACK) {
+            let Item::Update(older) = item else { continue };
+            if let acp::SessionUpdate::ToolCallUpdate(older) = &mut **older
+                && older.tool_call_id == *call
+                && older.fields.content.take().is_some()
+            {
+                // What is left of it is small beside its content.
+                let left = (*bytes).min(1_024);
+                self.bytes = self.bytes.saturating_sub(*bytes - left);
+                *bytes = left;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Deaf;
+
+    impl SessionListener for Deaf {
+        fn hear(&self, _: &acp::SessionUpdate) {}
+    }
+
+    fn inbox() -> Arc<Inbox> {
+        Inbox::new("s".to_owned(), Arc::new(Deaf))
+    }
+
+    fn update(fields: serde_json::Value) -> acp::SessionUpdate {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn text(text: &str, id: Option<&str>) -> acp::SessionUpdate {
+        update(
+            json!({"sessionUpdate": "agent_message_chunk", "messageId": id, "content": {"type": "text", "text": text}}),
+        )
+    }
+
+    async fn texts(inbox: &Inbox) -> Vec<String> {
+        let mut found = Vec::new();
+        while !inbox.lock().items.is_empty() {
+            match inbox.next().await {
+                Item::Update(update) => match *update {
+                    acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk {
+                        content: acp::ContentBlock::Text(text),
+                        ..
+                    }) => found.push(text.text),
+                    other => found.push(format!("{other:?}")),
+                },
+                other => found.push(format!("{other:?}")),
+            }
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn pieces_of_text_are_joined_only_while_they_wait() {
+        let inbox = inbox();
+        inbox.begin_prompt();
+        inbox.deliver(text("a", Some("1")), 10);
+        assert_eq!(texts(&inbox).await, ["a"]);
+        for (piece, id) in [
+            ("b", Some("1")),
+            ("c", None),
+            ("d", Some("2")),
+            ("e", Some("2")),
+        ] {
+            inbox.deliver(text(piece, id), 10);
+        }
+        assert_eq!(texts(&inbox).await, ["bc", "de"]);
+    }
+
+    #[tokio::test]
+    async fn of_one_call_the_newest_content_waits() {
+        let inbox = inbox();
+        inbox.begin_prompt();
+        let content = |size: usize| {
+            let block =
+                json!({"type": "content", "content": {"type": "text", "text": "x".repeat(size)}});
+            update(
+                json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "in_progress", "content": [block]}),
+            )
+        };
+        for _ in 0..100 {
+            inbox.deliver(content(1 << 20), 1 << 20);
+            inbox.deliver(text("between", None), 100);
+        }
+        assert!(inbox.lock().bytes < 2 << 20, "{}", inbox.lock().bytes);
+        inbox.wait_for_room().await;
+    }
+
+    #[tokio::test]
+    async fn without_a_prompt_nothing_is_kept() {
+        let inbox = inbox();
+        assert!(!inbox.wants_content());
+        inbox.begin_prompt();
+        assert!(inbox.wants_content());
+        inbox.deliver(text("a", None), 10);
+        assert!(inbox.stop_listening(), "the prompt is not answered");
+        assert!(!inbox.wants_content());
+        inbox.end_prompt(Err(RpcError::new(0, "")));
+        assert_eq!(texts(&inbox).await, Vec::<String>::new());
+        inbox.wait_until_free().await;
+        assert!(!inbox.stop_listening());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replay_is_over_when_nothing_came_for_a_while() {
+        let inbox = inbox();
+        let began = Instant::now();
+        let replay = {
+            let inbox = Arc::clone(&inbox);
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    assert!(!inbox.wants_content());
+                }
+            })
+        };
+        let (quiet, longest) = (Duration::from_millis(300), Duration::from_secs(5));
+        inbox.wait_for_quiet(quiet, longest).await;
+        assert_eq!(began.elapsed(), Duration::from_millis(2_300));
+        replay.await.unwrap();
+        let began = Instant::now();
+        inbox
+            .wait_for_quiet(quiet, Duration::from_millis(100))
+            .await;
+        assert_eq!(began.elapsed(), Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,394 @@
+//! The connection to one agent process: requests both ways, and what becomes of them when the process ends.
+//!
+//! Promises: every request of ours ends once, by an answer, its time limit or the process's end; every request of the agent is answered
+//! once; a session is never prompted while it is prompted. Nothing an agent sends or leaves unsent takes memory without bound.
+//! Must not know: chats, turns, how anything is shown.
+
+mod handshake;
+mod inbox;
+mod reader;
+mod supervise;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol_schema::v1 as acp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::line::LineReader;
+use super::process::{AgentProcess, Launch, StderrTail};
+use super::rpc::{self, RequestId, RpcError};
+pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize};
+pub(super) use inbox::{Inbox, Item, SessionListener};
+pub(super) use supervise::{ConnectionEnd, EndKind};
+use writer::Writer;
+
+/// Requests of an agent that may be open at once.
+const QUESTIONS_MAX: usize = 256;
+
+/// The connection to a process. Clones are the same one; it is stopped when all are gone.
+#[derive(Clone)]
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    /// The last one stops the process.
+    _owner: Arc<StopOnDrop>,
+}
+
+struct StopOnDrop(Arc<Shared>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.want_stop(EndKind::Stopped);
+    }
+}
+
+struct Shared {
+    tail: StderrTail,
+    writer: Writer,
+    table: Mutex<Table>,
+    /// Why it is to be stopped; the first reason counts.
+    stop: Mutex<Option<EndKind>>,
+    stop_wanted: Notify,
+    end: watch::Sender<Option<Arc<ConnectionEnd>>>,
+    /// Whether sessions can be closed (AG-12).
+    closes_sessions: AtomicBool,
+}
+
+#[derive(Default)]
+struct Table {
+    last_request: u64,
+    waiting: BTreeMap<u64, Waiter>,
+    sessions: HashMap<String, Arc<Inbox>>,
+    /// The agent's requests that are not answered.
+    questions: HashMap<RequestId, OpenQuestion>,
+    /// What was said of sessions whose names nobody knows yet.
+    early: Vec<(String, acp::SessionUpdate)>,
+    /// What the agent last said of its sign-in.
+    sign_in: Option<Value>,
+}
+
+struct OpenQuestion {
+    /// The session that it is about.
+    session: String,
+    /// What is answered if nobody does.
+    cancelled: Result<Value, RpcError>,
+}
+
+/// Who waits for an answer.
+enum Waiter {
+    Caller(oneshot::Sender<Result<Box<RawValue>, RequestError>>),
+    /// The answer names a session: what is said of it from then on must be heard.
+    NewSession(NewSession),
+    Prompt(Arc<Inbox>),
+}
+
+struct NewSession {
+    listener: Arc<dyn SessionListener>,
+    caller: oneshot::Sender<Result<(Arc<Inbox>, Box<RawValue>), RequestError>>,
+}
+
+/// A request of the agent.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) id: RequestId,
+    pub(super) kind: QuestionKind,
+}
+
+#[derive(Debug)]
+pub(super) enum QuestionKind {
+    Permission(Box<acp::RequestPermissionRequest>),
+    Elicitation(Box<acp::CreateElicitationRequest>),
+    ReadFile(acp::ReadTextFileRequest),
+    WriteFile(Box<acp::WriteTextFileRequest>),
+}
+
+impl QuestionKind {
+    /// The answer to a question that nobody will answer.
+    fn cancelled(&self) -> Result<Value, RpcError> {
+        match self {
+            Self::Permission(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
+            Self::Elicitation(_) => Ok(json!({"action": "cancel"})),
+            Self::ReadFile(_) | Self::WriteFile(_) => Err(RpcError::new(
+                rpc::REQUEST_CANCELLED,
+                "no turn of this session is running",
+            )),
+        }
+    }
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum RequestError {
+    #[error("{0}")]
+    Refused(RpcError),
+    #[error("no answer to `{method}` within {} seconds", limit.as_secs())]
+    TimedOut { method: String, limit: Duration },
+    #[error("{0}")]
+    Ended(Arc<ConnectionEnd>),
+    #[error("its answer to `{method}` cannot be read: {why}")]
+    Unreadable { method: String, why: String },
+}
+
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn want_stop(&self, why: EndKind) {
+        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        stop.get_or_insert(why);
+        self.stop_wanted.notify_one();
+    }
+
+    /// Answers a request of the agent, unless it was answered.
+    fn answer(&self, id: &RequestId, answer: &Result<Value, RpcError>) {
+        if self.table().questions.remove(id).is_some() {
+            self.writer.send(rpc::encode_answer(id, answer));
+        }
+    }
+
+    /// Answers all that a session has asked.
+    fn cancel_questions(&self, session: &str) {
+        let mut table = self.table();
+        let of_session = table
+            .questions
+            .extract_if(|_, open| open.session == session);
+        let open: Vec<(RequestId, OpenQuestion)> = of_session.collect();
+        drop(table);
+        for (id, question) in open {
+            self.writer
+                .send(rpc::encode_answer(&id, &question.cancelled));
+        }
+    }
+
+    fn send_request(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        waiter: Waiter,
+    ) -> Result<u64, RequestError> {
+        let mut table = self.table();
+        if let Some(end) = self.end.borrow().clone() {
+            return Err(RequestError::Ended(end));
+        }
+        table.last_request += 1;
+        let id = table.last_request;
+        let line = rpc::encode_request(id, method, params);
+        let line = line.map_err(|error| RequestError::Unreadable {
+            method: method.to_owned(),
+            why: error.to_string(),
+        })?;
+        table.waiting.insert(id, waiter);
+        // Under the lock, so that requests are sent in the order of their numbers.
+        self.writer.send(line);
+        Ok(id)
+    }
+}
+
+impl Connection {
+    /// Starts a process and the tasks that follow it.
+    pub(super) fn start(
+        launch: &Launch,
+        tail: StderrTail,
+        line_bytes_max: usize,
+    ) -> io::Result<Self> {
+        let (process, pipes) = AgentProcess::start(launch)?;
+        let (end, _) = watch::channel(None);
+        let shared = Arc::new(Shared {
+            tail: tail.clone(),
+            writer: Writer::start(pipes.stdin),
+            table: Mutex::default(),
+            stop: Mutex::default(),
+            stop_wanted: Notify::new(),
+            end,
+            closes_sessions: AtomicBool::new(false),
+        });
+        let errors = tokio::spawn(tail.follow(pipes.stderr));
+        let lines = LineReader::new(pipes.stdout, line_bytes_max);
+        let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
+        tokio::spawn(supervise::supervise(
+            Arc::clone(&shared),
+            process,
+            (reading, errors),
+        ));
+        Ok(Self {
+            _owner: Arc::new(StopOnDrop(Arc::clone(&shared))),
+            shared,
+        })
+    }
+
+    /// Asks the agent something; what it answers, within the time.
+    pub(super) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+    ) -> Result<T, RequestError> {
+        self.shared.writer.wait_for_room().await;
+        let (caller, answer) = oneshot::channel();
+        let id = self
+            .shared
+            .send_request(method, params, Waiter::Caller(caller))?;
+        let answer = self.wait_for_answer(method, id, answer, limit).await?;
+        read_answer(method, &answer)
+    }
+
+    /// Asks for a new session, and listens to it from the moment it has a name.
+    pub(super) async fn new_session(
+        &self,
+        params: &impl Serialize,
+        listener: Arc<dyn SessionListener>,
+        limit: Duration,
+    ) -> Result<(Arc<Inbox>, Value), RequestError> {
+        const METHOD: &str = "session/new";
+        let (caller, answer) = oneshot::channel();
+        let waiter = Waiter::NewSession(NewSession { listener, caller });
+        let id = self.shared.send_request(METHOD, params, waiter)?;
+        let (inbox, answer) = self.wait_for_answer(METHOD, id, answer, limit).await?;
+        Ok((inbox, read_answer(METHOD, &answer)?))
+    }
+
+    async fn wait_for_answer<T>(
+        &self,
+        method: &str,
+        id: u64,
+        answer: oneshot::Receiver<Result<T, RequestError>>,
+        limit: Duration,
+    ) -> Result<T, RequestError> {
+        match tokio::time::timeout(limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            // Whoever was to answer is gone: the connection's end was missed by a moment.
+            Ok(Err(_)) => Err(RequestError::Ended(self.end())),
+            Err(_) => {
+                self.shared.table().waiting.remove(&id);
+                let method = method.to_owned();
+                Err(RequestError::TimedOut { method, limit })
+            }
+        }
+    }
+
+    /// Listens to a session whose name is known.
+    pub(super) fn listen(&self, session: &str, listener: Arc<dyn SessionListener>) -> Arc<Inbox> {
+        let inbox = Inbox::new(session.to_owned(), listener);
+        let mut table = self.shared.table();
+        table
+            .sessions
+            .insert(session.to_owned(), Arc::clone(&inbox));
+        if let Some(end) = self.shared.end.borrow().clone() {
+            inbox.end(end);
+        }
+        inbox
+    }
+
+    /// Sessions can be closed: those that are open when it is stopped are.
+    fn set_closes_sessions(&self, closes: bool) {
+        self.shared.closes_sessions.store(closes, Ordering::Relaxed);
+    }
+
+    /// Nobody listens to this session any more.
+    pub(super) fn forget(&self, session: &str) {
+        self.shared.cancel_questions(session);
+        self.shared.table().sessions.remove(session);
+    }
+
+    /// Sends a prompt. The answer, and all that is said before it, comes to the inbox.
+    pub(super) async fn prompt(
+        &self,
+        inbox: &Arc<Inbox>,
+        prompt: &Value,
+    ) -> Result<(), RequestError> {
+        self.shared.writer.wait_for_room().await;
+        inbox.begin_prompt();
+        let params = json!({"sessionId": inbox.session, "prompt": prompt});
+        let sent =
+            self.shared
+                .send_request("session/prompt", &params, Waiter::Prompt(Arc::clone(inbox)));
+        if let Err(error) = sent {
+            inbox.stop_listening();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// The turn is over: a prompt that is not answered is cancelled, and what was asked with it (AG-30). Whether one was. Does not wait.
+    pub(super) fn end_turn(&self, inbox: &Inbox) -> bool {
+        let is_prompted = inbox.stop_listening();
+        if is_prompted {
+            self.notify("session/cancel", &json!({"sessionId": inbox.session}));
+        }
+        self.shared.cancel_questions(&inbox.session);
+        is_prompted
+    }
+
+    fn notify(&self, method: &str, params: &Value) {
+        match rpc::encode_notification(method, params) {
+            Ok(line) => self.shared.writer.send(line),
+            Err(error) => {
+                tracing::error!(%error, method, "a notification to an agent cannot be written")
+            }
+        }
+    }
+
+    pub(super) fn answer(&self, id: &RequestId, answer: &Result<Value, RpcError>) {
+        self.shared.answer(id, answer);
+    }
+
+    /// Ends the process. Does not wait.
+    pub(super) fn stop(&self, why: EndKind) {
+        self.shared.want_stop(why);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.shared.end.borrow().is_some()
+    }
+
+    /// Tells of the end, without keeping the process running.
+    pub(super) fn subscribe_end(&self) -> watch::Receiver<Option<Arc<ConnectionEnd>>> {
+        self.shared.end.subscribe()
+    }
+
+    /// Waits for the end of the process, and of all that it started.
+    #[cfg(test)]
+    pub(super) async fn ended(&self) -> Arc<ConnectionEnd> {
+        let mut end = self.subscribe_end();
+        match end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or_else(|| self.end()),
+            Err(_) => self.end(),
+        }
+    }
+
+    /// Its end, or what is true if nobody can say it any more.
+    fn end(&self) -> Arc<ConnectionEnd> {
+        let end = self.shared.end.borrow().clone();
+        end.unwrap_or_else(|| Arc::new(ConnectionEnd::unknown(&self.shared.tail)))
+    }
+
+    pub(super) fn tail(&self) -> &StderrTail {
+        &self.shared.tail
+    }
+
+    /// What the agent last said of its sign-in.
+    pub(super) fn sign_in(&self) -> Option<Value> {
+        self.shared.table().sign_in.clone()
+    }
+}
+
+fn read_answer<'a, T: Deserialize<'a>>(
+    method: &str,
+    answer: &'a RawValue,
+) -> Result<T, RequestError> {
+    serde_json::from_str(answer.get()).map_err(|error| RequestError::Unreadable {
+        method: method.to_owned(),
+        why: error.to_string(),
+    })
+}

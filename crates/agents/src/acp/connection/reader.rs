@@ -1,0 +1,290 @@
+//! What an agent sends, to who waits for it.
+//!
+//! Promises: what nobody knows is answered or passed over at once (AG-20); a line that is no message is held like what the agent prints
+//! for people, and ends the connection when there are too many (AG-17).
+//! Must not know: what is done with updates and questions.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1 as acp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::AsyncRead;
+
+use super::inbox::Inbox;
+use super::{
+    EndKind, NewSession, OpenQuestion, QUESTIONS_MAX, Question, QuestionKind, RequestError, Shared,
+    Waiter,
+};
+use crate::acp::line::LineReader;
+use crate::acp::rpc::{self, Message, NoMessage, RequestId, RpcError};
+
+/// Lines in a row that are no JSON: whatever this is, it does not speak the protocol.
+const GARBAGE_LINES_MAX: usize = 3;
+
+/// What is held of sessions whose names nobody knows yet.
+const EARLY_MAX: usize = 16;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UpdateParams<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct UpdateTag<'a> {
+    #[serde(borrow, rename = "sessionUpdate")]
+    tag: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct SessionOf<'a> {
+    #[serde(borrow, rename = "sessionId", default)]
+    session: Option<Cow<'a, str>>,
+}
+
+/// Reads until the output ends.
+pub(super) async fn read<R: AsyncRead + Unpin>(shared: Arc<Shared>, mut lines: LineReader<R>) {
+    let mut garbage = 0;
+    loop {
+        // An agent that asks and does not read the answers is not heard until it does.
+        shared.writer.wait_for_room().await;
+        let line = match lines.next().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(error) => return shared.want_stop(EndKind::Protocol(error.to_string())),
+        };
+        if line.is_empty() {
+            continue;
+        }
+        match rpc::decode(&line) {
+            Ok(message) => {
+                garbage = 0;
+                receive(&shared, message, line.len()).await;
+            }
+            Err(why) => {
+                shared.tail.push_line(&line);
+                if why == NoMessage::NotJson {
+                    garbage += 1;
+                }
+            }
+        }
+        if garbage == GARBAGE_LINES_MAX {
+            let text = format!("it printed {GARBAGE_LINES_MAX} lines in a row that are no JSON");
+            return shared.want_stop(EndKind::Protocol(text));
+        }
+    }
+}
+
+async fn receive(shared: &Shared, message: Message<'_>, bytes: usize) {
+    match message {
+        Message::Response { id, outcome } => receive_response(shared, id, outcome),
+        Message::Request { id, method, params } => {
+            receive_request(shared, id, &method, params, bytes).await
+        }
+        Message::Notification { method, params } => match &*method {
+            "session/update" => receive_update(shared, params, bytes).await,
+            "$/cancel_request" => withdraw(shared, params),
+            "_auth/status_update" => shared.table().sign_in = read_sign_in(params),
+            _ => {} // AG-20: extensions that we do not know
+        },
+    }
+}
+
+fn receive_response(shared: &Shared, id: Option<u64>, outcome: Result<&RawValue, RpcError>) {
+    let waiter = id.and_then(|id| shared.table().waiting.remove(&id));
+    let outcome = outcome.map(ToOwned::to_owned);
+    match waiter {
+        Some(Waiter::Caller(caller)) => {
+            // Who asked may have stopped waiting.
+            let _ = caller.send(outcome.map_err(RequestError::Refused));
+        }
+        Some(Waiter::NewSession(new)) => open_session(shared, new, outcome),
+        Some(Waiter::Prompt(inbox)) => inbox.end_prompt(outcome),
+        // An answer after its time limit, or to a question that nobody asked.
+        None => shared.tail.push_line(b"[an answer that nobody waits for]"),
+    }
+}
+
+fn open_session(shared: &Shared, new: NewSession, outcome: Result<Box<RawValue>, RpcError>) {
+    let opened = outcome.map_err(RequestError::Refused).and_then(|answer| {
+        let named: SessionOf<'_> = super::read_answer("session/new", &answer)?;
+        let session = named.session.ok_or_else(|| RequestError::Unreadable {
+            method: "session/new".to_owned(),
+            why: "it names no session".to_owned(),
+        })?;
+        let inbox = Inbox::new(session.clone().into_owned(), new.listener);
+        let mut table = shared.table();
+        table
+            .sessions
+            .insert(session.clone().into_owned(), Arc::clone(&inbox));
+        let (early, others) = std::mem::take(&mut table.early)
+            .into_iter()
+            .partition(|(of, _)| *of == session);
+        table.early = others;
+        drop(table);
+        let early: Vec<(String, acp::SessionUpdate)> = early;
+        for (_, update) in early {
+            inbox.deliver(update, 0);
+        }
+        drop(session);
+        Ok((inbox, answer))
+    });
+    // Who asked may have stopped waiting; the session stays known, and is of no use to anybody.
+    let _ = new.caller.send(opened);
+}
+
+async fn receive_update(shared: &Shared, params: Option<&RawValue>, bytes: usize) {
+    let Some(params) = read_params::<UpdateParams<'_>>(shared, params) else {
+        return; // said in the tail
+    };
+    let inbox = shared.table().sessions.get(&*params.session_id).cloned();
+    let Some(tag) = read_params::<UpdateTag<'_>>(shared, Some(params.update)) else {
+        return; // said in the tail
+    };
+    if let Some(inbox) = &inbox
+        && !is_about_session(&tag.tag)
+        && !inbox.wants_content()
+    {
+        return; // AG-43: said before, or too late; it is counted
+    }
+    let Some(update) = read_params::<acp::SessionUpdate>(shared, Some(params.update)) else {
+        return; // said in the tail
+    };
+    match inbox {
+        Some(inbox) => {
+            inbox.deliver(update, bytes);
+            inbox.wait_for_room().await;
+        }
+        None if is_about_session(&tag.tag) => {
+            let mut table = shared.table();
+            if table.early.len() == EARLY_MAX {
+                table.early.remove(0);
+            }
+            table.early.push((params.session_id.into_owned(), update));
+        }
+        None => {} // a session that nobody has, or has no longer
+    }
+}
+
+/// Whether an update says something of its session that is true between turns, too.
+fn is_about_session(tag: &str) -> bool {
+    matches!(
+        tag,
+        "available_commands_update"
+            | "current_mode_update"
+            | "config_option_update"
+            | "session_info_update"
+            | "usage_update"
+    )
+}
+
+async fn receive_request(
+    shared: &Shared,
+    id: RequestId,
+    method: &str,
+    params: Option<&RawValue>,
+    bytes: usize,
+) {
+    let kind = match method {
+        "session/request_permission" => {
+            parse(params).map(|r| QuestionKind::Permission(Box::new(r)))
+        }
+        "elicitation/create" => parse(params).map(|r| QuestionKind::Elicitation(Box::new(r))),
+        "fs/read_text_file" => parse(params).map(QuestionKind::ReadFile),
+        "fs/write_text_file" => parse(params).map(|r| QuestionKind::WriteFile(Box::new(r))),
+        _ => Err(RpcError::new(
+            rpc::METHOD_NOT_FOUND,
+            format!("Method not found: {method}"),
+        )),
+    };
+    let refuse =
+        |answer: Result<Value, RpcError>| shared.writer.send(rpc::encode_answer(&id, &answer));
+    let kind = match kind {
+        Ok(kind) => kind,
+        Err(error) => return refuse(Err(error)),
+    };
+    let session = parse::<SessionOf<'_>>(params).ok();
+    let session = session.and_then(|of| of.session);
+    let inbox = session.and_then(|session| shared.table().sessions.get(&*session).cloned());
+    let Some(inbox) = inbox else {
+        return refuse(kind.cancelled()); // nobody could answer
+    };
+    if !register(shared, &id, &inbox.session, &kind) {
+        return refuse(kind.cancelled());
+    }
+    let question = Question {
+        id: id.clone(),
+        kind,
+    };
+    match inbox.ask(question, bytes) {
+        Ok(()) => inbox.wait_for_room().await,
+        Err(question) => shared.answer(&id, &question.kind.cancelled()),
+    }
+}
+
+/// Notes a question that is to be answered. Not if there are too many, or if one of this name is open.
+fn register(shared: &Shared, id: &RequestId, session: &str, kind: &QuestionKind) -> bool {
+    let questions = &mut shared.table().questions;
+    if questions.len() >= QUESTIONS_MAX || questions.contains_key(id) {
+        return false;
+    }
+    let question = OpenQuestion {
+        session: session.to_owned(),
+        cancelled: kind.cancelled(),
+    };
+    questions.insert(id.clone(), question);
+    true
+}
+
+fn withdraw(shared: &Shared, params: Option<&RawValue>) {
+    let id = parse::<Value>(params)
+        .ok()
+        .map(|params| RequestId::new(&params["requestId"]));
+    let Some(id) = id else {
+        return; // names nothing
+    };
+    let inbox = {
+        let table = shared.table();
+        let question = table.questions.get(&id);
+        question.and_then(|question| table.sessions.get(&question.session).cloned())
+    };
+    let cancelled = RpcError::new(rpc::REQUEST_CANCELLED, "Request cancelled");
+    shared.answer(&id, &Err(cancelled));
+    if let Some(inbox) = inbox {
+        inbox.withdraw(id);
+    }
+}
+
+fn read_sign_in(params: Option<&RawValue>) -> Option<Value> {
+    let params: Value = parse(params).ok()?;
+    let status = params.get("authStatus").unwrap_or(&params);
+    // Labels for people; nothing else is held of it.
+    Some(json!({
+        "kind": status.get("kind").or_else(|| status.get("state")),
+        "label": status.get("label"),
+    }))
+}
+
+fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+    let params = params.map_or("null", RawValue::get);
+    serde_json::from_str(params)
+        .map_err(|error| RpcError::new(rpc::INVALID_PARAMS, format!("Invalid params: {error}")))
+}
+
+/// Parameters of a notification; one that cannot be read is said in the agent's log and passed over.
+fn read_params<'a, T: Deserialize<'a>>(shared: &Shared, params: Option<&'a RawValue>) -> Option<T> {
+    match parse(params) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            let line = format!("[an update that cannot be read: {}]", error.message);
+            shared.tail.push_line(line.as_bytes());
+            None
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What all sessions of one agent share.
+//!
+//! Promises: what the agent says of itself is stored and told once it changed. Holds tokens in memory alone.
+//! Must not know: chats and turns.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use agent_api::{AgentCommand, AgentInfo, HostNews};
+use serde_json::Value;
+
+use super::config::{AcpAgentConfig, AcpAuth};
+use super::connection::Abilities;
+use super::known::{Known, KnownFile};
+use super::pool::Pool;
+use super::view::SessionView;
+use crate::trust::TrustStore;
+
+pub(super) struct AgentCore {
+    pub(super) config: Arc<AcpAgentConfig>,
+    pub(super) trust: Arc<TrustStore>,
+    pub(super) known: KnownFile,
+    pub(super) pool: Pool,
+    news: OnceLock<Arc<dyn HostNews>>,
+    token: Mutex<Token>,
+}
+
+/// A token that a client brought, and how often it was another one.
+#[derive(Clone, Default)]
+pub(super) struct Token {
+    pub(super) value: Option<String>,
+    pub(super) generation: u64,
+}
+
+impl AgentCore {
+    pub(super) fn new(
+        config: AcpAgentConfig,
+        known: KnownFile,
+        trust: Arc<TrustStore>,
+    ) -> Arc<Self> {
+        let config = Arc::new(config);
+        Arc::new(Self {
+            pool: Pool::new(Arc::clone(&config)),
+            config,
+            trust,
+            known,
+            news: OnceLock::new(),
+            token: Mutex::default(),
+        })
+    }
+
+    pub(super) fn start(&self, news: Arc<dyn HostNews>) {
+        // Called once; a second host has no business here.
+        let _ = self.news.set(news);
+    }
+
+    pub(super) fn info(&self) -> AgentInfo {
+        self.known.get().info(&self.config)
+    }
+
+    fn learn(&self, change: impl FnOnce(&mut Known)) {
+        if self.known.change(change)
+            && let Some(news) = self.news.get()
+        {
+            news.agent_changed(self.info());
+        }
+    }
+
+    pub(super) fn learn_abilities(&self, abilities: &Abilities) {
+        self.learn(|known| known.abilities = Some(abilities.clone()));
+    }
+
+    pub(super) fn learn_view(&self, view: &SessionView) {
+        self.learn(|known| known.hear_view(view));
+    }
+
+    pub(super) fn learn_sign_in(&self, signed_in: bool) {
+        self.known.change(|known| known.signed_in = Some(signed_in));
+    }
+
+    pub(super) fn learn_commands(&self, commands: &[AgentCommand]) {
+        // Clients ask for commands when they need them.
+        self.known.change(|known| known.set_commands(commands));
+    }
+
+    pub(super) fn tell_setting(&self, conversation: &str, name: &str, value: Value) {
+        if let Some(news) = self.news.get() {
+            news.setting_changed(conversation, name, value);
+        }
+    }
+
+    pub(super) fn token(&self) -> Token {
+        self.token
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn set_token(&self, resource: &str, token: &str) {
+        let Some(AcpAuth::Resource { resource: own, .. }) = &self.config.auth else {
+            return; // it takes none
+        };
+        if own == resource {
+            let mut held = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+            held.value = (!token.is_empty()).then(|| token.to_owned());
+            held.generation += 1;
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A session of the agent that a chat has, as long as the process runs.
+//!
+//! Promises: what the agent says of it is known at any time, in a turn or not, and told to who offers settings and commands.
+//! Must not know: turns.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Value, json};
+use wire::Object;
+
+use super::connection::{Connection, Inbox, RequestError, SessionListener};
+use super::core::AgentCore;
+use super::mapper::UsageTotals;
+use super::view::{Choice, SessionView, Setter, ViewChange};
+
+/// How long an agent may take to change a setting.
+const SETTING_LIMIT: Duration = Duration::from_secs(30);
+
+pub(super) struct LiveSession {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) said: Arc<Said>,
+    pub(super) directories: Vec<PathBuf>,
+    /// The digest of the prompt that was appended to the agent's own.
+    pub(super) prompt_digest: Option<String>,
+    /// The last turn whose message the agent got; none before the first.
+    through: Mutex<Option<String>>,
+    /// Held while settings are changed, so that they are changed one after the other.
+    changing: tokio::sync::Mutex<()>,
+}
+
+/// What an agent said of a session.
+pub(super) struct Said {
+    core: Weak<AgentCore>,
+    pub(super) conversation: String,
+    view: Mutex<SessionView>,
+    usage: Mutex<UsageTotals>,
+    /// Texts for the next who shows notices of this session.
+    notices: Mutex<Vec<String>>,
+}
+
+/// Notices that wait.
+const NOTICES_MAX: usize = 16;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Said {
+    pub(super) fn new(core: &Arc<AgentCore>, conversation: &str, usage: UsageTotals) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::downgrade(core),
+            conversation: conversation.to_owned(),
+            view: Mutex::default(),
+            usage: Mutex::new(usage),
+            notices: Mutex::default(),
+        })
+    }
+
+    pub(super) fn view(&self) -> SessionView {
+        lock(&self.view).clone()
+    }
+
+    pub(super) fn usage(&self) -> UsageTotals {
+        lock(&self.usage).clone()
+    }
+
+    pub(super) fn set_usage(&self, usage: UsageTotals) {
+        *lock(&self.usage) = usage;
+    }
+
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notices))
+    }
+
+    fn add_notice(&self, text: String) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < NOTICES_MAX {
+            notices.push(text);
+        }
+    }
+
+    /// Reads what opening the session was answered with.
+    pub(super) fn hear_answer(&self, answer: &Value) {
+        let view = {
+            let mut view = lock(&self.view);
+            view.hear_answer(answer);
+            view.clone()
+        };
+        if let Some(core) = self.core.upgrade() {
+            core.learn_view(&view);
+        }
+    }
+
+    fn tell(&self, change: ViewChange) {
+        let Some(core) = self.core.upgrade() else {
+            return; // the host goes down
+        };
+        let view = self.view();
+        match change {
+            ViewChange::Commands => core.learn_commands(&view.commands),
+            ViewChange::Settings => {
+                core.learn_view(&view);
+                for setting in &view.settings {
+                    core.tell_setting(
+                        &self.conversation,
+                        &setting.property(),
+                        setting.current.clone(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl SessionListener for Said {
+    fn hear(&self, update: &acp::SessionUpdate) {
+        if let acp::SessionUpdate::UsageUpdate(usage) = update {
+            lock(&self.usage).hear(usage);
+        }
+        let change = lock(&self.view).hear(update);
+        if let Some(change) = change {
+            self.tell(change);
+        }
+    }
+}
+
+impl LiveSession {
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        said: Arc<Said>,
+        directories: Vec<PathBuf>,
+        prompt_digest: Option<String>,
+        through: Option<String>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inbox,
+            said,
+            directories,
+            prompt_digest,
+            through: Mutex::new(through),
+            changing: tokio::sync::Mutex::default(),
+        })
+    }
+
+    pub(super) fn through(&self) -> Option<String> {
+        lock(&self.through).clone()
+    }
+
+    pub(super) fn set_through(&self, turn: &str) {
+        *lock(&self.through) = Some(turn.to_owned());
+    }
+
+    /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).
+    pub(super) async fn apply_settings(&self, connection: &Connection, config: &Object) {
+        let _changing = self.changing.lock().await;
+        for setting in self.said.view().settings {
+            let Some(wanted) = config.get(&setting.property()) else {
+                continue; // the session says nothing of it
+            };
+            if *wanted == setting.current || *wanted == json!("") {
+                continue;
+            }
+            let set = match setting.offers(wanted) {
+                true => self
+                    .set(connection, &setting, wanted)
+                    .await
+                    .map_err(|error| error.to_string()),
+                false => Err(format!("it offers no value {wanted}")),
+            };
+            if let Err(why) = set {
+                let name = &setting.name;
+                let notice = format!(
+                    "The agent did not change {name}: {}",
+                    super::label::label(&why, 300)
+                );
+                self.said.add_notice(notice);
+                if let Some(core) = self.said.core.upgrade() {
+                    let (conversation, property) = (&self.said.conversation, setting.property());
+                    core.tell_setting(conversation, &property, setting.current);
+                }
+            }
+        }
+    }
+
+    /// Chooses a model before a prompt, if it is another one (AG-24).
+    pub(super) async fn choose_model(
+        &self,
+        connection: &Connection,
+        id: &str,
+    ) -> Result<(), RequestError> {
+        let _changing = self.changing.lock().await;
+        let model = self.said.view().model;
+        let Some(model) = model.filter(|model| model.current != json!(id)) else {
+            return Ok(()); // it is the one, or there is no choice
+        };
+        self.set(connection, &model, &json!(id)).await
+    }
+
+    async fn set(
+        &self,
+        connection: &Connection,
+        choice: &Choice,
+        value: &Value,
+    ) -> Result<(), RequestError> {
+        let session = &self.inbox.session;
+        let answer: Value = match choice.setter {
+            Setter::Option => {
+                let mut params =
+                    json!({"sessionId": session, "configId": choice.id, "value": value});
+                if value.is_boolean() {
+                    params["type"] = json!("boolean");
+                }
+                connection
+                    .request("session/set_config_option", &params, SETTING_LIMIT)
+                    .await?
+            }
+            Setter::Mode => {
+                let params = json!({"sessionId": session, "modeId": value});
+                connection
+                    .request("session/set_mode", &params, SETTING_LIMIT)
+                    .await?
+            }
+            Setter::Model => {
+                let params = json!({"sessionId": session, "modelId": value});
+                connection
+                    .request("session/set_model", &params, SETTING_LIMIT)
+                    .await?
+            }
+        };
+        let mut view = lock(&self.said.view);
+        if answer["configOptions"].is_array() {
+            view.hear_answer(&answer);
+        } else if let Some(model) = view.model.as_mut().filter(|model| model.id == choice.id) {
+            model.current = value.clone();
+        } else if let Some(setting) = view.settings.iter_mut().find(|known| known.id == choice.id) {
+            setting.current = value.clone();
+        }
+        Ok(())
+    }
+}

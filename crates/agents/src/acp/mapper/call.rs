@@ -1,0 +1,488 @@
+//! Tool calls: what agents say of them in any order, as calls that begin, become ready, run and end (AG-26, AG-27).
+//!
+//! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
+//! what its agent says of its state is ignored.
+
+use std::path::PathBuf;
+
+use agent_api::{AgentEvent, ToolReady, ToolStart};
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Map, Value, json};
+use wire::meta;
+use wire::published::state::{ToolCallConfirmationReason, ToolInput};
+
+use super::content::{text_block, to_tool_block};
+use super::terminal::TerminalOutput;
+use super::{CALLS_MAX, Mapper, Step};
+use crate::acp::label::label;
+
+const TITLE_CHARS_MAX: usize = 500;
+const NAME_CHARS_MAX: usize = 100;
+const LOCATIONS_MAX: usize = 32;
+const ERROR_CHARS_MAX: usize = 2_000;
+
+/// An output of a shape of its own is shown up to this size.
+const STRUCTURED_BYTES_MAX: usize = 64 * 1_024;
+
+/// A change that an agent tells of: whole texts or single lines, nobody knows (AG-27c).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct FileDiff {
+    pub(in super::super) path: PathBuf,
+    /// Absent of a new file, and where only the path is known.
+    pub(in super::super) old_text: Option<String>,
+    /// Absent where only the path is known.
+    pub(in super::super) new_text: Option<String>,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) struct Completion {
+    pub(in super::super) call: u64,
+    pub(in super::super) success: bool,
+    pub(in super::super) past_tense: String,
+    pub(in super::super) content: Vec<Value>,
+    pub(in super::super) structured: Option<wire::Object>,
+    /// Why it failed.
+    pub(in super::super) error: Option<String>,
+    pub(in super::super) diffs: Vec<FileDiff>,
+    /// What the one file that it changed held before, where the agent tells it.
+    pub(in super::super) original: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) number: u64,
+    title: String,
+    kind: acp::ToolKind,
+    raw_input: Option<Value>,
+    raw_output: Option<Value>,
+    content: Vec<acp::ToolCallContent>,
+    locations: Vec<PathBuf>,
+    terminal: TerminalOutput,
+    original: Option<String>,
+    watched: Vec<PathBuf>,
+    failed: bool,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Started,
+    Asking,
+    Running,
+    Denied,
+    Over,
+}
+
+/// What one message says of a call.
+#[derive(Debug)]
+pub(super) struct CallWords {
+    id: String,
+    fields: acp::ToolCallUpdateFields,
+    meta: Option<Map<String, Value>>,
+    /// It announces a call.
+    is_announcement: bool,
+}
+
+pub(super) fn from_call(call: acp::ToolCall) -> CallWords {
+    let mut fields = acp::ToolCallUpdateFields::default();
+    fields.title = Some(call.title);
+    fields.name = call.name;
+    fields.kind = Some(call.kind);
+    fields.status = Some(call.status);
+    fields.content = (!call.content.is_empty()).then_some(call.content);
+    fields.locations = (!call.locations.is_empty()).then_some(call.locations);
+    fields.raw_input = call.raw_input;
+    fields.raw_output = call.raw_output;
+    CallWords {
+        id: call.tool_call_id.to_string(),
+        fields,
+        meta: call.meta,
+        is_announcement: true,
+    }
+}
+
+pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallWords {
+    CallWords {
+        id: update.tool_call_id.to_string(),
+        fields: update.fields,
+        meta: update.meta,
+        is_announcement: false,
+    }
+}
+
+impl CallWords {
+    /// An id that is asked about after its call was over is another call.
+    pub(super) fn announce(&mut self) {
+        self.is_announcement = true;
+        self.fields.status = Some(acp::ToolCallStatus::Pending);
+    }
+}
+
+impl Mapper {
+    pub(super) fn map_call(&mut self, words: CallWords, steps: &mut Vec<Step>) {
+        self.run.end();
+        let id = words.id.clone();
+        let status = words.fields.status;
+        let is_closing = self.closing.as_ref() == Some(&id);
+        let Some((call, is_new_content)) = self.hear_call(words, steps) else {
+            return; // more calls than a turn can have
+        };
+        match (call.stage, status) {
+            (Stage::Denied, _) => {}
+            (Stage::Over, _) => {
+                if is_closing && call.terminal.exit.is_some() {
+                    self.close_call(steps);
+                }
+            }
+            (Stage::Asking, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) => {
+                call.stage = Stage::Denied;
+                steps.push(Step::Withdraw { call: call.number });
+            }
+            (Stage::Asking, _) => {}
+            (stage, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) => {
+                if stage == Stage::Started {
+                    call.run_unasked(steps);
+                }
+                call.failed = status == Some(acp::ToolCallStatus::Failed);
+                call.stage = Stage::Over;
+                let may_print = call.has_terminal() && call.terminal.exit.is_none();
+                self.closing = Some(id);
+                if !may_print {
+                    self.close_call(steps);
+                }
+            }
+            (Stage::Started, Some(acp::ToolCallStatus::InProgress)) => {
+                call.run_unasked(steps);
+                call.send_content(steps);
+            }
+            (Stage::Running, _) if is_new_content => call.send_content(steps),
+            (Stage::Started | Stage::Running, _) => {}
+        }
+    }
+
+    /// Notes what is said of a call, and begins it if it is new. Also whether there is something new to show.
+    pub(super) fn hear_call(
+        &mut self,
+        words: CallWords,
+        steps: &mut Vec<Step>,
+    ) -> Option<(&mut Call, bool)> {
+        let is_over = self.calls.get(&words.id).map(|call| call.stage);
+        let is_over = matches!(is_over, Some(Stage::Over | Stage::Denied));
+        let begins = matches!(
+            words.fields.status,
+            Some(acp::ToolCallStatus::Pending | acp::ToolCallStatus::InProgress)
+        );
+        if is_over && words.is_announcement && begins {
+            // The id again: another call.
+            if self.closing.as_ref() == Some(&words.id) {
+                self.close_call(steps);
+            }
+            self.calls.remove(&words.id);
+        }
+        if !self.calls.contains_key(&words.id) {
+            if self.calls.len() >= CALLS_MAX {
+                return None;
+            }
+            let number = self.next_number();
+            let call = Call::begin(number, &words, steps);
+            self.calls.insert(words.id.clone(), call);
+        }
+        let call = self.calls.get_mut(&words.id)?;
+        let is_new_content = call.hear(words);
+        call.watch_files(steps);
+        Some((call, is_new_content))
+    }
+
+    /// Ends the call that is over and was waited for.
+    pub(super) fn close_call(&mut self, steps: &mut Vec<Step>) {
+        let call = self.closing.take().and_then(|id| self.calls.get(&id));
+        steps.extend(call.map(|call| Step::Complete(Box::new(call.completion()))));
+    }
+
+    /// A call by its number.
+    pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut Call> {
+        self.calls.values_mut().find(|call| call.number == number)
+    }
+}
+
+impl Call {
+    fn begin(number: u64, words: &CallWords, steps: &mut Vec<Step>) -> Self {
+        let fields = &words.fields;
+        let kind = fields.kind.unwrap_or_default();
+        let title = fields
+            .title
+            .as_deref()
+            .map(|title| label(title, TITLE_CHARS_MAX));
+        let title = title.filter(|title| !title.is_empty());
+        let name = tool_name(words, kind);
+        let title = title.unwrap_or_else(|| name.clone());
+        let mut call = Self {
+            number,
+            title,
+            kind,
+            raw_input: None,
+            raw_output: None,
+            content: Vec::new(),
+            locations: Vec::new(),
+            terminal: TerminalOutput::default(),
+            original: None,
+            watched: Vec::new(),
+            failed: false,
+            stage: Stage::Started,
+        };
+        call.set_locations(fields.locations.as_deref());
+        let start = Box::new(ToolStart {
+            name,
+            display_name: call.title.clone(),
+            meta: call.meta(),
+            ..ToolStart::default()
+        });
+        let started = AgentEvent::ToolStarted {
+            call: number,
+            start,
+        };
+        steps.push(Step::Send(started));
+        call
+    }
+
+    /// Notes what is said; whether there is something new to show.
+    fn hear(&mut self, words: CallWords) -> bool {
+        let fields = words.fields;
+        if let Some(title) = fields
+            .title
+            .as_deref()
+            .map(|title| label(title, TITLE_CHARS_MAX))
+            && !title.is_empty()
+        {
+            self.title = title;
+        }
+        if let Some(kind) = fields.kind {
+            self.kind = kind;
+        }
+        self.set_locations(fields.locations.as_deref());
+        self.raw_input = fields.raw_input.or(self.raw_input.take());
+        self.raw_output = fields.raw_output.or(self.raw_output.take());
+        let mut is_new = fields.content.is_some();
+        if let Some(content) = fields.content {
+            self.content = content;
+        }
+        if let Some(meta) = &words.meta {
+            is_new |= self.terminal.read(meta);
+            let response = meta
+                .get("claudeCode")
+                .and_then(|meta| meta.get("toolResponse"));
+            let original = response.and_then(|response| response.get("originalFile"));
+            if let Some(original) = original.and_then(Value::as_str) {
+                self.original = Some(original.to_owned());
+            }
+        }
+        is_new
+    }
+
+    fn set_locations(&mut self, locations: Option<&[acp::ToolCallLocation]>) {
+        let Some(locations) = locations else {
+            return; // nothing is said of them
+        };
+        let paths = locations.iter().take(LOCATIONS_MAX);
+        self.locations = paths.map(|location| location.path.clone()).collect();
+    }
+
+    fn edits(&self) -> bool {
+        use acp::ToolKind as K;
+        matches!(self.kind, K::Edit | K::Delete | K::Move)
+    }
+
+    /// Names the files that a call is about to change, each once.
+    fn watch_files(&mut self, steps: &mut Vec<Step>) {
+        if matches!(self.stage, Stage::Over | Stage::Denied) {
+            return; // too late to look
+        }
+        let mut diffs = self.diffs();
+        diffs.retain(|diff| !self.watched.contains(&diff.path));
+        if !diffs.is_empty() {
+            self.watched
+                .extend(diffs.iter().map(|diff| diff.path.clone()));
+            steps.push(Step::WatchFiles {
+                call: self.number,
+                diffs,
+            });
+        }
+    }
+
+    /// The files that it changes, as far as its agent tells.
+    pub(super) fn diffs(&self) -> Vec<FileDiff> {
+        let told = self.content.iter().filter_map(|content| match content {
+            acp::ToolCallContent::Diff(diff) => Some(FileDiff {
+                path: diff.path.clone(),
+                old_text: diff.old_text.clone(),
+                new_text: Some(diff.new_text.clone()),
+            }),
+            _ => None,
+        });
+        let mut diffs: Vec<FileDiff> = told.take(LOCATIONS_MAX).collect();
+        if self.edits() {
+            for path in &self.locations {
+                if !diffs.iter().any(|diff| diff.path == *path) {
+                    diffs.push(FileDiff {
+                        path: path.clone(),
+                        old_text: None,
+                        new_text: None,
+                    });
+                }
+            }
+        }
+        diffs
+    }
+
+    fn has_terminal(&self) -> bool {
+        let mut content = self.content.iter();
+        content.any(|content| matches!(content, acp::ToolCallContent::Terminal(_)))
+    }
+
+    pub(super) fn kind(&self) -> acp::ToolKind {
+        self.kind
+    }
+
+    /// The call as it is ready to run.
+    pub(super) fn ready(&self, confirmed: Option<ToolCallConfirmationReason>) -> ToolReady {
+        let mut ready = ToolReady {
+            invocation_message: self.title.clone().into(),
+            tool_input: self.raw_input.as_ref().map(|input| {
+                ToolInput::Inline(match input {
+                    Value::String(text) => text.clone(),
+                    input => input.to_string(),
+                })
+            }),
+            confirmed,
+            ..ToolReady::default()
+        };
+        if let Some(meta) = self.meta() {
+            ready.extra.insert("_meta".to_owned(), Value::Object(meta));
+        }
+        ready
+    }
+
+    fn run_unasked(&mut self, steps: &mut Vec<Step>) {
+        let ready = self.ready(Some(ToolCallConfirmationReason::NotNeeded));
+        self.stage = Stage::Running;
+        steps.push(Step::Send(AgentEvent::ToolReady {
+            call: self.number,
+            ready: Box::new(ready),
+        }));
+    }
+
+    fn send_content(&self, steps: &mut Vec<Step>) {
+        let content = self.blocks(self.terminal.live());
+        if !content.is_empty() {
+            steps.push(Step::Send(AgentEvent::ToolContent {
+                call: self.number,
+                content,
+            }));
+        }
+    }
+
+    fn blocks(&self, printed: Option<String>) -> Vec<Value> {
+        let told = self.content.iter().filter_map(|content| match content {
+            acp::ToolCallContent::Content(content) => Some(to_tool_block(&content.content)),
+            // Diffs are looked up in the files; terminals are told beside the content.
+            _ => None,
+        });
+        let printed = printed.map(|text| text_block(&text));
+        told.chain(printed).collect()
+    }
+
+    fn completion(&self) -> Completion {
+        let mut content = self.blocks(self.terminal.whole());
+        let mut structured = None;
+        if content.is_empty() && self.diffs().is_empty() {
+            match &self.raw_output {
+                Some(Value::String(text)) => content.push(text_block(text)),
+                Some(Value::Object(output)) => {
+                    let bytes = serde_json::to_vec(output).map_or(usize::MAX, |json| json.len());
+                    structured = (bytes <= STRUCTURED_BYTES_MAX).then(|| output.clone());
+                }
+                _ => {}
+            }
+        }
+        let past_tense = match &self.terminal.exit {
+            Some(exit) => format!("{} ({exit})", self.title),
+            None => self.title.clone(),
+        };
+        Completion {
+            call: self.number,
+            success: !self.failed,
+            past_tense,
+            error: self.failed.then(|| self.error(&content)),
+            content,
+            structured,
+            diffs: self.diffs(),
+            original: self.original.clone(),
+        }
+    }
+
+    fn error(&self, content: &[Value]) -> String {
+        let said = content.iter().find_map(|block| block["text"].as_str());
+        let output = self.raw_output.as_ref();
+        let output = output.and_then(|output| {
+            let fields = [Some(output), output.get("error"), output.get("message")];
+            fields.into_iter().flatten().find_map(Value::as_str)
+        });
+        let text = said.or(output).map(str::trim).unwrap_or_default();
+        match text.is_empty() {
+            true => "It failed, and its agent does not say why.".to_owned(),
+            false => text.chars().take(ERROR_CHARS_MAX).collect(),
+        }
+    }
+
+    /// The turn is over and this call is not: one that ran is done.
+    pub(super) fn end_without_result(&mut self, steps: &mut Vec<Step>) {
+        match self.stage {
+            Stage::Running => {
+                self.stage = Stage::Over;
+                let mut completion = self.completion();
+                completion.past_tense = format!("{} (ended without a result)", self.title);
+                steps.push(Step::Complete(Box::new(completion)));
+            }
+            Stage::Asking => {
+                self.stage = Stage::Denied;
+                steps.push(Step::Withdraw { call: self.number });
+            }
+            // What never became ready is skipped with its turn; the others have ended.
+            Stage::Started | Stage::Denied | Stage::Over => {}
+        }
+    }
+
+    fn meta(&self) -> Option<wire::Object> {
+        use acp::ToolKind as K;
+        let kind = match self.kind {
+            K::Read | K::Think => Some("read"),
+            K::Search => Some("search"),
+            K::Fetch => Some("fetch"),
+            K::Execute => Some("terminal"),
+            _ => None,
+        };
+        let mut fields = wire::Object::new();
+        if let Some(kind) = kind {
+            fields.insert(meta::TOOL_KIND.to_owned(), json!(kind));
+        }
+        if !self.locations.is_empty() {
+            let paths = self.locations.iter().filter_map(|path| path.to_str());
+            let uris: Vec<String> = paths.map(wire::file_uri::uri_of).collect();
+            fields.insert("locations".to_owned(), json!(uris));
+        }
+        (!fields.is_empty()).then_some(fields)
+    }
+}
+
+fn tool_name(words: &CallWords, kind: acp::ToolKind) -> String {
+    let meta = words.meta.as_ref();
+    let claude = meta.and_then(|meta| meta.get("claudeCode")?.get("toolName")?.as_str());
+    let other = meta.and_then(|meta| meta.get("toolName")?.as_str());
+    let said = words.fields.name.as_deref().or(claude).or(other);
+    let said = said.map(|name| label(name, NAME_CHARS_MAX));
+    match said {
+        Some(name) if !name.is_empty() => name,
+        _ => json!(kind).as_str().unwrap_or("other").to_owned(),
+    }
+}

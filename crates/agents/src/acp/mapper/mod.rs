@@ -1,0 +1,239 @@
+//! What an agent says in a turn, as what clients see.
+//!
+//! Promises: pure: the same updates give the same steps; nothing is read, stored or awaited here. Calls are known by their ids within the
+//! turn (AG-26). What needs files or stored bodies is a step of its own, which who runs the turn carries out.
+//! Must not know: processes, requests, where bodies lie.
+
+mod call;
+mod content;
+mod permission;
+mod plan;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod usage;
+
+use std::collections::BTreeMap;
+
+use agent_api::{AgentEvent, TextKind};
+use agent_client_protocol_schema::v1 as acp;
+
+use super::label::label;
+use call::Call;
+pub(super) use call::FileDiff;
+pub(super) use content::Media;
+pub(super) use permission::{Asked, Choice, confirmation_options, option_for};
+use text::TextRun;
+pub(super) use usage::UsageTotals;
+
+/// Calls that are remembered in a turn.
+const CALLS_MAX: usize = 4_096;
+
+const TITLE_CHARS_MAX: usize = 200;
+
+/// What is to be done next, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    Send(AgentEvent),
+    /// A body to be stored and shown by reference.
+    Show(Media),
+    /// A notice; the same title is shown once per process.
+    Notice {
+        title: String,
+        text: String,
+    },
+    /// A call that edits has named files: what they hold now is what they held before (AG-27c).
+    WatchFiles {
+        call: u64,
+        diffs: Vec<FileDiff>,
+    },
+    /// A call is over. What it did to files is looked up first.
+    Complete(Box<call::Completion>),
+    /// A call that is asked about went on without an answer: nobody is to answer any more.
+    Withdraw {
+        call: u64,
+    },
+}
+
+/// How the prompt of a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnEnd {
+    Completed,
+    Otherwise,
+}
+
+pub(super) struct Mapper {
+    /// The last number that was given to a part or a call.
+    last_number: u64,
+    run: TextRun,
+    calls: BTreeMap<String, Call>,
+    /// A call that is over and whose output may still come.
+    closing: Option<String>,
+    plan: Option<plan::PlanCall>,
+    usage: UsageTotals,
+    is_compacting: bool,
+}
+
+impl Mapper {
+    /// Numbers of parts and calls begin after this one.
+    pub(super) fn new(last_number: u64, usage: UsageTotals) -> Self {
+        Self {
+            last_number,
+            run: TextRun::default(),
+            calls: BTreeMap::new(),
+            closing: None,
+            plan: None,
+            usage,
+            is_compacting: false,
+        }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// A number for something of the turn that no update told of.
+    pub(super) fn take_number(&mut self) -> u64 {
+        self.next_number()
+    }
+
+    pub(super) fn map(&mut self, update: acp::SessionUpdate) -> Vec<Step> {
+        use acp::SessionUpdate as U;
+        let mut steps = Vec::new();
+        let is_about = match &update {
+            U::ToolCall(call) => Some(call.tool_call_id.to_string()),
+            U::ToolCallUpdate(call) => Some(call.tool_call_id.to_string()),
+            _ => None,
+        };
+        if self.closing.is_some() && self.closing != is_about && !is_silent(&update) {
+            self.close_call(&mut steps);
+        }
+        match update {
+            U::AgentMessageChunk(chunk) => self.map_chunk(TextKind::Markdown, chunk, &mut steps),
+            U::AgentThoughtChunk(chunk) => self.map_chunk(TextKind::Reasoning, chunk, &mut steps),
+            U::ToolCall(call) => self.map_call(call::from_call(call), &mut steps),
+            U::ToolCallUpdate(update) => self.map_call(call::from_update(update), &mut steps),
+            U::Plan(plan) => self.map_plan(&plan, &mut steps),
+            U::SessionInfoUpdate(info) => {
+                let title = info.title.take();
+                let title = title.map(|title| label(&title, TITLE_CHARS_MAX));
+                let title = title.filter(|title| !title.is_empty());
+                steps.extend(title.map(|title| Step::Send(AgentEvent::Title(title))));
+            }
+            U::UsageUpdate(usage) => self.usage.hear(&usage),
+            U::Notice(notice) => steps.push(map_notice(&notice)),
+            U::CompactionUpdate(update) => self.map_compaction(&update, &mut steps),
+            // A replay or our own words (AG-43); what is said of the session goes to its listener; what we do not know.
+            _ => {}
+        }
+        steps
+    }
+
+    fn map_chunk(&mut self, kind: TextKind, chunk: acp::ContentChunk, steps: &mut Vec<Step>) {
+        let id = chunk.message_id.map(|id| id.to_string());
+        match content::read_block(chunk.content) {
+            content::Block::Text(text) => {
+                let number = &mut self.last_number;
+                self.run.push(kind, id, &text, number, steps);
+            }
+            content::Block::Media(media) => {
+                self.run.end();
+                steps.push(Step::Show(media));
+            }
+        }
+    }
+
+    fn map_plan(&mut self, plan: &acp::Plan, steps: &mut Vec<Step>) {
+        self.run.end();
+        let call = match &self.plan {
+            Some(plan) => plan.number,
+            None => {
+                let number = self.next_number();
+                plan::start(number, steps);
+                number
+            }
+        };
+        let text = plan::to_markdown(plan);
+        steps.push(Step::Send(AgentEvent::ToolContent {
+            call,
+            content: vec![content::text_block(&text)],
+        }));
+        self.plan = Some(plan::PlanCall { number: call, text });
+    }
+
+    fn map_compaction(&mut self, update: &acp::CompactionUpdate, steps: &mut Vec<Step>) {
+        use acp::CompactionStatus as S;
+        if update.status == S::InProgress {
+            self.is_compacting = true;
+            let activity = Some("Compacting".to_owned());
+            return steps.push(Step::Send(AgentEvent::Activity(activity)));
+        }
+        if std::mem::take(&mut self.is_compacting) {
+            steps.push(Step::Send(AgentEvent::Activity(None)));
+        }
+        let text = match &update.status {
+            S::Completed => "The agent summarised the conversation to make room.".to_owned(),
+            S::Cancelled => "The agent stopped summarising the conversation.".to_owned(),
+            _ => match update.error.value() {
+                Some(why) => format!(
+                    "The agent could not summarise the conversation: {}",
+                    label(why, 500)
+                ),
+                None => "The agent could not summarise the conversation.".to_owned(),
+            },
+        };
+        steps.push(Step::Send(AgentEvent::Notice { text }));
+    }
+
+    /// The prompt was answered: what is still open ends (AG-27).
+    pub(super) fn finish(&mut self, end: TurnEnd) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.run.end();
+        self.close_call(&mut steps);
+        if std::mem::take(&mut self.is_compacting) {
+            steps.push(Step::Send(AgentEvent::Activity(None)));
+        }
+        if end == TurnEnd::Completed {
+            for call in self.calls.values_mut() {
+                call.end_without_result(&mut steps);
+            }
+            if let Some(plan) = self.plan.take() {
+                steps.push(plan.complete());
+            }
+        }
+        steps
+    }
+
+    /// What was used: told once, at the end.
+    pub(super) fn usage(&self) -> &UsageTotals {
+        &self.usage
+    }
+
+    pub(super) fn usage_mut(&mut self) -> &mut UsageTotals {
+        &mut self.usage
+    }
+}
+
+/// Whether an update changes nothing that is seen: what is about to end may go on.
+fn is_silent(update: &acp::SessionUpdate) -> bool {
+    use acp::SessionUpdate as U;
+    !matches!(
+        update,
+        U::AgentMessageChunk(_)
+            | U::AgentThoughtChunk(_)
+            | U::ToolCall(_)
+            | U::ToolCallUpdate(_)
+            | U::Plan(_)
+    )
+}
+
+fn map_notice(notice: &acp::Notice) -> Step {
+    let title = label(&notice.title, 500);
+    let text = match &notice.description {
+        Some(description) => format!("{title}: {}", label(description, 2_000)),
+        None => title.clone(),
+    };
+    Step::Notice { title, text }
+}

@@ -1,0 +1,117 @@
+//! Questions about calls (AG-31).
+//!
+//! Promises: what is asked about is what the request says; an option is chosen by who decides, or is the narrowest that means the decision.
+
+use agent_api::ToolReady;
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Value, json};
+use wire::published::state::ToolCallConfirmationReason;
+
+use super::call::{self, FileDiff, Stage};
+use super::{Mapper, Step};
+use crate::acp::label::label;
+
+/// A call that is asked about.
+#[derive(Debug)]
+pub(in super::super) struct Asked {
+    pub(in super::super) call: u64,
+    pub(in super::super) kind: acp::ToolKind,
+    /// Without `confirmed`.
+    pub(in super::super) ready: ToolReady,
+    pub(in super::super) diffs: Vec<FileDiff>,
+}
+
+/// A decision about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Choice<'a> {
+    Option(&'a str),
+    Approve,
+    Deny,
+}
+
+impl Mapper {
+    /// A permission request: the call is asked about. None if the turn has more calls than it can have.
+    pub(in super::super) fn ask(
+        &mut self,
+        call: acp::ToolCallUpdate,
+        steps: &mut Vec<Step>,
+    ) -> Option<Asked> {
+        self.run.end();
+        self.close_call(steps);
+        let mut words = call::from_update(call);
+        words.announce();
+        let (call, _) = self.hear_call(words, steps)?;
+        call.stage = Stage::Asking;
+        Some(Asked {
+            call: call.number,
+            kind: call.kind(),
+            ready: call.ready(None),
+            diffs: call.diffs(),
+        })
+    }
+
+    /// It was decided about a call. A decision about a call that is no longer asked about means nothing.
+    pub(in super::super) fn decide(&mut self, call: u64, approved: bool) {
+        if let Some(call) = self.call_mut(call)
+            && call.stage == Stage::Asking
+        {
+            call.stage = match approved {
+                true => Stage::Running,
+                false => Stage::Denied,
+            };
+        }
+    }
+
+    /// How a call is shown that a setting has decided.
+    pub(in super::super) fn ready_by_setting(ready: ToolReady) -> ToolReady {
+        ToolReady {
+            confirmed: Some(ToolCallConfirmationReason::Setting),
+            ..ready
+        }
+    }
+}
+
+/// `ConfirmationOption`s: labels as they came, what is granted once before what is granted for longer.
+pub(in super::super) fn confirmation_options(options: &[acp::PermissionOption]) -> Vec<Value> {
+    use acp::PermissionOptionKind as K;
+    let mut sorted: Vec<&acp::PermissionOption> = options.iter().collect();
+    sorted.sort_by_key(|option| match option.kind {
+        K::AllowOnce => 0,
+        K::AllowAlways => 1,
+        _ => 2,
+    });
+    let to_wire = |option: &acp::PermissionOption| {
+        let (kind, group) = match allows(option.kind) {
+            true => ("approve", 0),
+            false => ("deny", 1),
+        };
+        json!({
+            "id": option.option_id.to_string(),
+            "label": label(&option.name, 500),
+            "kind": kind,
+            "group": group,
+        })
+    };
+    sorted.into_iter().map(to_wire).collect()
+}
+
+/// What is not said to allow does not.
+fn allows(kind: acp::PermissionOptionKind) -> bool {
+    use acp::PermissionOptionKind as K;
+    matches!(kind, K::AllowOnce | K::AllowAlways)
+}
+
+/// The option that means a decision, and whether it allows. None: nothing that was offered means it.
+pub(in super::super) fn option_for(
+    options: &[acp::PermissionOption],
+    choice: Choice<'_>,
+) -> Option<(String, bool)> {
+    use acp::PermissionOptionKind as K;
+    let first = |kind: K| options.iter().find(|option| option.kind == kind);
+    let option = match choice {
+        Choice::Option(id) => options.iter().find(|option| &*option.option_id.0 == id),
+        Choice::Approve => first(K::AllowOnce).or_else(|| first(K::AllowAlways)),
+        Choice::Deny => first(K::RejectOnce).or_else(|| first(K::RejectAlways)),
+    }?;
+    Some((option.option_id.to_string(), allows(option.kind)))
+}

@@ -1,0 +1,208 @@
+//! Agents that speak the Agent Client Protocol, each in processes of its own.
+//!
+//! Promises: nothing of the protocol's shapes leaves this module; processes live here and end with it. None starts before a turn needs it.
+//! Must not know: channels, peers, sequence numbers.
+
+mod agent_process;
+mod approvals;
+pub mod config;
+mod connection;
+mod core;
+pub mod entry;
+mod environment;
+mod errors;
+mod known;
+mod label;
+mod line;
+mod live_session;
+mod mapper;
+mod notes;
+mod open;
+mod pool;
+pub mod presets;
+mod process;
+mod question;
+mod rpc;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod turn;
+mod view;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_api::{
+    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, EventSink, HostNews, SessionFacts,
+    SettingValue, TurnInput,
+};
+use async_trait::async_trait;
+
+use crate::trust::TrustStore;
+pub use config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
+use core::AgentCore;
+pub use entry::{AgentEntry, EntryError};
+use known::KnownFile;
+
+/// An agent that speaks ACP.
+pub struct AcpAgent {
+    core: Arc<AgentCore>,
+}
+
+/// What is known of an agent, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentReport {
+    pub title: Option<String>,
+    pub version: Option<String>,
+    /// Absent if nobody knows.
+    pub signed_in: Option<bool>,
+    pub models: Vec<String>,
+    /// What it can do beyond the least.
+    pub can: Vec<String>,
+    /// Processes that run now.
+    pub processes: usize,
+}
+
+impl AcpAgent {
+    /// What it last said of itself is read from, and stored in, the data directory.
+    pub fn new(config: AcpAgentConfig, data: &Path, trust: Arc<TrustStore>) -> Self {
+        let known = KnownFile::open(data, &config.id);
+        Self {
+            core: AgentCore::new(config, known, trust),
+        }
+    }
+
+    /// What the process that was started last has printed beside the protocol.
+    pub fn log_tail(&self) -> String {
+        self.core.pool.log_tail()
+    }
+
+    pub fn report(&self) -> AgentReport {
+        let known = self.core.known.get();
+        let processes = self.core.pool.processes();
+        let told = processes
+            .iter()
+            .find_map(|process| process.connection.sign_in());
+        let told = told.map(|told| {
+            !matches!(
+                told["kind"].as_str(),
+                None | Some("none" | "unauthenticated")
+            )
+        });
+        let can = known.abilities.as_ref();
+        let abilities = can.map(|can| {
+            [
+                (can.resume || can.load, "go on after a restart"),
+                (can.steering, "be steered"),
+                (can.images, "read images"),
+                (can.audio, "hear audio"),
+                (can.system_prompt, "take system prompts"),
+                (can.additional_directories, "work in several directories"),
+            ]
+        });
+        let abilities = abilities.into_iter().flatten().filter(|(can, _)| *can);
+        AgentReport {
+            title: can.and_then(|can| can.title.clone()),
+            version: can.and_then(|can| can.version.clone()),
+            signed_in: told.or(known.signed_in),
+            models: known
+                .info(&self.core.config)
+                .models
+                .into_iter()
+                .map(|model| model.id)
+                .collect(),
+            can: abilities.map(|(_, what)| what.to_owned()).collect(),
+            processes: processes.len(),
+        }
+    }
+}
+
+#[async_trait]
+impl Agent for AcpAgent {
+    fn info(&self) -> AgentInfo {
+        self.core.info()
+    }
+
+    fn start(&self, news: Arc<dyn HostNews>) {
+        self.core.start(news);
+    }
+
+    fn lowers_messages(&self) -> bool {
+        true
+    }
+
+    fn joins_text(&self) -> bool {
+        true
+    }
+
+    fn commands(&self, session: &SessionFacts) -> Vec<AgentCommand> {
+        let processes = self.core.pool.processes();
+        let live = processes
+            .iter()
+            .find_map(|process| process.session(&session.chat));
+        match live {
+            Some(live) => live.said.view().commands,
+            None => self.core.known.get().agent_commands(),
+        }
+    }
+
+    fn setting_values(&self, conversation: &str, property: &str) -> Vec<SettingValue> {
+        let processes = self.core.pool.processes();
+        let mut live = processes.iter().flat_map(|process| process.all_sessions());
+        let live = live.find(|live| live.said.conversation == conversation);
+        let of_view =
+            live.and_then(|live| Some(live.said.view().setting(property)?.setting_values()));
+        of_view.unwrap_or_else(|| {
+            let known = self.core.known.get().settings;
+            let setting = known.iter().find(|setting| setting.property() == property);
+            setting
+                .map(|setting| setting.setting_values())
+                .unwrap_or_default()
+        })
+    }
+
+    fn settings_changed(&self, conversation: &str, config: &wire::Object) {
+        for process in self.core.pool.processes() {
+            for session in process.all_sessions() {
+                if session.said.conversation == conversation {
+                    let (connection, config) = (process.connection.clone(), config.clone());
+                    tokio::spawn(async move { session.apply_settings(&connection, &config).await });
+                }
+            }
+        }
+    }
+
+    fn authenticated(&self, resource: &str, token: &str) {
+        self.core.set_token(resource, token);
+    }
+
+    fn end_chat(&self, chat: &str) {
+        self.unload_chat(chat);
+    }
+
+    fn unload_chat(&self, chat: &str) {
+        for process in self.core.pool.processes() {
+            process.close_session(chat);
+        }
+    }
+
+    async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        Ok(Box::new(AcpSession {
+            core: Arc::clone(&self.core),
+            facts: session,
+        }))
+    }
+}
+
+/// A chat's conversation with the agent. What it has in a process lives there.
+struct AcpSession {
+    core: Arc<AgentCore>,
+    facts: SessionFacts,
+}
+
+#[async_trait]
+impl AgentSession for AcpSession {
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
+        turn::run(&self.core, &self.facts, input, events).await
+    }
+}

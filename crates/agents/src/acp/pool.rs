@@ -1,0 +1,276 @@
+//! Which process a chat's turn works in (AG-10, AG-13, AG-21, AG-22).
+//!
+//! Promises: one process for a directory and its credentials, or one for a chat; never two that start at once for the same. One that nobody
+//! uses is stopped; one that ends at once again and again is left alone for a while.
+//! Must not know: what is said to a process after it is ready.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use agent_api::AgentError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::agent_process::{AgentProcess, Lease};
+use super::config::{AcpAgentConfig, AcpAuth, Share};
+use super::connection::{self, ClientOffer, Connection, ConnectionEnd, EndKind, RequestError};
+use super::core::Token;
+use super::environment::{self, Environment};
+use super::errors;
+use super::process::{Launch, StderrTail};
+
+/// An end so soon after the start is a failed start.
+const EARLY_END: Duration = Duration::from_secs(5);
+
+/// So many failed starts in so long, and nothing is tried for a while.
+const EARLY_ENDS_MAX: usize = 3;
+const EARLY_ENDS_WITHIN: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Who shares a process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    directory: PathBuf,
+    /// Set if each chat has its own.
+    chat: Option<String>,
+    /// Which credentials it was started with.
+    credentials: u64,
+}
+
+pub(super) struct Pool {
+    config: Arc<AcpAgentConfig>,
+    slots: Mutex<BTreeMap<Key, Arc<Slot>>>,
+    early_ends: Arc<Mutex<VecDeque<Instant>>>,
+    /// What the process that ended last had printed.
+    last_tail: Mutex<Option<StderrTail>>,
+    /// Sessions that hang in a process which still runs for others.
+    abandoned: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Held while a process is started.
+    starting: tokio::sync::Mutex<()>,
+    current: Mutex<Option<Arc<AgentProcess>>>,
+    /// Those that take no new work and are not over.
+    retired: Mutex<Vec<Arc<AgentProcess>>>,
+}
+
+impl Slot {
+    fn current(&self) -> Option<Arc<AgentProcess>> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone().filter(|process| process.is_usable())
+    }
+
+    fn set_current(&self, process: Option<Arc<AgentProcess>>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = process;
+    }
+}
+
+impl Pool {
+    pub(super) fn new(config: Arc<AcpAgentConfig>) -> Self {
+        Self {
+            config,
+            slots: Mutex::default(),
+            early_ends: Arc::default(),
+            last_tail: Mutex::default(),
+            abandoned: Mutex::default(),
+        }
+    }
+
+    fn slot(&self, key: &Key) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is over is forgotten here: nothing else grows with the number of directories.
+        slots.retain(|other, slot| {
+            other == key || Arc::strong_count(slot) > 1 || slot.current().is_some()
+        });
+        Arc::clone(slots.entry(key.clone()).or_default())
+    }
+
+    /// The process for a chat in a directory, started if there is none.
+    pub(super) async fn process(
+        &self,
+        directory: &Path,
+        chat: &str,
+        token: &Token,
+    ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
+        let key = Key {
+            directory: directory.to_owned(),
+            chat: (self.config.share == Share::Chat).then(|| chat.to_owned()),
+            credentials: token.generation,
+        };
+        let slot = self.slot(&key);
+        let _starting = slot.starting.lock().await;
+        if let Some(process) = slot.current() {
+            let lease = process.lease();
+            // Looked at once more: from here on it is not stopped for being idle.
+            if process.is_usable() {
+                return Ok((process, lease));
+            }
+        }
+        self.check_early_ends()?;
+        let process = self.start(directory, token).await?;
+        let lease = process.lease();
+        slot.set_current(Some(Arc::clone(&process)));
+        tokio::spawn(watch(
+            Arc::downgrade(&process),
+            process.connection.subscribe_end(),
+            (self.config.idle, Arc::clone(&self.early_ends)),
+        ));
+        Ok((process, lease))
+    }
+
+    fn check_early_ends(&self) -> Result<(), AgentError> {
+        let mut ends = self
+            .early_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        ends.retain(|end| end.elapsed() < EARLY_ENDS_WITHIN);
+        match ends.back() {
+            Some(last) if ends.len() >= EARLY_ENDS_MAX && last.elapsed() < PAUSE => Err(
+                errors::unavailable(&self.config, PAUSE.saturating_sub(last.elapsed())),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    async fn start(
+        &self,
+        directory: &Path,
+        token: &Token,
+    ) -> Result<Arc<AgentProcess>, AgentError> {
+        let config = &self.config;
+        let Some(program) = config.find_program() else {
+            return Err(errors::missing(config));
+        };
+        let token = match (&config.auth, &token.value) {
+            (Some(AcpAuth::Resource { token_env, .. }), Some(token)) => {
+                Some((token_env.clone(), token.clone()))
+            }
+            _ => None,
+        };
+        let environment = environment::of_agent(config, token).await;
+        let Environment { variables, secrets } =
+            environment.map_err(|why| errors::start_failed(config, &why))?;
+        let launch = Launch {
+            program,
+            args: config.args.clone(),
+            variables,
+            directory: directory.to_owned(),
+        };
+        let tail = StderrTail::new(secrets);
+        *self
+            .last_tail
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
+        let started = Instant::now();
+        let connection = Connection::start(&launch, tail, config.line_bytes_max);
+        let connection =
+            connection.map_err(|error| errors::start_failed(config, &error.to_string()))?;
+        let offer = ClientOffer { files: config.fs };
+        match connection::initialize(&connection, offer, config.start_timeout).await {
+            Ok(abilities) => Ok(AgentProcess::new(connection, abilities)),
+            Err(error) => {
+                if let RequestError::Ended(_) = &error {
+                    note_early_end(&self.early_ends, started);
+                }
+                let error = errors::start(config, &connection, &error);
+                connection.stop(EndKind::SlowStart);
+                Err(error)
+            }
+        }
+    }
+
+    /// A session of this process hangs: it is used no more, and stopped once nobody else works in it.
+    pub(super) fn give_up(&self, process: &Arc<AgentProcess>, session: &str) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for slot in slots.values() {
+            let mut current = slot.current.lock().unwrap_or_else(PoisonError::into_inner);
+            if current
+                .as_ref()
+                .is_some_and(|current| Arc::ptr_eq(current, process))
+            {
+                *current = None;
+                let mut retired = slot.retired.lock().unwrap_or_else(PoisonError::into_inner);
+                retired.retain(|old| !old.connection.is_over());
+                retired.push(Arc::clone(process));
+            }
+        }
+        drop(slots);
+        if process.idle_since().is_none() {
+            self.lock_abandoned().insert(session.to_owned());
+        }
+        process.retire(EndKind::Hung);
+    }
+
+    fn lock_abandoned(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.abandoned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a session was given up while its process goes on.
+    pub(super) fn is_abandoned(&self, session: &str) -> bool {
+        self.lock_abandoned().contains(session)
+    }
+
+    /// All processes that run.
+    pub(super) fn processes(&self) -> Vec<Arc<AgentProcess>> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.values().filter_map(|slot| slot.current()).collect()
+    }
+
+    /// What the process that was started last has printed.
+    pub(super) fn log_tail(&self) -> String {
+        let tail = self
+            .last_tail
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        tail.as_ref().map(StderrTail::text).unwrap_or_default()
+    }
+}
+
+fn note_early_end(ends: &Mutex<VecDeque<Instant>>, started: Instant) {
+    if started.elapsed() < EARLY_END {
+        let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.push_back(Instant::now());
+        if ends.len() > EARLY_ENDS_MAX {
+            ends.pop_front();
+        }
+    }
+}
+
+/// Stops a process that nobody uses, and notes one that ended at once.
+async fn watch(
+    process: Weak<AgentProcess>,
+    mut end: watch::Receiver<Option<Arc<ConnectionEnd>>>,
+    (idle, early_ends): (Duration, Arc<Mutex<VecDeque<Instant>>>),
+) {
+    let started = Instant::now();
+    loop {
+        let Some(idle_since) = process.upgrade().map(|process| process.idle_since()) else {
+            return; // nobody holds it: it is being stopped
+        };
+        let idle_until = idle_since.unwrap_or_else(Instant::now) + idle;
+        tokio::select! {
+            end = end.wait_for(Option::is_some) => {
+                let kind = end.ok().and_then(|end| end.as_ref().map(|end| end.kind.clone()));
+                if kind == Some(EndKind::Exited) {
+                    note_early_end(&early_ends, started);
+                }
+                return;
+            }
+            () = tokio::time::sleep_until(idle_until) => {
+                let process = process.upgrade();
+                let is_idle = |process: &Arc<AgentProcess>| {
+                    process.idle_since().is_some_and(|since| since.elapsed() >= idle)
+                };
+                if let Some(process) = process.filter(is_idle) {
+                    process.retire(EndKind::Stopped);
+                }
+            }
+        }
+    }
+}

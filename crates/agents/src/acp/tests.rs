@@ -1,0 +1,1 @@
+//! Turns against agents that are scripts.

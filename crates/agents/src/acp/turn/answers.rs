@@ -1,0 +1,374 @@
+//! Questions of the agent to people, and their answers on the way back (AG-31 to AG-34).
+//!
+//! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
+
+use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Value, json};
+use wire::Object;
+
+use super::super::approvals::{self, Verdict};
+use super::super::connection::{Question, QuestionKind};
+use super::super::mapper::{
+    Asked as AskedCall, Choice, FileDiff, Mapper, confirmation_options, option_for,
+};
+use super::super::question::{self, Form};
+use super::super::rpc::{RequestId, RpcError};
+use super::Stop;
+use super::run::{Asked, Running, inject};
+use crate::permission::is_protected;
+
+/// What people said to a question.
+pub(super) struct Answer {
+    id: RequestId,
+    question: Answered,
+    reply: Result<AgentReply, TurnOver>,
+}
+
+enum Answered {
+    Permission {
+        call: u64,
+        options: Vec<acp::PermissionOption>,
+    },
+    Form {
+        form: Box<Form>,
+        options: Vec<acp::PermissionOption>,
+    },
+}
+
+impl Running<'_> {
+    pub(super) async fn ask(&mut self, question: Question) -> Result<(), Stop> {
+        let id = question.id;
+        match question.kind {
+            QuestionKind::Permission(request) => match question::from_permission(&request) {
+                Some(form) => self.ask_form(id, form, request.options).await,
+                None => self.ask_permission(id, *request).await,
+            },
+            QuestionKind::Elicitation(request) => match question::from_elicitation(&request) {
+                Some(form) => self.ask_form(id, form, Vec::new()).await,
+                None => {
+                    let unknown = RpcError::new(
+                        super::super::rpc::INVALID_PARAMS,
+                        "a form that greenroom does not know",
+                    );
+                    self.answer(&id, Err(unknown));
+                    Ok(())
+                }
+            },
+            QuestionKind::ReadFile(request) => self.read_file(id, request).await,
+            QuestionKind::WriteFile(request) => self.write_file(id, *request).await,
+        }
+    }
+
+    pub(super) fn answer(&self, id: &RequestId, answer: Result<Value, RpcError>) {
+        self.prepared.process.connection.answer(id, &answer);
+    }
+
+    async fn ask_permission(
+        &mut self,
+        id: RequestId,
+        request: acp::RequestPermissionRequest,
+    ) -> Result<(), Stop> {
+        let mut steps = Vec::new();
+        let asked = self.mapper.ask(request.tool_call, &mut steps);
+        self.carry_out(steps).await?;
+        let Some(asked) = asked else {
+            self.answer(&id, Ok(cancelled())); // more calls than a turn can have
+            return Ok(());
+        };
+        let options = request.options;
+        let config = self.turn.events.settings().await?;
+        match self.verdict(&config, &asked) {
+            Verdict::Ask => self.ask_people(id, asked, options).await,
+            Verdict::Allow => self.allow_by_setting(id, asked, &options).await,
+            Verdict::Refuse => self.refuse_by_setting(id, asked, &options).await,
+        }
+    }
+
+    /// What the session's settings say. Files that steer tools and agents are asked about all the same (G-63).
+    pub(super) fn verdict(&self, config: &Object, asked: &AskedCall) -> Verdict {
+        let verdict = approvals::verdict(config, asked.kind);
+        let is_full = config.get(approvals::SETTING).and_then(Value::as_str) == Some("full-access");
+        let is_free = |diff: &FileDiff| {
+            let mut roots = self.place.directories.iter();
+            let relative = roots.find_map(|root| diff.path.strip_prefix(root).ok());
+            relative.is_some_and(|relative| !is_protected(relative))
+        };
+        match verdict {
+            Verdict::Allow
+                if !is_full && (asked.diffs.is_empty() || !asked.diffs.iter().all(is_free)) =>
+            {
+                Verdict::Ask
+            }
+            verdict => verdict,
+        }
+    }
+
+    async fn allow_by_setting(
+        &mut self,
+        id: RequestId,
+        asked: AskedCall,
+        options: &[acp::PermissionOption],
+    ) -> Result<(), Stop> {
+        let once = options
+            .iter()
+            .find(|option| option.kind == acp::PermissionOptionKind::AllowOnce);
+        let Some(once) = once else {
+            // A setting grants nothing for longer than once.
+            return self.ask_people(id, asked, options.to_vec()).await;
+        };
+        let call = asked.call;
+        let ready = Box::new(Mapper::ready_by_setting(asked.ready));
+        self.turn
+            .events
+            .send(AgentEvent::ToolReady { call, ready })
+            .await?;
+        self.mapper.decide(call, true);
+        let option = once.option_id.to_string();
+        self.answer(&id, Ok(selected(&option)));
+        Ok(())
+    }
+
+    async fn refuse_by_setting(
+        &mut self,
+        id: RequestId,
+        asked: AskedCall,
+        options: &[acp::PermissionOption],
+    ) -> Result<(), Stop> {
+        let call = asked.call;
+        let why = "Refused: this session only reads (its approvals are set to plan).";
+        let refused = AgentEvent::ToolRefused {
+            call,
+            ready: Box::new(Mapper::ready_by_setting(asked.ready)),
+            result: ToolResult::failed(why, why),
+        };
+        self.turn.events.send(refused).await?;
+        self.mapper.decide(call, false);
+        self.answer(&id, Ok(deny(options)));
+        Ok(())
+    }
+
+    async fn ask_people(
+        &mut self,
+        id: RequestId,
+        asked: AskedCall,
+        options: Vec<acp::PermissionOption>,
+    ) -> Result<(), Stop> {
+        let AskedCall {
+            call,
+            mut ready,
+            diffs,
+            ..
+        } = asked;
+        ready.edits = self.edits.previews(call, &diffs, self.turn.events).await;
+        ready.options = confirmation_options(&options);
+        let event = AgentEvent::ToolReady {
+            call,
+            ready: Box::new(ready),
+        };
+        self.open.insert(id.clone(), Asked::Call(call));
+        self.wait_for(id, event, Answered::Permission { call, options })
+            .await
+    }
+
+    async fn ask_form(
+        &mut self,
+        id: RequestId,
+        form: Form,
+        options: Vec<acp::PermissionOption>,
+    ) -> Result<(), Stop> {
+        let ask = self.next_ask();
+        let request = form.request.clone();
+        let event = AgentEvent::InputRequested { ask, request };
+        self.open.insert(id.clone(), Asked::Input(ask));
+        let form = Box::new(form);
+        self.wait_for(id, event, Answered::Form { form, options })
+            .await
+    }
+
+    /// Asks people; the answer comes while the agent may go on.
+    async fn wait_for(
+        &mut self,
+        id: RequestId,
+        event: AgentEvent,
+        question: Answered,
+    ) -> Result<(), Stop> {
+        let events = self.turn.events;
+        let mut asking: futures_util::future::BoxFuture<'_, Answer> = Box::pin(async move {
+            let reply = events.ask(event).await;
+            Answer {
+                id,
+                question,
+                reply,
+            }
+        });
+        // Begun now, so that it is asked before anything else is said.
+        match futures_util::poll!(&mut asking) {
+            std::task::Poll::Ready(answer) => self.answered(answer).await,
+            std::task::Poll::Pending => {
+                self.answers.push(asking);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn answered(&mut self, answer: Answer) -> Result<(), Stop> {
+        let Answer {
+            id,
+            question,
+            reply,
+        } = answer;
+        let was_open = self.open.remove(&id).is_some();
+        match (question, reply?) {
+            // It was taken back meanwhile, and is answered.
+            _ if !was_open => Ok(()),
+            (
+                Answered::Permission { call, options },
+                AgentReply::ToolDecided {
+                    approved,
+                    selected_option,
+                    suggestion,
+                    reason,
+                    ..
+                },
+            ) => {
+                let chosen = selected_option
+                    .as_ref()
+                    .and_then(|option| option["id"].as_str());
+                let is_approved = self.decide(&id, &options, approved, chosen);
+                self.mapper.decide(call, is_approved);
+                match is_approved {
+                    true => Ok(()),
+                    false => {
+                        self.pass_on_words(suggestion.as_ref(), reason.as_ref())
+                            .await
+                    }
+                }
+            }
+            (
+                Answered::Form { form, options },
+                AgentReply::Answered {
+                    response, answers, ..
+                },
+            ) => {
+                self.answer(&id, Ok(form.answer(&response, &answers, &options)));
+                Ok(())
+            }
+            // Skipped with its turn, or no answer to this question at all: nobody said yes.
+            (Answered::Permission { call, options }, _) => {
+                self.mapper.decide(call, false);
+                self.answer(&id, Ok(deny(&options)));
+                Ok(())
+            }
+            (Answered::Form { form, options }, _) => {
+                let cancel = wire::published::state::ChatInputResponseKind::Cancel;
+                self.answer(&id, Ok(form.answer(&cancel, &Object::new(), &options)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers a permission request by what was decided; whether that allows the call.
+    fn decide(
+        &self,
+        id: &RequestId,
+        options: &[acp::PermissionOption],
+        approved: bool,
+        chosen: Option<&str>,
+    ) -> bool {
+        let plain = if approved {
+            Choice::Approve
+        } else {
+            Choice::Deny
+        };
+        let option = chosen.and_then(|chosen| option_for(options, Choice::Option(chosen)));
+        // An option that says something else than the decision is not what was decided.
+        let option = option.filter(|(_, allows)| *allows == approved);
+        match option.or_else(|| option_for(options, plain)) {
+            Some((option, allows)) => {
+                self.answer(id, Ok(selected(&option)));
+                allows
+            }
+            None => {
+                self.answer(id, Ok(cancelled()));
+                false
+            }
+        }
+    }
+
+    /// Words that came with a denial (AG-32): said at once where the agent listens, else when the prompt is over.
+    async fn pass_on_words(
+        &mut self,
+        suggestion: Option<&Value>,
+        reason: Option<&Value>,
+    ) -> Result<(), Stop> {
+        let suggestion = suggestion.and_then(|message| message["text"].as_str());
+        let reason =
+            reason.and_then(|reason| reason.as_str().or_else(|| reason["markdown"].as_str()));
+        let Some(words) = suggestion
+            .or(reason)
+            .filter(|words| !words.trim().is_empty())
+        else {
+            return Ok(()); // none came
+        };
+        let blocks = json!([{"type": "text", "text": words}]);
+        let is_taken =
+            self.prepared.process.abilities.steering && inject(self.prepared, blocks).await;
+        if !is_taken {
+            self.follow_ups.push(words.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The agent does not ask any more; it has its answer.
+    pub(super) async fn withdraw(&mut self, id: &RequestId) -> Result<(), TurnOver> {
+        match self.open.remove(id) {
+            Some(Asked::Call(call)) => {
+                self.mapper.decide(call, false);
+                self.turn
+                    .events
+                    .send(AgentEvent::ConfirmationWithdrawn { call })
+                    .await
+            }
+            Some(Asked::Input(ask)) => {
+                self.turn
+                    .events
+                    .send(AgentEvent::QuestionWithdrawn { ask })
+                    .await
+            }
+            None => Ok(()), // it was answered
+        }
+    }
+
+    /// A call went on without an answer.
+    pub(super) async fn withdraw_call(&mut self, call: u64) -> Result<(), TurnOver> {
+        let id = self
+            .open
+            .iter()
+            .find(|(_, asked)| **asked == Asked::Call(call));
+        if let Some(id) = id.map(|(id, _)| id.clone()) {
+            self.open.remove(&id);
+            self.answer(&id, Ok(cancelled()));
+            self.turn
+                .events
+                .send(AgentEvent::ConfirmationWithdrawn { call })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
+}
+
+fn deny(options: &[acp::PermissionOption]) -> Value {
+    match option_for(options, Choice::Deny) {
+        Some((option, _)) => selected(&option),
+        None => cancelled(),
+    }
+}

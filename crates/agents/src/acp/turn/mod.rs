@@ -1,0 +1,179 @@
+//! One turn of a chat: from the user's message to the end of the agent's prompt.
+//!
+//! Promises: nothing is prompted before it is on the disk which session it goes to (AG-40); never two prompts of a session at once. A turn
+//! that is dropped cancels its prompt, and the next one waits for that (AG-30).
+//! Must not know: processes beyond the one it works in.
+
+mod answers;
+mod edits;
+mod files;
+mod prepare;
+mod prompt;
+mod run;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_api::{AgentError, AgentEvent, EventSink, SessionFacts, TurnInput, TurnOver};
+use serde_json::Value;
+
+use super::agent_process::AgentProcess;
+use super::connection::{Connection, RequestError};
+use super::core::AgentCore;
+use super::errors;
+use super::live_session::LiveSession;
+use super::rpc::RpcError;
+use run::{PromptEnd, Running};
+
+/// How long a cancelled prompt may take to end (AG-30).
+pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why a turn ends before its prompt does.
+enum Stop {
+    /// Nobody listens any more.
+    Over,
+    Failed(AgentError),
+}
+
+impl From<TurnOver> for Stop {
+    fn from(_: TurnOver) -> Self {
+        Self::Over
+    }
+}
+
+impl From<AgentError> for Stop {
+    fn from(error: AgentError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Works on a turn.
+pub(super) async fn run(
+    core: &Arc<AgentCore>,
+    facts: &SessionFacts,
+    input: TurnInput,
+    events: &dyn EventSink,
+) -> Result<(), AgentError> {
+    let turn = Turn {
+        core,
+        facts,
+        input,
+        events,
+    };
+    match turn.work().await {
+        Ok(()) | Err(Stop::Over) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+struct Turn<'a> {
+    core: &'a Arc<AgentCore>,
+    facts: &'a SessionFacts,
+    input: TurnInput,
+    events: &'a dyn EventSink,
+}
+
+impl Turn<'_> {
+    async fn work(&self) -> Result<(), Stop> {
+        if !self.input.reaches_model && self.input.compact.is_none() && self.input.resume.is_none()
+        {
+            return Ok(()); // the host has done all of it
+        }
+        let mut reopened = false;
+        let mut has_signed_in = false;
+        loop {
+            let place = prepare::place(self).await?;
+            let prepared = prepare::open(self, &place).await?;
+            let prompt = prompt::blocks(self, &prepared).await?;
+            let model = prepare::settings(self, &prepared).await?;
+            prepare::note(self, &prepared).await?;
+            let mut running = Running::new(self, &prepared, &place, model);
+            let end = running.follow(prompt).await?;
+            let has_output = running.has_output();
+            drop(running);
+            let error = match end {
+                PromptEnd::Done => return Ok(()),
+                PromptEnd::Failed(error) => return Err(error.into()),
+                PromptEnd::Refused(error) => error,
+            };
+            if errors::is_unknown_session(&error) && !has_output && !reopened {
+                reopened = true;
+                prepared.process.close_session(&self.facts.chat);
+                continue;
+            }
+            if errors::is_sign_in(&error) {
+                if !has_signed_in && super::open::sign_in(self.core, &prepared.process).await {
+                    has_signed_in = true;
+                    continue;
+                }
+                self.core.learn_sign_in(false);
+                return Err(errors::sign_in(
+                    &self.core.config,
+                    &prepared.process.abilities,
+                    &error,
+                )
+                .into());
+            }
+            let connection = &prepared.process.connection;
+            let error = RequestError::Refused(error);
+            return Err(errors::request(&self.core.config, connection, &error).into());
+        }
+    }
+
+    async fn notice(&self, text: String) -> Result<(), TurnOver> {
+        self.events.send(AgentEvent::Notice { text }).await
+    }
+
+    /// The model that the message names, unless it leaves the choice to the agent.
+    fn chosen_model(&self) -> Option<&str> {
+        let id = self.input.message["model"]["id"].as_str();
+        id.filter(|id| *id != super::known::DEFAULT_MODEL)
+    }
+
+    /// An error of a request that the turn cannot do without.
+    fn failed(&self, process: &AgentProcess, error: &RequestError) -> Stop {
+        let config = &self.core.config;
+        Stop::Failed(match error {
+            RequestError::Refused(refused) if errors::is_sign_in(refused) => {
+                self.core.learn_sign_in(false);
+                errors::sign_in(config, &process.abilities, refused)
+            }
+            error => errors::request(config, &process.connection, error),
+        })
+    }
+}
+
+/// Ends the turn in the agent, too, when it is dropped.
+struct PromptGuard {
+    core: Arc<AgentCore>,
+    process: Arc<AgentProcess>,
+    session: Arc<LiveSession>,
+}
+
+impl Drop for PromptGuard {
+    fn drop(&mut self) {
+        let connection: &Connection = &self.process.connection;
+        if !connection.end_turn(&self.session.inbox) {
+            return; // the prompt is answered
+        }
+        let (core, process) = (Arc::clone(&self.core), Arc::clone(&self.process));
+        let session = Arc::clone(&self.session);
+        let wait = async move {
+            let free = session.inbox.wait_until_free();
+            if tokio::time::timeout(CANCEL_LIMIT, free).await.is_err() {
+                core.pool.give_up(&process, &session.inbox.session);
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(wait)),
+            // The host is gone, and its agents go with it.
+            Err(_) => drop(wait),
+        }
+    }
+}
+
+/// The answer to a prompt, as far as it can be read.
+fn read_answer(answer: &str) -> Result<Value, RpcError> {
+    let read = serde_json::from_str(answer);
+    read.map_err(|error| RpcError::new(super::rpc::INTERNAL_ERROR, error.to_string()))
+}

@@ -1,0 +1,324 @@
+//! Before a prompt: trust, a process, a session, its settings, and the note of which session it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_api::Section;
+use sha2::{Digest, Sha256};
+use workspace::{Confinement, Workspace};
+
+use super::super::agent_process::{AgentProcess, Lease};
+use super::super::errors;
+use super::super::live_session::LiveSession;
+use super::super::notes::ChatNotes;
+use super::super::open::{Opened, Opening};
+use super::super::transcript;
+use super::{CANCEL_LIMIT, Stop, Turn};
+use crate::prompt as sections;
+use crate::trust::require_trust;
+
+/// Where a turn works.
+pub(super) struct Place {
+    pub(super) workspace: Arc<Workspace>,
+    /// Without links, the primary one first.
+    pub(super) directories: Vec<PathBuf>,
+}
+
+/// A session that can be prompted.
+pub(super) struct Prepared {
+    pub(super) process: Arc<AgentProcess>,
+    pub(super) session: Arc<LiveSession>,
+    /// The process is not stopped while this is there.
+    pub(super) _lease: Lease,
+    /// What the agent does not have of the conversation.
+    pub(super) transcript: Option<String>,
+    /// The agent got this turn's message before it was interrupted.
+    pub(super) has_message: bool,
+}
+
+/// Opens the working directories.
+pub(super) async fn place(turn: &Turn<'_>) -> Result<Place, Stop> {
+    let config = &turn.core.config;
+    let uris = turn.facts.working_directories.clone();
+    let opened = tokio::task::spawn_blocking(move || Workspace::open(&uris, &Confinement::none()));
+    let workspace = match opened.await {
+        Ok(Ok(workspace)) => workspace,
+        Ok(Err(error)) => return Err(errors::no_directory(config, &error.to_string()).into()),
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    };
+    let directories = workspace.real_directories();
+    if directories.is_empty() {
+        return Err(errors::no_directory(config, "the session has none").into());
+    }
+    Ok(Place {
+        workspace: Arc::new(workspace),
+        directories,
+    })
+}
+
+/// Finds or starts the process, and opens the chat's session in it.
+pub(super) async fn open(turn: &Turn<'_>, place: &Place) -> Result<Prepared, Stop> {
+    let (core, facts) = (turn.core, turn.facts);
+    let Some(primary) = place.directories.first() else {
+        return Err(errors::no_directory(&core.config, "the session has none").into());
+    };
+    if core.config.find_program().is_none() {
+        return Err(errors::missing(&core.config).into());
+    }
+    require_trust(
+        turn.events,
+        &core.trust,
+        &core.config,
+        &facts.conversation,
+        primary,
+    )
+    .await?;
+    let token = core.token();
+    loop {
+        let (process, lease) = core.pool.process(primary, &facts.chat, &token).await?;
+        core.learn_abilities(&process.abilities);
+        let live = process.session(&facts.chat);
+        if let Some(live) = &live
+            && !wait_for_last_turn(turn, &process, live).await
+        {
+            continue; // in another process
+        }
+        return open_in(turn, place, process, lease, live).await;
+    }
+}
+
+/// Waits for the end of the prompt before; whether it ended. If not, the process is given up for this chat.
+async fn wait_for_last_turn(
+    turn: &Turn<'_>,
+    process: &Arc<AgentProcess>,
+    live: &LiveSession,
+) -> bool {
+    let free = live.inbox.wait_until_free();
+    let is_free = tokio::time::timeout(CANCEL_LIMIT + Duration::from_millis(100), free)
+        .await
+        .is_ok();
+    if !is_free {
+        turn.core.pool.give_up(process, &live.inbox.session);
+    }
+    is_free
+}
+
+async fn open_in(
+    turn: &Turn<'_>,
+    place: &Place,
+    process: Arc<AgentProcess>,
+    lease: Lease,
+    live: Option<Arc<LiveSession>>,
+) -> Result<Prepared, Stop> {
+    let (core, facts, input) = (turn.core, turn.facts, &turn.input);
+    let is_known = |through: Option<&str>| {
+        knows(
+            input.turn_id.as_str(),
+            input.last_turn_id.as_deref(),
+            through,
+        )
+    };
+    let system_prompt = render(turn, &process).await?;
+    let digest = system_prompt.as_ref().map(|(_, digest)| digest.as_str());
+    if let Some(session) = live
+        && is_known(session.through().as_deref())
+        && session.directories == place.directories
+        && session.prompt_digest.as_deref() == digest
+        && !process.connection.is_over()
+    {
+        let has_message = session.through().as_deref() == Some(&input.turn_id);
+        return Ok(Prepared {
+            process,
+            session,
+            _lease: lease,
+            transcript: None,
+            has_message,
+        });
+    }
+    let notes = input.chat_notes.as_deref().and_then(ChatNotes::read);
+    let notes = live_notes(turn, &process, place).or(notes);
+    let anew = notes
+        .as_ref()
+        .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
+    let opening = Opening {
+        core: Arc::clone(core),
+        process: Arc::clone(&process),
+        conversation: facts.conversation.clone(),
+        chat: facts.chat.clone(),
+        directories: place.directories.clone(),
+        mcp_servers: Vec::new(),
+        system_prompt,
+    };
+    let had_session = notes.is_some();
+    let opened = opening.open(notes, anew).await;
+    let Opened { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
+    core.learn_sign_in(true);
+    let has_message =
+        input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
+    let is_new = session.through().is_none();
+    let transcript = match is_new {
+        true => read_transcript(turn).await,
+        false => None,
+    };
+    if let (Some(why), true) = (anew, had_session) {
+        let name = &core.config.name;
+        turn.notice(format!(
+            "{name} was started anew with a transcript of the conversation: {why}."
+        ))
+        .await?;
+    }
+    Ok(Prepared {
+        process,
+        session,
+        _lease: lease,
+        transcript,
+        has_message,
+    })
+}
+
+/// Whether an agent that has got messages through this turn knows all that was said before the turn.
+fn knows(turn: &str, last: Option<&str>, through: Option<&str>) -> bool {
+    through == last || through == Some(turn)
+}
+
+/// A live session whose notes this turn did not get yet, because the turn that opened it was dropped.
+fn live_notes(turn: &Turn<'_>, process: &AgentProcess, place: &Place) -> Option<ChatNotes> {
+    let session = process.session(&turn.facts.chat)?;
+    Some(make_notes(
+        turn,
+        process,
+        &session,
+        place.directories.first()?.clone(),
+    ))
+}
+
+fn reason_to_begin_anew(
+    turn: &Turn<'_>,
+    notes: &ChatNotes,
+    place: &Place,
+    is_known: &dyn Fn(Option<&str>) -> bool,
+) -> Option<String> {
+    let core = turn.core;
+    if notes.agent != agent_name(turn) {
+        return Some("its command is another one now".to_owned());
+    }
+    if place.directories.first() != Some(&notes.cwd) {
+        return Some("the session has another working directory now".to_owned());
+    }
+    if core.pool.is_abandoned(&notes.session) {
+        return Some("its last session did not answer after a cancel".to_owned());
+    }
+    if !is_known(notes.through.as_deref()) {
+        return Some("turns were taken back that it knows of".to_owned());
+    }
+    None
+}
+
+fn agent_name(turn: &Turn<'_>) -> String {
+    let config = &turn.core.config;
+    format!("{} {}", config.id, config.command)
+}
+
+/// What the agent does not know; nothing if that cannot be read, which is said.
+async fn read_transcript(turn: &Turn<'_>) -> Option<String> {
+    match turn.events.read_history().await {
+        Ok(history) => transcript::of_turns(&history, None),
+        Err(error) => {
+            let text = format!(
+                "The agent does not know what was said before: it could not be read ({error})."
+            );
+            // Nobody hears it if the turn is over.
+            let _ = turn.notice(text).await;
+            None
+        }
+    }
+}
+
+/// What is appended to the agent's own prompt, where there is a door for it (AG-37), and its digest.
+async fn render(turn: &Turn<'_>, process: &AgentProcess) -> Result<Option<(String, String)>, Stop> {
+    if !process.abilities.system_prompt {
+        return Ok(None);
+    }
+    let empty = sections::catalogue()
+        .into_iter()
+        .map(|section| Section::new(section.id, ""));
+    let rendered = turn.events.render(empty.collect()).await?;
+    let text = sections::join(&rendered);
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let digest = Sha256::digest(text.as_bytes());
+    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Some((text, digest)))
+}
+
+/// Sets the model and the settings of the session; the model in use.
+pub(super) async fn settings(turn: &Turn<'_>, prepared: &Prepared) -> Result<Option<String>, Stop> {
+    let (session, process) = (&prepared.session, &prepared.process);
+    session
+        .apply_settings(&process.connection, &turn.input.config)
+        .await;
+    for notice in session.said.take_notices() {
+        turn.notice(notice).await?;
+    }
+    let model = session.said.view().model;
+    let Some(chosen) = turn.chosen_model() else {
+        return Ok(model.and_then(|model| model.current.as_str().map(ToOwned::to_owned)));
+    };
+    // Some agents take any name and use it.
+    let is_offered = model.is_some_and(|model| model.values.iter().any(|value| value.id == chosen));
+    if !is_offered {
+        return Err(errors::unknown_model(&turn.core.config, chosen).into());
+    }
+    let set = session.choose_model(&process.connection, chosen).await;
+    set.map_err(|error| turn.failed(process, &error))?;
+    Ok(Some(chosen.to_owned()))
+}
+
+/// Notes which session the chat has, and that it gets this turn's message; returns when that is on the disk.
+pub(super) async fn note(turn: &Turn<'_>, prepared: &Prepared) -> Result<(), Stop> {
+    let session = &prepared.session;
+    session.set_through(&turn.input.turn_id);
+    let cwd = session.directories.first().cloned().unwrap_or_default();
+    let notes = make_notes(turn, &prepared.process, session, cwd);
+    if let Some(notes) = notes.to_bytes() {
+        turn.events.note_chat(notes).await?;
+    }
+    Ok(())
+}
+
+fn make_notes(
+    turn: &Turn<'_>,
+    process: &AgentProcess,
+    session: &LiveSession,
+    cwd: PathBuf,
+) -> ChatNotes {
+    ChatNotes {
+        agent: agent_name(turn),
+        version: process.abilities.version.clone(),
+        session: session.inbox.session.clone(),
+        cwd,
+        dirs: session.directories.iter().skip(1).cloned().collect(),
+        through: session.through(),
+        prompt: session.prompt_digest.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ag_44_an_agent_knows_the_chat_if_it_got_its_last_message() {
+        assert!(knows("t2", Some("t1"), Some("t1")));
+        assert!(knows("t2", Some("t1"), Some("t2")), "the turn is resumed");
+        assert!(knows("t1", None, None), "there is nothing to know");
+        assert!(
+            !knows("t3", Some("t1"), Some("t2")),
+            "the last was taken back"
+        );
+        assert!(!knows("t3", None, Some("t2")), "all of it was");
+        assert!(!knows("t2", Some("t1"), None), "a fork");
+    }
+}

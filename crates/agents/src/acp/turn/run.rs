@@ -1,0 +1,322 @@
+//! A prompt from its sending to its answer.
+//!
+//! Promises: events are sent in the order of what the agent said; several questions may be open at once, and each is answered once. A
+//! question that the agent takes back is taken back from clients, too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_api::{AgentError, AgentEvent, ToolResult, TurnOver, WaitingSteering};
+use agent_client_protocol_schema::v1 as acp;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+
+use super::super::connection::{Item, RequestError};
+use super::super::errors;
+use super::super::live_session::LiveSession;
+use super::super::mapper::{Mapper, Media, Step, TurnEnd};
+use super::super::rpc::{RequestId, RpcError};
+use super::answers::Answer;
+use super::edits::EditWatch;
+use super::prepare::{Place, Prepared};
+use super::{PromptGuard, Stop, Turn, prompt, read_answer};
+
+/// How long an agent may take to say whether it takes a steering message.
+const STEERING_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// How a prompt ended.
+pub(super) enum PromptEnd {
+    Done,
+    /// The agent refused it.
+    Refused(RpcError),
+    Failed(AgentError),
+}
+
+pub(super) struct Running<'a> {
+    pub(super) turn: &'a Turn<'a>,
+    pub(super) prepared: &'a Prepared,
+    pub(super) place: &'a Place,
+    pub(super) mapper: Mapper,
+    pub(super) edits: EditWatch,
+    model: Option<String>,
+    /// Questions that wait for people.
+    pub(super) answers: FuturesUnordered<BoxFuture<'a, Answer>>,
+    /// What each open question of the agent became.
+    pub(super) open: BTreeMap<RequestId, Asked>,
+    /// Words of the user that could not be said while the prompt ran.
+    pub(super) follow_ups: Vec<String>,
+    pub(super) has_output: bool,
+    last_ask: u64,
+}
+
+/// What a question of the agent became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Call(u64),
+    Input(u64),
+}
+
+impl<'a> Running<'a> {
+    pub(super) fn new(
+        turn: &'a Turn<'a>,
+        prepared: &'a Prepared,
+        place: &'a Place,
+        model: Option<String>,
+    ) -> Self {
+        let used = turn.input.response_parts.len() as u64;
+        let usage = prepared.session.said.usage().next_turn();
+        Self {
+            turn,
+            prepared,
+            place,
+            mapper: Mapper::new(used, usage),
+            edits: EditWatch::new(Arc::clone(&place.workspace)),
+            model,
+            answers: FuturesUnordered::new(),
+            open: BTreeMap::new(),
+            follow_ups: Vec::new(),
+            has_output: false,
+            last_ask: used,
+        }
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        self.has_output
+    }
+
+    fn session(&self) -> &'a Arc<LiveSession> {
+        &self.prepared.session
+    }
+
+    pub(super) fn next_ask(&mut self) -> u64 {
+        self.last_ask += 1;
+        self.last_ask
+    }
+
+    /// Prompts, and follows the agent to the end. Words that could not be said meanwhile are prompted after it.
+    pub(super) async fn follow(&mut self, prompt: Vec<Value>) -> Result<PromptEnd, Stop> {
+        let mut prompt = prompt;
+        loop {
+            let end = self.follow_one(&prompt).await?;
+            if !matches!(end, PromptEnd::Done) || self.follow_ups.is_empty() {
+                return Ok(end);
+            }
+            let words = std::mem::take(&mut self.follow_ups).join("\n");
+            prompt = vec![json!({"type": "text", "text": words})];
+        }
+    }
+
+    async fn follow_one(&mut self, prompt: &[Value]) -> Result<PromptEnd, Stop> {
+        let connection = &self.prepared.process.connection;
+        let session = self.session();
+        let _guard = PromptGuard {
+            core: Arc::clone(self.turn.core),
+            process: Arc::clone(&self.prepared.process),
+            session: Arc::clone(session),
+        };
+        let sent = connection.prompt(&session.inbox, &json!(prompt)).await;
+        if let Err(error) = sent {
+            return Err(self.turn.failed(&self.prepared.process, &error));
+        }
+        let can_steer = self.prepared.process.abilities.steering;
+        loop {
+            // What the agent said comes first: an answer to a question that it took back means nothing.
+            tokio::select! {
+                biased;
+                item = session.inbox.next() => {
+                    if let Some(end) = self.take(item).await? {
+                        return Ok(end);
+                    }
+                }
+                Some(answer) = self.answers.next() => self.answered(answer).await?,
+                steering = self.turn.events.steering(), if can_steer => self.steer(steering?).await?,
+            }
+            for notice in session.said.take_notices() {
+                self.turn.notice(notice).await?;
+            }
+        }
+    }
+
+    /// Takes what the agent said; the end of the prompt, if it was that.
+    async fn take(&mut self, item: Item) -> Result<Option<PromptEnd>, Stop> {
+        match item {
+            Item::Update(update) => {
+                let steps = self.mapper.map(*update);
+                self.carry_out(steps).await?;
+            }
+            Item::Asked(question) => self.ask(*question).await?,
+            Item::Withdrawn(id) => self.withdraw(&id).await?,
+            Item::PromptEnded(Ok(answer)) => {
+                return self.end(read_answer(answer.get())).await.map(Some);
+            }
+            Item::PromptEnded(Err(error)) => return self.end(Err(error)).await.map(Some),
+            Item::Ended(end) => {
+                self.finish(TurnEnd::Otherwise).await?;
+                let error = errors::ended(&self.turn.core.config, &end);
+                return Ok(Some(PromptEnd::Failed(error)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn finish(&mut self, end: TurnEnd) -> Result<(), Stop> {
+        let steps = self.mapper.finish(end);
+        self.carry_out(steps).await?;
+        self.prepared
+            .session
+            .said
+            .set_usage(self.mapper.usage().clone());
+        Ok(())
+    }
+
+    async fn end(&mut self, answer: Result<Value, RpcError>) -> Result<PromptEnd, Stop> {
+        let config = &self.turn.core.config;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.finish(TurnEnd::Otherwise).await?;
+                return Ok(PromptEnd::Refused(error));
+            }
+        };
+        let reason = serde_json::from_value::<acp::StopReason>(answer["stopReason"].clone());
+        use acp::StopReason as R;
+        let turn_end = match &reason {
+            Ok(R::EndTurn | R::MaxTokens | R::MaxTurnRequests) => TurnEnd::Completed,
+            _ => TurnEnd::Otherwise,
+        };
+        self.finish(turn_end).await?;
+        if let Some(usage) = self.mapper.usage().report(&answer, self.model.as_deref()) {
+            self.turn.events.send(AgentEvent::Usage(usage)).await?;
+        }
+        let name = &config.name;
+        match reason {
+            Ok(R::EndTurn) => {}
+            Ok(R::MaxTokens) => {
+                self.turn
+                    .notice(format!(
+                        "{name} stopped: the model's answer got as long as it may be."
+                    ))
+                    .await?;
+            }
+            Ok(R::MaxTurnRequests) => {
+                self.turn
+                    .notice(format!(
+                        "{name} stopped: it asked its model as often as it may in one turn."
+                    ))
+                    .await?;
+            }
+            Ok(R::Refusal) => return Ok(PromptEnd::Failed(errors::refusal(config))),
+            Ok(R::Cancelled) => return Ok(PromptEnd::Failed(errors::cancelled(config))),
+            Ok(_) | Err(_) => {
+                let why = "it ended the turn for a reason that greenroom does not know";
+                return Ok(PromptEnd::Failed(errors::protocol(config, why)));
+            }
+        }
+        Ok(PromptEnd::Done)
+    }
+
+    pub(super) async fn carry_out(&mut self, steps: Vec<Step>) -> Result<(), TurnOver> {
+        for step in steps {
+            self.has_output = true;
+            match step {
+                Step::Send(event) => self.turn.events.send(event).await?,
+                Step::Show(media) => self.show(media).await?,
+                Step::Notice { title, text } => {
+                    if self.prepared.process.is_new_notice(&title) {
+                        self.turn.notice(text).await?;
+                    }
+                }
+                Step::WatchFiles { call, diffs } => self.edits.watch(call, &diffs).await,
+                Step::Complete(done) => {
+                    let blocks = self.edits.results(
+                        done.call,
+                        &done.diffs,
+                        done.original.as_deref(),
+                        self.turn.events,
+                    );
+                    let blocks = blocks.await;
+                    let mut content = done.content;
+                    content.extend(blocks);
+                    let mut result =
+                        ToolResult::new(done.success, done.past_tense).with_content(content);
+                    if let Some(structured) = done.structured {
+                        result = result.with_structured_content(structured);
+                    }
+                    if let Some(error) = done.error {
+                        result = result.with_error(json!({"message": error}));
+                    }
+                    let completed = AgentEvent::ToolCompleted {
+                        call: done.call,
+                        result,
+                        review: false,
+                    };
+                    self.turn.events.send(completed).await?;
+                }
+                Step::Withdraw { call } => self.withdraw_call(call).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn show(&mut self, media: Media) -> Result<(), TurnOver> {
+        match self
+            .turn
+            .events
+            .store_body(media.body, &media.content_type)
+            .await
+        {
+            Ok(stored) => self.turn.events.send(AgentEvent::ContentRef(stored)).await,
+            Err(why) => {
+                self.turn
+                    .notice(format!(
+                        "Something that the agent showed could not be stored: {why}"
+                    ))
+                    .await
+            }
+        }
+    }
+
+    /// Offers a steering message to the agent. One that it does not take goes on waiting.
+    async fn steer(&mut self, steering: WaitingSteering) -> Result<(), Stop> {
+        let stored = match steering.message_id {
+            Some(id) => self.turn.events.read_message(id).await,
+            None => None,
+        };
+        let blocks = match stored {
+            Some(message) => {
+                prompt::lower(self.turn, &self.prepared.process.abilities, message).await
+            }
+            None => Vec::new(),
+        };
+        let text = || json!([{"type": "text", "text": steering.message["text"]}]);
+        let blocks = if blocks.is_empty() {
+            text()
+        } else {
+            json!(blocks)
+        };
+        if inject(self.prepared, blocks).await {
+            let pending_id = steering.pending_id;
+            self.turn
+                .events
+                .send(AgentEvent::SteeringTaken { pending_id })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Says something to the agent while it works; whether it took it.
+pub(super) async fn inject(prepared: &Prepared, blocks: Value) -> bool {
+    let params = json!({
+        "sessionId": prepared.session.inbox.session,
+        "prompt": blocks,
+        "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+    });
+    let connection = &prepared.process.connection;
+    let answer: Result<Value, RequestError> = connection
+        .request("_session/steering", &params, STEERING_LIMIT)
+        .await;
+    answer.is_ok_and(|answer| answer["outcome"] == "injected")
+}

@@ -1,0 +1,383 @@
+//! What an agent says of a session: its models, its settings, its commands (AG-24, AG-25, AG-28).
+//!
+//! Promises: bounded, and safe to show; values that are offered are those that the agent named.
+//! Must not know: who reads it.
+
+use std::collections::BTreeSet;
+
+use agent_api::{AgentCommand, SettingValue};
+use agent_client_protocol_schema::v1 as acp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::label::label;
+
+const COMMANDS_MAX: usize = 256;
+const OPTIONS_MAX: usize = 32;
+const VALUES_MAX: usize = 512;
+const DESCRIPTION_CHARS_MAX: usize = 300;
+
+/// All commands together.
+const COMMAND_BYTES_MAX: usize = 64 * 1_024;
+
+/// How a value is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Setter {
+    Option,
+    Mode,
+    /// `session/set_model`, which the protocol no longer has.
+    Model,
+}
+
+/// A setting that has one of some values, or is a switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Choice {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    /// A text, or a boolean of a switch.
+    pub(super) current: Value,
+    /// None of a switch.
+    pub(super) values: Vec<ChoiceValue>,
+    pub(super) setter: Setter,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ChoiceValue {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+}
+
+/// What an agent said of a session.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct SessionView {
+    pub(super) model: Option<Choice>,
+    pub(super) settings: Vec<Choice>,
+    pub(super) commands: Vec<AgentCommand>,
+}
+
+/// What an update changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ViewChange {
+    Settings,
+    Commands,
+}
+
+impl Choice {
+    /// The name of its setting of AHP sessions.
+    pub(super) fn property(&self) -> String {
+        format!("agent_{}", self.id)
+    }
+
+    pub(super) fn offers(&self, value: &Value) -> bool {
+        match (&self.current, value) {
+            (Value::Bool(_), Value::Bool(_)) => true,
+            (_, Value::String(value)) => self.values.iter().any(|offered| offered.id == *value),
+            _ => false,
+        }
+    }
+
+    pub(super) fn setting_values(&self) -> Vec<SettingValue> {
+        let values = self.values.iter().map(|value| SettingValue {
+            value: json!(value.id),
+            label: value.name.clone(),
+            description: value.description.clone(),
+        });
+        values.collect()
+    }
+
+    /// As a property of a session's configuration.
+    pub(super) fn schema(&self) -> Value {
+        let mut schema = json!({"title": self.name, "sessionMutable": true});
+        if let Some(description) = &self.description {
+            schema["description"] = json!(description);
+        }
+        if self.current.is_boolean() {
+            schema["type"] = json!("boolean");
+        } else {
+            schema["type"] = json!("string");
+            schema["enumDynamic"] = json!(true);
+        }
+        schema
+    }
+}
+
+impl SessionView {
+    /// Reads what the answer to `session/new`, `load` or `resume` says.
+    pub(super) fn hear_answer(&mut self, answer: &Value) {
+        let options = &answer["configOptions"];
+        if options.is_array() {
+            self.set_options(serde_json::from_value(options.clone()).unwrap_or_default());
+        }
+        if self.model.is_none() {
+            self.model = read_models(&answer["models"]);
+        }
+        let has_mode = self.settings.iter().any(|setting| setting.id == "mode");
+        if !has_mode && let Some(mode) = read_modes(&answer["modes"]) {
+            self.settings.push(mode);
+        }
+    }
+
+    pub(super) fn hear(&mut self, update: &acp::SessionUpdate) -> Option<ViewChange> {
+        match update {
+            acp::SessionUpdate::ConfigOptionUpdate(update) => {
+                self.set_options(update.config_options.clone());
+                Some(ViewChange::Settings)
+            }
+            acp::SessionUpdate::CurrentModeUpdate(update) => {
+                let mode = self
+                    .settings
+                    .iter_mut()
+                    .find(|setting| setting.id == "mode")?;
+                mode.current = json!(update.current_mode_id.to_string());
+                Some(ViewChange::Settings)
+            }
+            acp::SessionUpdate::AvailableCommandsUpdate(update) => {
+                self.commands = read_commands(&update.available_commands);
+                Some(ViewChange::Commands)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_options(&mut self, options: Vec<acp::SessionConfigOption>) {
+        let legacy_mode = self
+            .settings
+            .iter()
+            .position(|setting| setting.setter == Setter::Mode);
+        let legacy_mode = legacy_mode.map(|mode| self.settings.remove(mode));
+        self.settings.clear();
+        let mut has_mode = false;
+        for option in options.into_iter().take(OPTIONS_MAX) {
+            let category = option.category.clone();
+            let Some(mut choice) = read_option(option) else {
+                continue; // of a kind that we do not know
+            };
+            match category {
+                Some(acp::SessionConfigOptionCategory::Model) => self.model = Some(choice),
+                Some(acp::SessionConfigOptionCategory::Mode) if !has_mode => {
+                    has_mode = true;
+                    choice.name = label(&choice.name, 100);
+                    self.settings.push(choice);
+                }
+                _ => self.settings.push(choice),
+            }
+        }
+        if !has_mode {
+            self.settings.extend(legacy_mode);
+        }
+    }
+
+    pub(super) fn setting(&self, property: &str) -> Option<&Choice> {
+        let mut settings = self.settings.iter();
+        settings.find(|setting| setting.property() == property)
+    }
+}
+
+fn read_option(option: acp::SessionConfigOption) -> Option<Choice> {
+    let (current, values) = match option.kind {
+        acp::SessionConfigKind::Boolean(boolean) => (json!(boolean.current_value), Vec::new()),
+        acp::SessionConfigKind::Select(select) => {
+            let options = match select.options {
+                acp::SessionConfigSelectOptions::Ungrouped(options) => options,
+                acp::SessionConfigSelectOptions::Grouped(groups) => {
+                    groups.into_iter().flat_map(|group| group.options).collect()
+                }
+                _ => Vec::new(),
+            };
+            let values = options
+                .into_iter()
+                .take(VALUES_MAX)
+                .map(|option| ChoiceValue {
+                    id: option.value.to_string(),
+                    name: label(&option.name, 200),
+                    description: read_description(option.description.as_deref()),
+                });
+            (json!(select.current_value.to_string()), values.collect())
+        }
+        _ => return None,
+    };
+    Some(Choice {
+        id: option.id.to_string(),
+        name: label(&option.name, 100),
+        description: read_description(option.description.as_deref()),
+        current,
+        values,
+        setter: Setter::Option,
+    })
+}
+
+/// `models` of a session's answer: no longer in the protocol, and the only way of one agent.
+fn read_models(models: &Value) -> Option<Choice> {
+    Some(Choice {
+        id: "model".to_owned(),
+        name: "Model".to_owned(),
+        description: None,
+        current: json!(models["currentModelId"].as_str()?),
+        values: read_values(&models["availableModels"], "modelId"),
+        setter: Setter::Model,
+    })
+}
+
+fn read_modes(modes: &Value) -> Option<Choice> {
+    Some(Choice {
+        id: "mode".to_owned(),
+        name: "Mode".to_owned(),
+        description: None,
+        current: json!(modes["currentModeId"].as_str()?),
+        values: read_values(&modes["availableModes"], "id"),
+        setter: Setter::Mode,
+    })
+}
+
+fn read_values(values: &Value, id: &str) -> Vec<ChoiceValue> {
+    let values = values.as_array().into_iter().flatten().take(VALUES_MAX);
+    let read = values.filter_map(|value| {
+        let id = value[id].as_str()?.to_owned();
+        Some(ChoiceValue {
+            name: label(value["name"].as_str().unwrap_or(&id), 200),
+            description: read_description(value["description"].as_str()),
+            id,
+        })
+    });
+    read.collect()
+}
+
+fn read_description(text: Option<&str>) -> Option<String> {
+    let text = label(text?, DESCRIPTION_CHARS_MAX);
+    (!text.is_empty()).then_some(text)
+}
+
+fn read_commands(commands: &[acp::AvailableCommand]) -> Vec<AgentCommand> {
+    let mut bytes = 0;
+    let mut names = BTreeSet::new();
+    let mut read = Vec::new();
+    for command in commands {
+        let name = label(command.name.trim_start_matches('/'), 100);
+        if name.is_empty() || !names.insert(name.clone()) {
+            continue;
+        }
+        let hint = match &command.input {
+            Some(acp::AvailableCommandInput::Unstructured(input)) => Some(label(&input.hint, 100)),
+            _ => None,
+        };
+        let command = AgentCommand {
+            name,
+            description: read_description(Some(&command.description)),
+            hint: hint.filter(|hint| !hint.is_empty()),
+        };
+        let description = command.description.as_ref().map_or(0, String::len);
+        bytes += command.name.len() + description + command.hint.as_ref().map_or(0, String::len);
+        if bytes > COMMAND_BYTES_MAX || read.len() == COMMANDS_MAX {
+            break;
+        }
+        read.push(command);
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answers to `session/new` of the agents on whose wires they were seen.
+    fn answer_of(agent: &str) -> Value {
+        let frames = include_str!("mapper/frames.jsonl").lines();
+        let mut frames = frames.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let answer = frames.find(|f| f["agent"] == agent && f["case"] == "session/new result");
+        answer.unwrap()["frame"]["result"].clone()
+    }
+
+    #[test]
+    fn ag_24_models_come_from_the_option_or_from_the_old_list() {
+        for (agent, setter, first) in [
+            ("claude", Setter::Option, "default"),
+            ("gemini", Setter::Model, "auto"),
+            ("opencode", Setter::Option, "opencode/big-pickle"),
+            ("qwen", Setter::Option, "$runtime|openai|fake-model(openai)"),
+        ] {
+            let mut view = SessionView::default();
+            view.hear_answer(&answer_of(agent));
+            let model = view.model.unwrap();
+            assert_eq!(
+                (model.setter, model.values[0].id.as_str()),
+                (setter, first),
+                "{agent}"
+            );
+        }
+    }
+
+    #[test]
+    fn ag_25_modes_are_a_setting_unless_an_option_is() {
+        for (agent, setter, current) in [
+            ("claude", Setter::Option, "default"),
+            ("gemini", Setter::Mode, "default"),
+            ("codex", Setter::Option, "agent"),
+        ] {
+            let mut view = SessionView::default();
+            view.hear_answer(&answer_of(agent));
+            let mode = view.setting("agent_mode").unwrap();
+            assert_eq!(
+                (mode.setter, &mode.current),
+                (setter, &json!(current)),
+                "{agent}"
+            );
+            assert_eq!(mode.schema()["enumDynamic"], true);
+        }
+        let mut view = SessionView::default();
+        view.hear_answer(&answer_of("gemini"));
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"});
+        let change = view.hear(&serde_json::from_value(update).unwrap());
+        assert_eq!(change, Some(ViewChange::Settings));
+        let mode = view.setting("agent_mode").unwrap();
+        assert_eq!(mode.current, json!("plan"));
+        assert!(
+            mode.offers(&json!("yolo"))
+                && !mode.offers(&json!("none"))
+                && !mode.offers(&json!(true))
+        );
+    }
+
+    #[test]
+    fn ag_28_commands_are_bounded() {
+        let command = |n: usize| json!({"name": format!("c{n}"), "description": "d".repeat(2_000)});
+        let commands: Vec<Value> = (0..1_000).map(command).collect();
+        let update =
+            json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+        let mut view = SessionView::default();
+        assert_eq!(
+            view.hear(&serde_json::from_value(update).unwrap()),
+            Some(ViewChange::Commands)
+        );
+        let bytes: usize = view
+            .commands
+            .iter()
+            .map(|c| c.description.as_ref().unwrap().len())
+            .sum();
+        assert!(
+            view.commands.len() <= COMMANDS_MAX && bytes <= COMMAND_BYTES_MAX + 400,
+            "{bytes}"
+        );
+        assert_eq!(
+            view.commands[0]
+                .description
+                .as_ref()
+                .unwrap()
+                .chars()
+                .count(),
+            301
+        );
+    }
+
+    #[test]
+    fn switches_are_booleans() {
+        let option =
+            json!([{"id": "fast", "name": "Fast", "type": "boolean", "currentValue": false}]);
+        let mut view = SessionView::default();
+        view.hear_answer(&json!({"configOptions": option}));
+        let fast = view.setting("agent_fast").unwrap();
+        assert_eq!(fast.schema()["type"], "boolean");
+        assert!(fast.offers(&json!(true)) && !fast.offers(&json!("true")));
+    }
+}

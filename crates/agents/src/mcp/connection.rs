@@ -1,0 +1,308 @@
+//! A connection to a server, from its start to its end: handshake, lists, calls.
+//!
+//! Promises: every wait has a limit (MC-10); dropping it, or closing it, ends the server's process.
+//! Must not know: when a server is started, and again.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{JsonObject, ProtocolVersion, ServerPeerInfo};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService,
+    RunningServiceCancellationToken, serve_client_with_lifecycle,
+};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::call::{self, CallHost, SILENCE_MAX};
+use super::content::McpResult;
+use super::declaration::{McpDeclaration, McpTransport};
+use super::error::{McpError, clean};
+use super::handler::{Handler, Shared};
+use super::http;
+use super::lines::LineTransport;
+use super::process::{ServerCommand, ServerProcess};
+use super::tool_list::{ToolList, list_tools};
+
+/// How long a handshake may take.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// The same for commands that download a program before they run it.
+const DOWNLOAD_MAX: Duration = Duration::from_secs(120);
+const DOWNLOADING: &[&str] = &["npx", "uvx", "bunx", "pipx", "docker", "podman"];
+
+/// How long a list may take.
+const LIST_MAX: Duration = Duration::from_secs(10);
+
+/// How long the last words of a process that ended are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What is used of a server's instructions.
+const INSTRUCTIONS_BYTES_MAX: usize = 2 * 1_024;
+
+/// Where a session's servers work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPlace {
+    /// The primary working directory.
+    pub directory: PathBuf,
+    /// All of them, as `file:` URIs.
+    pub roots: Vec<String>,
+}
+
+/// A connection that is open.
+pub struct Connection {
+    peer: Peer<RoleClient>,
+    shared: Arc<Shared>,
+    silence_max: Duration,
+    allowed: Option<Vec<String>>,
+    /// What the server says about its use.
+    pub instructions: String,
+    cancel: Mutex<Option<RunningServiceCancellationToken>>,
+    process: Mutex<Option<ServerProcess>>,
+    ended: watch::Receiver<bool>,
+}
+
+/// A handshake that worked.
+type Opened = (RunningService<RoleClient, Handler>, Option<ServerProcess>);
+
+impl Connection {
+    /// Starts or reaches a server.
+    pub async fn open(
+        declaration: &McpDeclaration,
+        place: &ServerPlace,
+        token: Option<&str>,
+    ) -> Result<Self, McpError> {
+        let shared = Arc::new(Shared::new(place.roots.clone()));
+        let limit = start_limit(&declaration.transport);
+        let opening = open_either(declaration, place, token, &shared);
+        let opened = match timeout(limit, opening).await {
+            Ok(opened) => opened?,
+            Err(_) => return Err(McpError::Silent(limit, shared.log.last_line())),
+        };
+        let (running, process) = opened;
+        let peer = running.peer().clone();
+        let instructions = peer.peer_info().map(|info| read_instructions(&info));
+        let cancel = Mutex::new(Some(running.cancellation_token()));
+        let (ends, ended) = watch::channel(false);
+        let failing = Arc::clone(&shared);
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = running.waiting() => {}
+                // What waits is dropped, and the connection with it.
+                () = failing.failed.notified() => {}
+            }
+            // Nobody may be left who wants to know.
+            let _ = ends.send(true);
+        });
+        Ok(Self {
+            peer,
+            silence_max: declaration.timeout.unwrap_or(SILENCE_MAX),
+            allowed: declaration.tools.clone(),
+            instructions: instructions.unwrap_or_default(),
+            cancel,
+            process: Mutex::new(process),
+            ended,
+            shared,
+        })
+    }
+
+    /// What the server lists, as far as the declaration allows it.
+    pub(super) async fn list(&self) -> Result<ToolList, McpError> {
+        let info = self.peer.peer_info();
+        if info.is_none_or(|info| info.capabilities.tools.is_none()) {
+            return Ok(ToolList::default());
+        }
+        let listing = list_tools(&self.peer, self.allowed.as_deref());
+        match timeout(LIST_MAX, listing).await {
+            Ok(Err(McpError::Ended(_))) => Err(self.shared.end_reason()),
+            Ok(listed) => listed,
+            Err(_) => Err(McpError::Silent(LIST_MAX, self.shared.log.last_line())),
+        }
+    }
+
+    /// Calls a tool. Dropping the future cancels the call.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        host: &dyn CallHost,
+    ) -> Result<McpResult, McpError> {
+        let parts = (&self.peer, &*self.shared);
+        let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
+        match called {
+            Err(McpError::Ended(_)) => Err(self.last_words().await),
+            called => called,
+        }
+    }
+
+    /// Waits until the server says that it has other tools.
+    pub(super) async fn tools_changed(&self) {
+        self.shared.tools_changed.notified().await;
+    }
+
+    /// Waits for the end; why it ended.
+    pub(super) async fn ended(&self) -> McpError {
+        let mut ended = self.ended.clone();
+        // The sender says so before it is gone.
+        let _ = ended.wait_for(|ended| *ended).await;
+        self.last_words().await
+    }
+
+    /// Why the connection ended. What a process prints in the end may come after its pipes are closed.
+    async fn last_words(&self) -> McpError {
+        if let McpError::Ended(words) = self.shared.end_reason()
+            && words.is_empty()
+        {
+            tokio::time::sleep(LAST_WORDS).await;
+        }
+        self.shared.end_reason()
+    }
+
+    /// Its standard error and what it logged.
+    pub fn log(&self) -> String {
+        self.shared.log.text()
+    }
+
+    /// Ends it: calls that wait fail, the process may go by itself for a while.
+    pub fn close(&self) {
+        self.shared.fail(McpError::Stopped);
+        let cancel = lock(&self.cancel).take();
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+        }
+        let process = lock(&self.process).take();
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (Some(process), Ok(runtime)) = (process, runtime) {
+            runtime.spawn(process.stop());
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start_limit(transport: &McpTransport) -> Duration {
+    match transport {
+        McpTransport::Process { command, .. } => {
+            let program = command.rsplit('/').next().unwrap_or_default();
+            match DOWNLOADING.contains(&program) {
+                true => DOWNLOAD_MAX,
+                false => START_MAX,
+            }
+        }
+        McpTransport::Http { .. } => START_MAX,
+    }
+}
+
+/// Begins with the handshake that servers of today have; servers that have it no more are asked to describe themselves
+/// (MC-1).
+async fn open_either(
+    declaration: &McpDeclaration,
+    place: &ServerPlace,
+    token: Option<&str>,
+    shared: &Arc<Shared>,
+) -> Result<Opened, McpError> {
+    let initialize = ClientLifecycleMode::Initialize;
+    match open_once(declaration, place, token, shared, initialize).await {
+        Err(McpError::Handshake(_)) => {
+            let discover = ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::LATEST],
+            };
+            open_once(declaration, place, token, shared, discover).await
+        }
+        opened => opened,
+    }
+}
+
+async fn open_once(
+    declaration: &McpDeclaration,
+    place: &ServerPlace,
+    token: Option<&str>,
+    shared: &Arc<Shared>,
+    lifecycle: ClientLifecycleMode,
+) -> Result<Opened, McpError> {
+    let handler = Handler(Arc::clone(shared));
+    match &declaration.transport {
+        McpTransport::Process {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            let directory = match cwd {
+                Some(cwd) => place.directory.join(cwd),
+                None => place.directory.clone(),
+            };
+            let command = ServerCommand {
+                command,
+                args,
+                env,
+                directory: &directory,
+            };
+            let (process, pipes) = command.start()?;
+            let log = Arc::clone(shared);
+            let reading = tokio::spawn(async move { log.log.follow(pipes.errors).await });
+            let lines = LineTransport::new(pipes.input, pipes.output, Arc::clone(shared));
+            match serve_client_with_lifecycle(handler, lines, lifecycle).await {
+                Ok(running) => Ok((running, Some(process))),
+                Err(error) => {
+                    drop(process);
+                    // Its last words say more than a closed pipe does.
+                    let _ = timeout(LAST_WORDS, reading).await;
+                    Err(read_failure(&error, shared))
+                }
+            }
+        }
+        McpTransport::Http { url, headers } => {
+            let transport = http::transport((url, headers), token, shared).await?;
+            let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
+            match served {
+                Ok(running) => Ok((running, None)),
+                Err(error) => Err(read_failure(&error, shared)),
+            }
+        }
+    }
+}
+
+fn read_failure(error: &ClientInitializeError, shared: &Shared) -> McpError {
+    if let Some(challenge) = error.auth_challenge() {
+        return McpError::TokenWanted {
+            challenge: challenge.to_owned(),
+        };
+    }
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => shared.end_reason(),
+        ClientInitializeError::TransportError { error, .. } => match shared.log.last_line() {
+            words if words.is_empty() => McpError::Unreachable(clean(&describe(&*error.error))),
+            words => McpError::Ended(words),
+        },
+        ClientInitializeError::JsonRpcError(error) => McpError::Handshake(clean(&error.message)),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            McpError::Handshake("it speaks other versions".to_owned())
+        }
+        _ => McpError::Unreadable,
+    }
+}
+
+/// An error with what caused it: the outermost alone seldom says why.
+fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn read_instructions(info: &ServerPeerInfo) -> String {
+    let mut text = info.instructions.clone().unwrap_or_default();
+    text.truncate(text.floor_char_boundary(INSTRUCTIONS_BYTES_MAX));
+    text
+}

@@ -1,0 +1,239 @@
+//! What a server asks of us and tells us, and what its connection has in common with its calls.
+//!
+//! Promises: a server gets the working directories and answers to its questions, nothing else: sampling is refused (MC-2). A
+//! question outside of a call is cancelled (MC-11). Nothing it sends is kept without a bound.
+//! Must not know: who answers questions.
+#![allow(
+    deprecated,
+    reason = "servers of today still ask for roots and log by the protocol"
+)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    Root, RootsCapabilities, UrlElicitationCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::call::{Elicitation, ElicitationAnswer, ElicitationForm};
+use super::error::{McpError, clean};
+use super::log::ServerLog;
+
+/// What may wait to be looked at by a call.
+const EVENTS_MAX: usize = 16;
+
+/// What happens in a call before it is answered.
+pub(super) enum CallEvent {
+    Progress(ProgressNotificationParam),
+    Elicited(Elicitation, oneshot::Sender<ElicitationAnswer>),
+}
+
+/// What a connection and its calls share.
+pub(super) struct Shared {
+    pub log: ServerLog,
+    /// URIs of the working directories.
+    roots: Vec<String>,
+    calls: Mutex<Vec<OpenCall>>,
+    numbers: AtomicU64,
+    /// Why the connection ended, if we ended it.
+    failure: Mutex<Option<McpError>>,
+    /// There is such a reason: the connection is to be ended.
+    pub failed: Notify,
+    /// The server said that it has other tools.
+    pub tools_changed: Notify,
+}
+
+struct OpenCall {
+    number: u64,
+    token: ProgressToken,
+    events: mpsc::Sender<CallEvent>,
+}
+
+/// A call that hears of what happens in it until this is dropped.
+pub(super) struct Listening<'a> {
+    shared: &'a Shared,
+    number: u64,
+    pub events: mpsc::Receiver<CallEvent>,
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut calls = self.shared.lock_calls();
+        calls.retain(|call| call.number != self.number);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(roots: Vec<String>) -> Self {
+        Self {
+            log: ServerLog::default(),
+            roots,
+            calls: Mutex::default(),
+            numbers: AtomicU64::new(0),
+            failure: Mutex::default(),
+            failed: Notify::new(),
+            tools_changed: Notify::new(),
+        }
+    }
+
+    fn lock_calls(&self) -> std::sync::MutexGuard<'_, Vec<OpenCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn listen(&self, token: ProgressToken) -> Listening<'_> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        self.lock_calls().push(OpenCall {
+            number,
+            token,
+            events: sender,
+        });
+        Listening {
+            shared: self,
+            number,
+            events,
+        }
+    }
+
+    /// Ends the connection for a reason; the first one stays.
+    pub(super) fn fail(&self, reason: McpError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(reason);
+        drop(failure);
+        self.failed.notify_one();
+    }
+
+    /// Why the connection ended.
+    pub(super) fn end_reason(&self) -> McpError {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = failure.clone();
+        reason.unwrap_or_else(|| McpError::Ended(self.log.last_line()))
+    }
+
+    /// The call that a question belongs to: pipes do not say which, so it is the newest.
+    fn newest_call(&self) -> Option<mpsc::Sender<CallEvent>> {
+        let calls = self.lock_calls();
+        calls.last().map(|call| call.events.clone())
+    }
+}
+
+/// Answers a server.
+pub(super) struct Handler(pub Arc<Shared>);
+
+/// Who we are, and what a server may ask of us.
+fn client_config() -> ClientConfig {
+    let mut capabilities = ClientCapabilities::default();
+    let mut roots = RootsCapabilities::default();
+    roots.list_changed = Some(true);
+    capabilities.roots = Some(roots);
+    capabilities.elicitation = Some(
+        ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new()),
+    );
+    let client = Implementation::new("greenroom", env!("CARGO_PKG_VERSION"));
+    let mut config = ClientConfig::new(capabilities, client);
+    config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+    config
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        client_config()
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        let roots = self.0.roots.iter().map(Root::new).collect();
+        Ok(ListRootsResult::new(roots))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let cancelled = || Ok(ElicitResult::new(ElicitationAction::Cancel));
+        let Some(call) = self.0.newest_call() else {
+            return cancelled(); // nobody looks
+        };
+        let Ok(elicitation) = read_elicitation(request) else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline)); // it asks in a way that we did not offer
+        };
+        let (sender, answer) = oneshot::channel();
+        // One question too many for a call is cancelled, too.
+        if call
+            .try_send(CallEvent::Elicited(elicitation, sender))
+            .is_err()
+        {
+            return cancelled();
+        }
+        match answer.await {
+            Ok(ElicitationAnswer::Accept(content)) => {
+                let mut result = ElicitResult::new(ElicitationAction::Accept);
+                result.content = content;
+                Ok(result)
+            }
+            Ok(ElicitationAnswer::Decline) => Ok(ElicitResult::new(ElicitationAction::Decline)),
+            Ok(ElicitationAnswer::Cancel) | Err(_) => cancelled(),
+        }
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let calls = self.0.lock_calls();
+        let call = calls
+            .iter()
+            .find(|call| call.token == params.progress_token);
+        if let Some(call) = call {
+            // A call that is behind has progress to show already.
+            let _ = call.events.try_send(CallEvent::Progress(params));
+        }
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let text = match params.data {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        self.0.log.push_line(&clean(&text));
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.tools_changed.notify_one();
+    }
+}
+
+/// A question in our own terms.
+fn read_elicitation(request: ElicitRequestParams) -> Result<Elicitation, serde_json::Error> {
+    match request {
+        ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } => Ok(Elicitation {
+            message,
+            form: ElicitationForm::Fields(serde_json::to_value(requested_schema)?),
+        }),
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => Ok(Elicitation {
+            message,
+            form: ElicitationForm::Url(url),
+        }),
+        _ => Err(serde::de::Error::custom("of no kind that we offered")),
+    }
+}

@@ -1,0 +1,305 @@
+//! Streamable HTTP: requests to a server by the HTTP client that the whole program uses.
+//!
+//! Promises: bodies and events are bounded (MC-8); a redirect is never followed, so that no header and no token goes
+//! elsewhere; no error holds the address, which may have a key in it.
+//! Must not know: what messages mean, where tokens come from.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::error::McpError;
+use super::handler::Shared;
+use super::lines::MESSAGE_BYTES_MAX;
+use super::sse::EventCounter;
+use crate::provider::{plain_client_config, trusting_client_config};
+
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+/// The way to a server.
+pub(super) async fn transport(
+    (url, headers): (&str, &BTreeMap<String, String>),
+    token: Option<&str>,
+    shared: &Arc<Shared>,
+) -> Result<StreamableHttpClientTransport<McpHttp>, McpError> {
+    let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
+    let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
+    let mut parsed = HashMap::new();
+    for (name, value) in headers {
+        let name: Result<HeaderName, _> = name.parse();
+        let name = name.map_err(|_| unreachable("a header's name is not possible"))?;
+        let value: Result<HeaderValue, _> = value.parse();
+        let mut value = value.map_err(|_| unreachable("a header's value is not possible"))?;
+        value.set_sensitive(true);
+        parsed.insert(name, value);
+    }
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(parsed)
+        .max_sse_event_size(MESSAGE_BYTES_MAX);
+    if let Some(token) = token {
+        config = config.auth_header(token);
+    }
+    let http = McpHttp {
+        client: client(&url).await?,
+        shared: Arc::clone(shared),
+    };
+    Ok(StreamableHttpClientTransport::with_client(http, config))
+}
+
+async fn client(url: &Url) -> Result<Client, McpError> {
+    let encrypted = match url.scheme() {
+        "https" => true,
+        "http" => false,
+        _ => {
+            return Err(McpError::Unreachable(
+                "its URL is not http or https".to_owned(),
+            ));
+        }
+    };
+    let unusable = |why: String| McpError::Unreachable(why);
+    let trust = tokio::task::spawn_blocking(move || match encrypted {
+        true => trusting_client_config(),
+        false => plain_client_config(),
+    });
+    let trust = trust.await.map_err(|error| unusable(error.to_string()))?;
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(trust.map_err(|error| unusable(error.to_string()))?)
+        .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_MAX);
+    if is_this_machine(url) {
+        // A proxy's "localhost" is another machine.
+        builder = builder.no_proxy();
+    }
+    let built = builder.build();
+    built.map_err(|error| unusable(error.without_url().to_string()))
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Our HTTP client, as the library wants one.
+#[derive(Clone)]
+pub(super) struct McpHttp {
+    client: Client,
+    shared: Arc<Shared>,
+}
+
+/// What went wrong on the way, without an address.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpFault {
+    #[error("{0}")]
+    Request(String),
+    #[error("a body of more than {MESSAGE_BYTES_MAX} bytes")]
+    TooLarge,
+}
+
+type HttpError = StreamableHttpError<HttpFault>;
+
+fn fault(error: reqwest::Error) -> HttpError {
+    let error = error.without_url();
+    let mut innermost: &dyn std::error::Error = &error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    StreamableHttpError::Client(HttpFault::Request(innermost.to_string()))
+}
+
+/// What every request has.
+fn prepare(
+    mut request: RequestBuilder,
+    session: Option<&str>,
+    token: Option<String>,
+    headers: HashMap<HeaderName, HeaderValue>,
+) -> RequestBuilder {
+    request = request.header(ACCEPT, format!("{EVENTS}, {JSON}"));
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    match session {
+        Some(session) => request.header(SESSION, session),
+        None => request,
+    }
+}
+
+/// An answer that is none: who is asked wants a token, or something is wrong.
+fn check_status(response: &Response, has_session: bool) -> Result<(), HttpError> {
+    let status = response.status();
+    let challenge = response.headers().get(WWW_AUTHENTICATE);
+    let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
+    match (status, challenge) {
+        (StatusCode::UNAUTHORIZED, challenge) => {
+            let challenge = challenge.unwrap_or_default().to_owned();
+            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
+                challenge,
+            )))
+        }
+        (StatusCode::FORBIDDEN, Some(challenge)) => {
+            let error = InsufficientScopeError::new(challenge.to_owned(), None);
+            Err(StreamableHttpError::InsufficientScope(error))
+        }
+        (StatusCode::NOT_FOUND, _) if has_session => Err(StreamableHttpError::SessionExpired),
+        (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
+        (status, _) if status.is_server_error() => {
+            Err(HttpStatusError::new(status.as_u16(), None).into())
+        }
+        (status, _) if status.is_success() || is_json(response) => Ok(()),
+        (status, _) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
+            format!("HTTP {status}"),
+        ))),
+    }
+}
+
+fn content_type(response: &Response) -> &str {
+    let header = response.headers().get(CONTENT_TYPE);
+    header
+        .and_then(|header| header.to_str().ok())
+        .unwrap_or_default()
+}
+
+fn is_json(response: &Response) -> bool {
+    content_type(response).starts_with(JSON)
+}
+
+/// A whole body, as far as it may be.
+async fn read_body(mut response: Response, shared: &Shared) -> Result<Vec<u8>, HttpError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(fault)? {
+        if body.len() + chunk.len() > MESSAGE_BYTES_MAX {
+            shared.fail(McpError::TooLarge(MESSAGE_BYTES_MAX));
+            return Err(StreamableHttpError::Client(HttpFault::TooLarge));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The events of a body, each counted before it is kept.
+fn read_events(
+    response: Response,
+    shared: Arc<Shared>,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let state = (response, EventCounter::new(MESSAGE_BYTES_MAX), shared);
+    let chunks = stream::try_unfold(state, |(mut response, mut counter, shared)| async move {
+        let chunk = response.chunk().await;
+        let chunk = chunk.map_err(|error| std::io::Error::other(error.without_url()))?;
+        let Some(chunk) = chunk else {
+            return Ok::<_, std::io::Error>(None);
+        };
+        if let Err(error) = counter.count(&chunk) {
+            shared.fail(McpError::TooLarge(MESSAGE_BYTES_MAX));
+            return Err(std::io::Error::other(error));
+        }
+        Ok(Some((chunk, (response, counter, shared))))
+    });
+    SseStream::from_bytes_stream(Box::pin(chunks)).boxed()
+}
+
+impl StreamableHttpClient for McpHttp {
+    type Error = HttpFault;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, HttpError> {
+        let session = session_id.as_deref();
+        let body = serde_json::to_vec(&message)?;
+        let request = self
+            .client
+            .post(&*uri)
+            .header(CONTENT_TYPE, JSON)
+            .body(body);
+        let request = prepare(request, session, auth_header, custom_headers);
+        let response = request.send().await.map_err(fault)?;
+        check_status(&response, session.is_some())?;
+        let is_answer_wanted = matches!(message, ClientJsonRpcMessage::Request(_));
+        let is_accepted = matches!(
+            response.status(),
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT
+        );
+        if is_accepted || (!is_answer_wanted && response.content_length() == Some(0)) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let session = response.headers().get(SESSION);
+        let session = session.and_then(|session| session.to_str().ok());
+        let session = session.map(str::to_owned);
+        let kind = content_type(&response).to_owned();
+        if kind.starts_with(EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(
+                read_events(response, Arc::clone(&self.shared)),
+                session,
+            ));
+        }
+        if !kind.starts_with(JSON) {
+            return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
+        }
+        let body = read_body(response, &self.shared).await?;
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            Err(_) if !is_answer_wanted => Ok(StreamableHttpPostResponse::Accepted),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), HttpError> {
+        let request = self.client.delete(&*uri);
+        let request = prepare(request, Some(&session_id), auth_header, custom_headers);
+        request.send().await.map_err(fault)?;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
+        let session = session_id.as_deref();
+        let mut request = prepare(self.client.get(&*uri), session, auth_header, custom_headers);
+        if let Some(id) = last_event_id {
+            request = request.header(LAST_EVENT, id);
+        }
+        let response = request.send().await.map_err(fault)?;
+        check_status(&response, session.is_some())?;
+        match content_type(&response).starts_with(EVENTS) {
+            true => Ok(read_events(response, Arc::clone(&self.shared))),
+            false => Err(StreamableHttpError::ServerDoesNotSupportSse),
+        }
+    }
+}

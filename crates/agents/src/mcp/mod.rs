@@ -1,0 +1,32 @@
+//! MCP servers: where they are declared, how they are started, asked and ended. One connection for each session and server
+//! (MC-3).
+//!
+//! Promises: everything a server sends is bounded; a server that hangs, floods or dies holds nobody up for longer than its
+//! time limit; its processes end with it, and with the host. What it prints and logs stays in a log of its own.
+//! Must not know: the Agent Host Protocol, models, who is asked for consent.
+
+mod call;
+mod connection;
+mod content;
+mod declaration;
+mod error;
+mod handler;
+mod http;
+mod lines;
+mod log;
+mod names;
+mod process;
+mod server;
+mod servers;
+mod sse;
+mod tool_list;
+
+pub use call::{CallHost, Elicitation, ElicitationAnswer, ElicitationForm};
+pub use connection::{Connection, ServerPlace};
+pub use content::{McpContent, McpResult};
+pub use declaration::{McpDeclaration, McpTransport, is_server_name};
+pub use error::McpError;
+pub use names::model_names;
+pub use server::{McpServer, ServerState};
+pub use servers::{SessionServers, SessionTool};
+pub use tool_list::{McpTool, ToolHints};

@@ -1,0 +1,262 @@
+//! A server of a session: started, watched, started again once after a crash, stopped (MC-4, MC-5).
+//!
+//! Promises: its state is what is really there; whoever waits for a state is told of it; stopping ends calls and processes.
+//! Must not know: whether it may be started, how its state is shown.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::model::JsonObject;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::call::CallHost;
+use super::connection::{Connection, ServerPlace};
+use super::content::McpResult;
+use super::declaration::McpDeclaration;
+use super::error::McpError;
+use super::tool_list::{McpTool, ToolList};
+
+/// How long after a crash it is started again.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+
+/// A server that ran this long before it crashed is not one that crashes all the time.
+const STABLE_AFTER: Duration = Duration::from_secs(300);
+
+/// Lists are asked for again when nothing was said of them for this long (MC-8).
+const QUIET: Duration = Duration::from_millis(250);
+
+/// A server that never stops saying that its list changed is listed again after this long all the same.
+const QUIET_MAX: Duration = Duration::from_secs(2);
+
+/// How a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerState {
+    /// Not started, or stopped by somebody.
+    Stopped,
+    Starting,
+    Ready,
+    /// It wants a token before it answers.
+    TokenWanted {
+        challenge: String,
+    },
+    Failed(McpError),
+}
+
+/// A server of a session. Dropping it stops it.
+pub struct McpServer {
+    core: Arc<Core>,
+}
+
+struct Core {
+    declaration: McpDeclaration,
+    place: ServerPlace,
+    state: watch::Sender<ServerState>,
+    live: Mutex<Live>,
+}
+
+#[derive(Default)]
+struct Live {
+    connection: Option<Arc<Connection>>,
+    tools: Arc<ToolList>,
+    token: Option<String>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl McpServer {
+    pub fn new(declaration: McpDeclaration, place: ServerPlace) -> Self {
+        Self {
+            core: Arc::new(Core {
+                declaration,
+                place,
+                state: watch::Sender::new(ServerState::Stopped),
+                live: Mutex::default(),
+            }),
+        }
+    }
+
+    pub fn declaration(&self) -> &McpDeclaration {
+        &self.core.declaration
+    }
+
+    pub fn state(&self) -> ServerState {
+        self.core.state.borrow().clone()
+    }
+
+    /// Follows its state from now on.
+    pub fn states(&self) -> watch::Receiver<ServerState> {
+        self.core.state.subscribe()
+    }
+
+    /// Starts it unless it runs, or is about to.
+    pub fn start(&self) {
+        match self.state() {
+            ServerState::Starting | ServerState::Ready => {}
+            ServerState::Stopped | ServerState::TokenWanted { .. } | ServerState::Failed(_) => {
+                self.core.state.send_replace(ServerState::Starting);
+                let core = Arc::clone(&self.core);
+                let task = tokio::spawn(async move { core.run().await });
+                self.core.lock().task = Some(task);
+            }
+        }
+    }
+
+    /// Stops it: calls that wait fail.
+    pub fn stop(&self) {
+        self.end();
+        self.core.state.send_replace(ServerState::Stopped);
+    }
+
+    /// Used for HTTP from the next start on.
+    pub fn set_token(&self, token: Option<String>) {
+        self.core.lock().token = token;
+    }
+
+    fn end(&self) {
+        let (task, connection) = {
+            let mut live = self.core.lock();
+            live.tools = Arc::default();
+            (live.task.take(), live.connection.take())
+        };
+        if let Some(task) = task {
+            task.abort();
+        }
+        if let Some(connection) = connection {
+            connection.close();
+        }
+    }
+
+    /// The tools that it has now.
+    pub fn tools(&self) -> Vec<McpTool> {
+        self.core.lock().tools.tools.clone()
+    }
+
+    /// Tools that are not kept, and why.
+    pub fn left_out(&self) -> Vec<String> {
+        self.core.lock().tools.left_out.clone()
+    }
+
+    /// What it says about its use.
+    pub fn instructions(&self) -> String {
+        let live = self.core.lock();
+        let connection = live.connection.as_ref();
+        connection.map_or_else(String::new, |connection| connection.instructions.clone())
+    }
+
+    /// Its standard error and what it logged, while it runs.
+    pub fn log(&self) -> String {
+        let live = self.core.lock();
+        let connection = live.connection.as_ref();
+        connection.map_or_else(String::new, |connection| connection.log())
+    }
+
+    /// Calls a tool. Dropping the future cancels the call.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        host: &dyn CallHost,
+    ) -> Result<McpResult, McpError> {
+        let connection = self.core.lock().connection.clone();
+        match (connection, self.state()) {
+            (Some(connection), _) => connection.call(tool, arguments, host).await,
+            (None, ServerState::Failed(error)) => Err(error),
+            (None, ServerState::TokenWanted { challenge }) => {
+                Err(McpError::TokenWanted { challenge })
+            }
+            (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
+                Err(McpError::Stopped)
+            }
+        }
+    }
+
+    /// Waits until it is neither about to start nor to start again.
+    pub async fn settled(&self) {
+        let mut states = self.states();
+        // The sender lives as long as this.
+        let _ = states
+            .wait_for(|state| *state != ServerState::Starting)
+            .await;
+    }
+}
+
+impl Drop for McpServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps it running until it fails for good.
+    async fn run(&self) {
+        let mut may_restart = true;
+        loop {
+            let began = Instant::now();
+            let reason = match self.connect().await {
+                Ok(connection) => self.follow(&connection).await,
+                Err(error) => return self.fail(error),
+            };
+            self.disconnect();
+            may_restart |= began.elapsed() >= STABLE_AFTER;
+            if !std::mem::take(&mut may_restart) {
+                return self.fail(reason);
+            }
+            self.state.send_replace(ServerState::Starting);
+            sleep(RESTART_AFTER).await;
+        }
+    }
+
+    async fn connect(&self) -> Result<Arc<Connection>, McpError> {
+        let token = self.lock().token.clone();
+        let opening = Connection::open(&self.declaration, &self.place, token.as_deref());
+        let connection = Arc::new(opening.await?);
+        let tools = Arc::new(connection.list().await?);
+        {
+            let mut live = self.lock();
+            live.connection = Some(Arc::clone(&connection));
+            live.tools = tools;
+        }
+        self.state.send_replace(ServerState::Ready);
+        Ok(connection)
+    }
+
+    /// Lists the tools again whenever they changed, until the connection ends; why it ended.
+    async fn follow(&self, connection: &Arc<Connection>) -> McpError {
+        loop {
+            tokio::select! {
+                reason = connection.ended() => return reason,
+                () = connection.tools_changed() => {}
+            }
+            let began = Instant::now();
+            while began.elapsed() < QUIET_MAX {
+                let changed = tokio::time::timeout(QUIET, connection.tools_changed());
+                if changed.await.is_err() {
+                    break;
+                }
+            }
+            // What it listed before still holds if it cannot say what it has now.
+            if let Ok(tools) = connection.list().await {
+                self.lock().tools = Arc::new(tools);
+            }
+        }
+    }
+
+    fn disconnect(&self) {
+        let mut live = self.lock();
+        live.tools = Arc::default();
+        live.connection = None;
+    }
+
+    fn fail(&self, error: McpError) {
+        let state = match error {
+            McpError::TokenWanted { challenge } => ServerState::TokenWanted { challenge },
+            error => ServerState::Failed(error),
+        };
+        self.state.send_replace(state);
+    }
+}

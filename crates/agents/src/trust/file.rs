@@ -1,0 +1,113 @@
+//! The text of `trust.toml`: which directories were trusted, by whom, when, and with which files in them.
+//!
+//! Promises: a text that is not understood is an error with its line. Bounded.
+//! Must not know: files of the disk.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data_file::at_line;
+
+/// Its name in the data directory.
+pub const TRUST_FILE: &str = "trust.toml";
+
+/// Directories that are trusted for good.
+const DIRECTORIES_MAX: usize = 1_000;
+
+/// Directories that are trusted in one session: the oldest go when there are more.
+const SESSION_ENTRIES_MAX: usize = 200;
+
+const HEAD: &str = "# Directories in which agents may be started. `greenroom agents trust` lists and changes them.\n\n";
+
+/// What was answered of one directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustEntry {
+    /// Absolute, without links.
+    pub directory: PathBuf,
+    /// The session that it holds for; for all of them if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// When it was said.
+    pub since: String,
+    /// Who said it: a client by its id.
+    pub by: String,
+    /// What was found then that can run commands, as [shown](super::shown_path).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrustText {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    trusted: Vec<TrustEntry>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<TrustEntry>, String> {
+    let read: Result<TrustText, toml::de::Error> = toml::from_str(text);
+    let entries = read.map_err(|error| {
+        let message = error.message().lines().next().unwrap_or("");
+        at_line(text, error.span(), message)
+    })?;
+    let entries = entries.trusted;
+    if let Some(entry) = entries.iter().find(|entry| !entry.directory.is_absolute()) {
+        let directory = super::shown_path(&entry.directory);
+        return Err(format!("`{directory}` is not an absolute path"));
+    }
+    match entries.len() > DIRECTORIES_MAX + SESSION_ENTRIES_MAX {
+        true => Err("there are too many entries in it".to_owned()),
+        false => Ok(entries),
+    }
+}
+
+/// The text with an entry more, in the place of an older one of the same directory and session.
+pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
+    let mut entries = parse(text)?;
+    let is_same = |other: &TrustEntry| {
+        (&other.directory, &other.session) == (&entry.directory, &entry.session)
+    };
+    entries.retain(|other| !is_same(other));
+    let of_sessions = entries.iter().filter(|entry| entry.session.is_some());
+    let of_sessions = of_sessions.count();
+    match entry.session.is_some() {
+        true => drop_oldest(
+            &mut entries,
+            (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX),
+        ),
+        false if entries.len() - of_sessions >= DIRECTORIES_MAX => {
+            return Err(format!(
+                "{DIRECTORIES_MAX} directories are trusted already; `greenroom agents trust --revoke DIR` takes one out"
+            ));
+        }
+        false => {}
+    }
+    entries.push(entry);
+    write(entries)
+}
+
+fn drop_oldest(entries: &mut Vec<TrustEntry>, mut count: usize) {
+    entries.retain(|entry| {
+        let goes = entry.session.is_some() && count > 0;
+        count -= usize::from(goes);
+        !goes
+    });
+}
+
+/// The text without what was said of a directory, in any session; none if nothing was.
+pub(super) fn remove(text: &str, directory: &std::path::Path) -> Result<Option<String>, String> {
+    let mut entries = parse(text)?;
+    let before = entries.len();
+    entries.retain(|entry| entry.directory != directory);
+    match entries.len() == before {
+        true => Ok(None),
+        false => write(entries).map(Some),
+    }
+}
+
+fn write(trusted: Vec<TrustEntry>) -> Result<String, String> {
+    let text = toml::to_string(&TrustText { trusted });
+    let text = text.map_err(|error| format!("it cannot be written: {error}"))?;
+    Ok(format!("{HEAD}{text}"))
+}

@@ -1,0 +1,18 @@
+//! Trust in directories: an agent of others starts only where its user lets it, since files of a directory can make it run
+//! commands without asking (TR-1).
+//!
+//! Promises: nothing is trusted but by the settings file or by an answer of the user; no permission mode answers for them
+//! (G-63). An answer is on the disk before anything is started on it. A file that cannot be read trusts nothing.
+//! Must not know: processes, what agents do.
+
+mod file;
+mod question;
+mod store;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+pub use file::{TRUST_FILE, TrustEntry};
+pub use question::require_trust;
+pub use store::{Standing, TrustError, TrustStore};
+pub use survey::{Survey, shown_path};

@@ -1,0 +1,259 @@
+//! Asks the user whether an agent may be started in a directory (TR-1).
+//!
+//! Promises: without a yes the turn ends, and the user reads what would trust the directory. What is shown of files cannot
+//! change what the question says. The answer is on the disk before this returns.
+//! Must not know: processes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, InputRequest};
+use serde_json::{Value, json};
+use wire::Object;
+use wire::published::state::ChatInputResponseKind;
+
+use super::store::{Standing, TrustError, TrustStore};
+use super::survey::{Survey, shown_path};
+use crate::acp::config::{AcpAgentConfig, TrustPolicy};
+
+/// The number of the question in its turn: no agent counts as far.
+const ASK: u64 = u64::MAX;
+
+const QUESTION: &str = "trust";
+const ALWAYS: &str = "always";
+const SESSION: &str = "session";
+const NO: &str = "no";
+
+/// Files that a question names.
+const SHOWN_FILES_MAX: usize = 20;
+
+/// Characters of a path in a question.
+const PATH_CHARS_MAX: usize = 300;
+
+/// Who answered, where that is not known.
+const SOMEBODY: &str = "unknown";
+
+/// Returns once an agent may be started in a directory: it is trusted, or the user says so now. The error is `notTrusted`.
+/// `session` names the session whose turn asks.
+pub async fn require_trust(
+    events: &dyn EventSink,
+    store: &Arc<TrustStore>,
+    agent: &AcpAgentConfig,
+    session: &str,
+    directory: &Path,
+) -> Result<(), AgentError> {
+    match agent.trust {
+        TrustPolicy::Always => return Ok(()),
+        TrustPolicy::Ask | TrustPolicy::Never => {}
+    }
+    let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
+    let Looked {
+        directory,
+        survey,
+        standing,
+    } = looked.map_err(|error| failed(agent, directory, &error.0))?;
+    let fresh = match standing {
+        Standing::Trusted => return Ok(()),
+        Standing::Changed { fresh } => Some(fresh),
+        Standing::Unknown => None,
+    };
+    if agent.trust == TrustPolicy::Never {
+        let why = "its entry in greenroom.toml says `trust = \"never\"`, so nobody is asked";
+        return Err(not_trusted(agent, &directory, Some(why)));
+    }
+    let request = make_request(agent, &directory, &survey, fresh.as_deref());
+    let event = AgentEvent::InputRequested { ask: ASK, request };
+    let reply = events.ask(event).await;
+    // A turn that is over hears no error.
+    let reply = reply.map_err(|_| not_trusted(agent, &directory, None))?;
+    let Some((choice, by)) = read_choice(&reply) else {
+        return Err(not_trusted(agent, &directory, None));
+    };
+    let session = match choice {
+        Choice::Always => None,
+        Choice::Session => Some(session.to_owned()),
+    };
+    let (store, trusted) = (Arc::clone(store), directory.clone());
+    let record = move || store.add(&trusted, session.as_deref(), &by, &survey);
+    let recorded = run_blocking(record).await;
+    recorded.map_err(|error| {
+        let why = format!("your answer could not be stored: {error}");
+        failed(agent, &directory, &why)
+    })
+}
+
+struct Looked {
+    directory: PathBuf,
+    survey: Survey,
+    standing: Standing,
+}
+
+async fn look(
+    store: Arc<TrustStore>,
+    directory: PathBuf,
+    session: String,
+) -> Result<Looked, TrustError> {
+    run_blocking(move || {
+        let directory = std::fs::canonicalize(directory)
+            .map_err(|error| TrustError(format!("the directory cannot be looked at: {error}")))?;
+        let survey = Survey::of(&directory);
+        let standing = store.standing(&directory, Some(&session), &survey)?;
+        Ok(Looked {
+            directory,
+            survey,
+            standing,
+        })
+    })
+    .await
+}
+
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TrustError> + Send + 'static,
+) -> Result<T, TrustError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
+}
+
+enum Choice {
+    Always,
+    Session,
+}
+
+/// What was chosen, and by whom; none is a no.
+fn read_choice(reply: &AgentReply) -> Option<(Choice, String)> {
+    let AgentReply::Answered {
+        response: ChatInputResponseKind::Accept,
+        answers,
+        answered_by,
+        ..
+    } = reply
+    else {
+        return None; // declined, cancelled, or nobody was there to ask
+    };
+    let choice = match chosen_option(answers)? {
+        ALWAYS => Choice::Always,
+        SESSION => Choice::Session,
+        _ => return None, // `no`, and whatever is no option
+    };
+    let by = answered_by.clone();
+    Some((choice, by.unwrap_or_else(|| SOMEBODY.to_owned())))
+}
+
+fn chosen_option(answers: &Object) -> Option<&str> {
+    let answer = answers.get(QUESTION)?;
+    let is_given = answer.get("state").and_then(Value::as_str) == Some("submitted");
+    let value = answer.get("value")?.get("value")?.as_str()?;
+    is_given.then_some(value)
+}
+
+fn make_request(
+    agent: &AcpAgentConfig,
+    directory: &Path,
+    survey: &Survey,
+    fresh: Option<&[String]>,
+) -> InputRequest {
+    let (name, place) = (&agent.name, shown(directory));
+    let files = fresh.unwrap_or(&survey.files);
+    let listed = list_files(files, directory);
+    let message = match (fresh, files.is_empty()) {
+        (Some(_), _) => format!(
+            "New in `{place}` since it was trusted, and able to make {name} run commands without asking:\n\n{listed}"
+        ),
+        (None, true) => format!(
+            "{name} has not worked in `{place}` before. It runs with your rights, and configuration in a directory can make it \
+             run commands without asking. There is none now."
+        ),
+        (None, false) => format!(
+            "{name} has not worked in `{place}` before. It runs with your rights, and these files can make it run commands \
+             without asking:\n\n{listed}"
+        ),
+    };
+    let question = json!({
+        "kind": "single-select",
+        "id": QUESTION,
+        "title": "Trust",
+        "message": "Trust this directory?",
+        "required": true,
+        "allowFreeformInput": false,
+        "options": [
+            {
+                "id": ALWAYS,
+                "label": "Yes, for good",
+                "description": "This directory and what is below it. A new file of this kind asks again.",
+            },
+            {"id": SESSION, "label": "Yes, in this session"},
+            {"id": NO, "label": format!("No, do not start {name}")},
+        ],
+    });
+    InputRequest {
+        message: Some(message),
+        questions: vec![question],
+        ..InputRequest::default()
+    }
+}
+
+/// A line for each file, by its path in the directory.
+fn list_files(files: &[String], directory: &Path) -> String {
+    let inside = format!("{}/", shown_path(directory));
+    let lines = files.iter().take(SHOWN_FILES_MAX).map(|file| {
+        let file = file.strip_prefix(&inside).unwrap_or(file);
+        format!("- `{}`\n", cut(file))
+    });
+    let mut listed: String = lines.collect();
+    if files.len() > SHOWN_FILES_MAX {
+        listed.push_str(&format!("- and {} more\n", files.len() - SHOWN_FILES_MAX));
+    }
+    listed
+}
+
+fn shown(path: &Path) -> String {
+    cut(&shown_path(path))
+}
+
+fn cut(text: &str) -> String {
+    match text.chars().count() > PATH_CHARS_MAX {
+        true => text.chars().take(PATH_CHARS_MAX).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// What would trust a directory: a command as it is typed into a shell.
+fn describe_command(directory: &Path) -> String {
+    let path = shown_path(directory);
+    if directory.to_str() != Some(&path) {
+        // Shown as it is, it would say something else than it is.
+        return "`greenroom agents trust .` trusts it when it is run there.".to_owned();
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,".contains(c);
+    let quoted = match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    };
+    format!("`greenroom agents trust {quoted}` trusts it.")
+}
+
+fn not_trusted(agent: &AcpAgentConfig, directory: &Path, why: Option<&str>) -> AgentError {
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    AgentError {
+        error_type: "notTrusted".to_owned(),
+        message: format!(
+            "{} was not started: {} is not trusted{why}. {}",
+            agent.name,
+            shown(directory),
+            describe_command(directory)
+        ),
+        resumable: true,
+    }
+}
+
+fn failed(agent: &AcpAgentConfig, directory: &Path, why: &str) -> AgentError {
+    AgentError {
+        error_type: "notTrusted".to_owned(),
+        message: format!(
+            "{} was not started: whether {} is trusted cannot be said. {why}",
+            agent.name,
+            shown(directory)
+        ),
+        resumable: true,
+    }
+}

@@ -1,0 +1,125 @@
+//! Which directories are trusted: those of the settings file, and those that users answered for.
+//!
+//! Promises: what was recorded is on the disk when that is said. All functions block.
+//! Must not know: how a user is asked.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::file::{self, TRUST_FILE, TrustEntry};
+use super::survey::Survey;
+use crate::data_file::DataFile;
+
+/// The directories that a host trusts.
+#[derive(Debug)]
+pub struct TrustStore {
+    file: DataFile<Vec<TrustEntry>>,
+    /// Those of the settings file.
+    configured: Vec<PathBuf>,
+}
+
+/// Why trust cannot be read or changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TrustError(pub String);
+
+/// How far a directory is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Trusted,
+    /// It was, and these files came since.
+    Changed {
+        fresh: Vec<String>,
+    },
+    /// Nobody said anything of it.
+    Unknown,
+}
+
+impl TrustStore {
+    /// What is trusted by a data directory, and by `trusted = [..]` of its settings file.
+    pub fn new(data: &Path, configured: Vec<PathBuf>) -> Self {
+        Self {
+            file: DataFile::new(data, TRUST_FILE, file::parse),
+            configured,
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The directories of the settings file.
+    pub fn configured(&self) -> &[PathBuf] {
+        &self.configured
+    }
+
+    /// What users answered, oldest first. An error says what is wrong with the file, and then nothing is trusted by it.
+    pub fn entries(&self) -> Result<Vec<TrustEntry>, TrustError> {
+        let entries = self.file.load().map_err(TrustError)?;
+        Ok(entries.as_ref().clone())
+    }
+
+    /// How far a directory is trusted in a session, with what was found in it. `directory` is absolute and without links.
+    pub fn standing(
+        &self,
+        directory: &Path,
+        session: Option<&str>,
+        survey: &Survey,
+    ) -> Result<Standing, TrustError> {
+        let is_configured = |trusted: &PathBuf| {
+            // The settings file may name it by a link; one that is not there covers nothing.
+            let real = std::fs::canonicalize(trusted);
+            real.is_ok_and(|real| directory.starts_with(real))
+        };
+        if self.configured.iter().any(is_configured) {
+            return Ok(Standing::Trusted);
+        }
+        let entries = self.file.load().map_err(TrustError)?;
+        let covers = |entry: &&TrustEntry| {
+            let holds = entry.session.is_none() || entry.session.as_deref() == session;
+            holds && directory.starts_with(&entry.directory)
+        };
+        let covering: Vec<&TrustEntry> = entries.iter().filter(covers).collect();
+        if covering.is_empty() {
+            return Ok(Standing::Unknown);
+        }
+        let known = covering.iter().flat_map(|entry| &entry.files);
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        let fresh = survey.not_among(&known);
+        Ok(match fresh.is_empty() {
+            true => Standing::Trusted,
+            false => Standing::Changed { fresh },
+        })
+    }
+
+    /// Trusts a directory with the files that were found in it; it is on the disk afterwards.
+    pub fn add(
+        &self,
+        directory: &Path,
+        session: Option<&str>,
+        by: &str,
+        survey: &Survey,
+    ) -> Result<(), TrustError> {
+        if directory.to_str().is_none() {
+            let reason = "a directory can only be remembered if its name is text";
+            return Err(TrustError(format!("{TRUST_FILE}: {reason}")));
+        }
+        let entry = TrustEntry {
+            directory: directory.to_owned(),
+            session: session.map(str::to_owned),
+            since: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string(),
+            by: by.to_owned(),
+            files: survey.files.clone(),
+        };
+        let added = self.file.change(|text| file::add(text, entry).map(Some));
+        added.map(drop).map_err(TrustError)
+    }
+
+    /// Takes back what was said of a directory, for good or in sessions. Whether anything was.
+    pub fn revoke(&self, directory: &Path) -> Result<bool, TrustError> {
+        let revoked = self.file.change(|text| file::remove(text, directory));
+        revoked.map_err(TrustError)
+    }
+}

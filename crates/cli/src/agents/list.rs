@@ -1,0 +1,186 @@
+//! The agents of others as people and programs read them: those that a host offers, and those that could be installed.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use host::Config;
+use host::acp_agents::{AcpAgentConfig, Preset, TrustPolicy};
+use serde_json::{Value, json};
+use wire::ChannelUri;
+
+use super::ConfigPlace;
+use crate::exit::Exit;
+use crate::output::{print, print_json};
+use crate::target::HostOptions;
+use crate::terminal::escape_line;
+
+/// List the agents that are installed, as `greenroom agents` does
+#[derive(Debug, clap::Args)]
+pub(super) struct AgentListOptions {
+    /// Print one JSON array instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: ConfigPlace,
+}
+
+/// An agent of the list.
+pub(crate) struct ListedAgent {
+    config: AcpAgentConfig,
+    origin: Origin,
+    /// Where its program is now.
+    program: Option<PathBuf>,
+}
+
+/// Why an agent is in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Configured,
+    Found,
+    /// It is a preset, and is not offered.
+    Known,
+}
+
+pub(super) async fn run(options: &AgentListOptions) -> anyhow::Result<Exit> {
+    let settings = options.place.settings()?;
+    let listed = list_agents(&settings)?;
+    if options.json {
+        let listed = listed.iter().map(ListedAgent::to_json);
+        print_json(&Value::Array(listed.collect()))?;
+        return Ok(Exit::Complete);
+    }
+    print(&describe_list(&listed, settings.agents_auto))?;
+    if let Some(note) = note_restart(&settings, &listed).await {
+        eprintln!("{note}");
+    }
+    Ok(Exit::Complete)
+}
+
+/// What a host with these settings offers, and then the presets that it does not.
+pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>> {
+    let offered = settings.offered_agents();
+    let offered = offered.context("the agents of greenroom.toml cannot be used")?;
+    let is_offered = |preset: &&Preset| {
+        let mut offered = offered.iter().map(|offered| &offered.config);
+        offered.any(|config| config.id == preset.id || config.command == preset.command)
+    };
+    let known = Preset::all().iter().filter(|preset| !is_offered(preset));
+    let known: Vec<(AcpAgentConfig, Origin)> = known
+        .map(|preset| (preset.to_config(), Origin::Known))
+        .collect();
+    let offered = offered.into_iter().map(|offered| {
+        let origin = match offered.is_configured {
+            true => Origin::Configured,
+            false => Origin::Found,
+        };
+        (offered.config, origin)
+    });
+    let listed = offered.chain(known).map(|(config, origin)| ListedAgent {
+        program: config.find_program(),
+        config,
+        origin,
+    });
+    Ok(listed.collect())
+}
+
+impl ListedAgent {
+    pub(crate) fn config(&self) -> &AcpAgentConfig {
+        &self.config
+    }
+
+    pub(crate) fn program(&self) -> Option<&PathBuf> {
+        self.program.as_ref()
+    }
+
+    pub(crate) fn is_offered(&self) -> bool {
+        self.origin != Origin::Known
+    }
+
+    fn to_json(&self) -> Value {
+        let config = &self.config;
+        json!({
+            "id": config.id,
+            "name": config.name,
+            "offered": self.is_offered(),
+            "configured": self.origin == Origin::Configured,
+            "command": config.command,
+            "args": config.args,
+            "program": self.program.as_ref().map(|path| path.to_string_lossy()),
+            "install": config.install,
+            "trust": trust_name(config.trust),
+        })
+    }
+
+    /// What follows its id.
+    fn describe(&self) -> String {
+        let config = &self.config;
+        let what = match &self.program {
+            Some(program) => program.display().to_string(),
+            None => config.describe_missing(),
+        };
+        let trust = match config.trust {
+            TrustPolicy::Ask => "",
+            TrustPolicy::Always => " (starts in any directory)",
+            TrustPolicy::Never => " (starts in trusted directories only, asks nobody)",
+        };
+        escape_line(&format!("{}: {what}{trust}", config.name))
+    }
+}
+
+fn trust_name(trust: TrustPolicy) -> &'static str {
+    match trust {
+        TrustPolicy::Ask => "ask",
+        TrustPolicy::Always => "always",
+        TrustPolicy::Never => "never",
+    }
+}
+
+fn describe_list(listed: &[ListedAgent], is_auto: bool) -> String {
+    let width = listed.iter().map(|agent| agent.config.id.len()).max();
+    let width = width.unwrap_or(0);
+    let lines = |wanted: bool| {
+        let agents = listed.iter().filter(|agent| agent.is_offered() == wanted);
+        let lines = agents.map(|agent| {
+            let id = escape_line(&agent.config.id);
+            format!("  {id:width$}  {}\n", agent.describe())
+        });
+        lines.collect::<String>()
+    };
+    let (offered, known) = (lines(true), lines(false));
+    let mut text = match offered.is_empty() {
+        true => "No agent of others is offered.\n".to_owned(),
+        false => format!("Offered (`greenroom chat --agent ID`):\n{offered}"),
+    };
+    if !known.is_empty() {
+        let why = match is_auto {
+            true => "",
+            false => ", or found while `agents_auto = false`",
+        };
+        text.push_str(&format!("Not installed{why}:\n{known}"));
+    }
+    text
+}
+
+/// Whether the host that runs offers something else than its settings say now.
+async fn note_restart(settings: &Config, listed: &[ListedAgent]) -> Option<String> {
+    let host = HostOptions::local(&settings.data);
+    // Where no host runs there is nothing to be said.
+    let (live, _updates) = host.live(&[ChannelUri::root()]).await.ok()?;
+    let root = live.root();
+    let agents = root.iter().flat_map(|root| root.agents.iter());
+    let there: Vec<String> = agents
+        .filter_map(|agent| agent["provider"].as_str().map(str::to_owned))
+        .collect();
+    live.close().await;
+    let offered = listed.iter().filter(|agent| agent.is_offered());
+    let missing: Vec<&str> = offered
+        .map(|agent| agent.config.id.as_str())
+        .filter(|id| there.iter().all(|there| there != id))
+        .collect();
+    let ids = missing.join(", ");
+    (!missing.is_empty()).then(|| {
+        format!(
+            "The host that runs does not offer {ids} yet: `greenroom restart` lets it look again."
+        )
+    })
+}

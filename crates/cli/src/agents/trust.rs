@@ -1,0 +1,161 @@
+//! `greenroom agents trust`: which directories agents of others may be started in.
+//!
+//! Promises: what is trusted is what a host that runs goes by from the next start of an agent on.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use host::acp_agents::{Standing, Survey, TrustStore};
+use serde_json::{Value, json};
+
+use super::ConfigPlace;
+use crate::exit::Exit;
+use crate::output::{print, print_json};
+use crate::terminal::escape_line;
+
+/// Who trusted a directory, in the record.
+const BY: &str = "greenroom agents trust";
+
+/// Trust a directory for agents of others, or list those that are trusted
+#[derive(Debug, clap::Args)]
+pub(super) struct TrustOptions {
+    /// The directory; what is below it is trusted with it. Without it, all are listed
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Trust it no more
+    #[arg(long, requires = "directory")]
+    revoke: bool,
+    /// Print the list as a JSON array
+    #[arg(long, conflicts_with = "directory")]
+    json: bool,
+    #[command(flatten)]
+    place: ConfigPlace,
+}
+
+pub(super) fn run(options: &TrustOptions) -> anyhow::Result<Exit> {
+    let store = options.place.settings()?.trust_store();
+    match &options.directory {
+        None => list(&store, options.json)?,
+        Some(directory) if options.revoke => revoke(&store, directory)?,
+        Some(directory) => trust(&store, directory)?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
+    let entries = store.entries()?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    if as_json {
+        let configured = store.configured().iter().map(|directory| {
+            json!({"directory": text(directory), "configured": true, "session": null, "since": null, "by": null, "files": []})
+        });
+        let answered = entries.iter().map(|entry| {
+            json!({
+                "directory": text(&entry.directory),
+                "configured": false,
+                "session": entry.session,
+                "since": entry.since,
+                "by": entry.by,
+                "files": entry.files,
+            })
+        });
+        print_json(&Value::Array(configured.chain(answered).collect()))?;
+        return Ok(());
+    }
+    if entries.is_empty() && store.configured().is_empty() {
+        print(
+            "No directory is trusted: agents ask before they start. `greenroom agents trust DIR` trusts one.\n",
+        )?;
+        return Ok(());
+    }
+    for directory in store.configured() {
+        let directory = escape_line(&text(directory));
+        print(&format!("{directory}  by `trusted` of greenroom.toml\n"))?;
+    }
+    for entry in &entries {
+        let session = match &entry.session {
+            Some(session) => format!(" in {session} only"),
+            None => String::new(),
+        };
+        let files = match entry.files.len() {
+            0 => String::new(),
+            1 => ", with 1 file that can run commands".to_owned(),
+            count => format!(", with {count} files that can run commands"),
+        };
+        let line = format!(
+            "{}{session}  since {} by {}{files}",
+            text(&entry.directory),
+            entry.since,
+            entry.by
+        );
+        print(&format!("{}\n", escape_line(&line)))?;
+    }
+    Ok(())
+}
+
+fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
+    let unusable = || format!("{} cannot be trusted", directory.display());
+    let real = std::fs::canonicalize(directory).with_context(unusable)?;
+    ensure!(
+        real.is_dir(),
+        "{} is no directory: name the one that the agent is to work in",
+        directory.display()
+    );
+    let survey = Survey::of(&real);
+    let shown = escape_line(&real.to_string_lossy());
+    if store.standing(&real, None, &survey)? == Standing::Trusted {
+        print(&format!("{shown} is trusted already.\n"))?;
+        return Ok(());
+    }
+    store.add(&real, None, BY, &survey)?;
+    let mut text = format!("Agents may be started in {shown} and below it.\n");
+    if !survey.files.is_empty() {
+        text.push_str("These files can make them run commands without asking:\n");
+        for file in &survey.files {
+            text.push_str(&format!("  {}\n", escape_line(file)));
+        }
+    }
+    print(&text)?;
+    Ok(())
+}
+
+fn revoke(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
+    // It may be gone by now.
+    let real = std::fs::canonicalize(directory).or_else(|_| std::path::absolute(directory))?;
+    let revoked = store.revoke(&real)?;
+    let shown = escape_line(&real.to_string_lossy());
+    let covering = find_covering(store, &real)?;
+    match (revoked, covering) {
+        (true, None) => print(&format!(
+            "{shown} is trusted no more. Agents that run there go on until they are idle.\n"
+        ))?,
+        (false, None) => bail!(
+            "{shown} was not trusted; `greenroom agents trust` lists the directories that are"
+        ),
+        (_, Some(above)) => bail!("{shown} is still trusted, by {above}"),
+    }
+    Ok(())
+}
+
+/// What still trusts a directory of which nothing is said.
+fn find_covering(store: &TrustStore, directory: &Path) -> anyhow::Result<Option<String>> {
+    let covers = |above: &Path| {
+        let real = std::fs::canonicalize(above);
+        directory.starts_with(real.as_deref().unwrap_or(above))
+    };
+    let configured = store.configured().iter().find(|above| covers(above));
+    if let Some(above) = configured {
+        let above = escape_line(&above.to_string_lossy());
+        return Ok(Some(format!(
+            "`{above}` in `trusted` of greenroom.toml; take it out there"
+        )));
+    }
+    let entries = store.entries()?;
+    let above = entries
+        .iter()
+        .find(|entry| entry.session.is_none() && directory.starts_with(&entry.directory));
+    Ok(above.map(|entry| {
+        let above = escape_line(&entry.directory.to_string_lossy());
+        format!("what was said of {above}: revoke that")
+    }))
+}

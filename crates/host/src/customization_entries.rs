@@ -1,0 +1,196 @@
+//! What was found for agents, as the protocol's customizations (H-300). What users decided of it is not known here.
+
+use serde_json::{Value, json};
+use wire::Object;
+use workspace::discovery::{Child, ChildContent, Container, ContainerKind, InvokedBy};
+
+/// What a degraded container says at most.
+const PROBLEM_BYTES_MAX: usize = 2_048;
+
+/// Why a hook is off and cannot be switched on.
+const HOOKS_DO_NOT_RUN: &str = "greenroom lists hooks and does not run them";
+
+/// The containers in the shape of a session's `customizations`.
+pub(crate) fn customization_entries(containers: &[Container]) -> Vec<Value> {
+    containers.iter().map(container_entry).collect()
+}
+
+fn container_entry(container: &Container) -> Value {
+    let children = container.children.iter();
+    let children: Vec<Value> = children
+        .map(|child| child_entry(container, child))
+        .collect();
+    let mut entry = Object::new();
+    let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
+    put("id", json!(container.key().id()));
+    put("uri", json!(container.uri));
+    put("name", json!(container.name));
+    put("load", load_state(&container.problems));
+    put("children", Value::Array(children));
+    match &container.kind {
+        ContainerKind::Directory { contents } => {
+            put("type", json!("directory"));
+            put("enabled", json!(true));
+            put("contents", json!(contents.name()));
+            put("writable", json!(false));
+        }
+        ContainerKind::Plugin { version } => {
+            put("type", json!("plugin"));
+            if let Some(version) = version {
+                put("_meta", json!({"version": version}));
+            }
+        }
+    }
+    Value::Object(entry)
+}
+
+fn load_state(problems: &[String]) -> Value {
+    if problems.is_empty() {
+        return json!({"kind": "loaded"});
+    }
+    let mut message = problems.join("\n");
+    if message.len() > PROBLEM_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(PROBLEM_BYTES_MAX));
+        message.push('…');
+    }
+    json!({"kind": "degraded", "message": message})
+}
+
+fn child_entry(container: &Container, child: &Child) -> Value {
+    let kind = child.content.kind().name();
+    let id = container.child_key(child).id();
+    let mut entry = json!({"type": kind, "id": id, "uri": child.uri, "name": child.name});
+    let mut put = |name: &str, value: Value| entry[name] = value;
+    if let Some(description) = &child.description {
+        put("description", json!(description));
+    }
+    if let Some(range) = child.range {
+        let position = |character| json!({"line": range.line, "character": character});
+        let range = json!({"start": position(range.start), "end": position(range.end)});
+        put("range", range);
+    }
+    match &child.content {
+        ChildContent::Skill(skill) => put_invoked_by(put, skill.invoked_by),
+        ChildContent::Prompt(prompt) => {
+            if !prompt.hints.is_empty() {
+                let hints = prompt.hints.iter();
+                let hints = hints.map(|(name, value)| ((*name).to_owned(), json!(value)));
+                put("_meta", Value::Object(hints.collect()));
+            }
+        }
+        ChildContent::Agent(agent) => {
+            if let Some(model) = &agent.model {
+                put("model", json!(model));
+            }
+            if let Some(tools) = &agent.tools {
+                put("tools", json!(tools));
+            }
+            put_invoked_by(put, agent.invoked_by);
+        }
+        ChildContent::Rule(rule) => {
+            put("alwaysApply", json!(rule.always_applies));
+            if !rule.globs.is_empty() {
+                put("globs", json!(rule.globs));
+            }
+        }
+        ChildContent::Hook => {
+            put("enabled", json!(false));
+            put("_meta", json!({"note": HOOKS_DO_NOT_RUN}));
+        }
+    }
+    entry
+}
+
+fn put_invoked_by(mut put: impl FnMut(&str, Value), invoked_by: InvokedBy) {
+    match invoked_by {
+        InvokedBy::Anybody => {}
+        InvokedBy::Models => put("disableUserInvocation", json!(true)),
+        InvokedBy::Users => put("disableModelInvocation", json!(true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use wire::published::state::{ChildCustomization, Customization, CustomizationLoadState};
+    use workspace::discovery::discover;
+    use workspace::{Confinement, UserDirectories};
+
+    use super::*;
+
+    fn entries(files: &[(&str, &str)]) -> Vec<Value> {
+        let project = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = project.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let uri = wire::file_uri::uri_of(project.path().as_os_str().as_bytes());
+        let found = discover(&[uri], &UserDirectories::default(), &Confinement::none());
+        customization_entries(&found.containers)
+    }
+
+    #[test]
+    fn h_300_published_clients_read_every_kind() {
+        let entries = entries(&[
+            (
+                ".agents/skills/a/SKILL.md",
+                "---\nuser-invocable: false\n---\nA.",
+            ),
+            (".github/prompts/p.prompt.md", "---\nmode: ask\n---\nP."),
+            (
+                ".claude/agents/x.md",
+                "---\nmodel: big\ntools: read\ndisable-model-invocation: true\n---\nX.",
+            ),
+            (".agents/rules/r.mdc", "---\nglobs: src/**\n---\nR."),
+            (".claude/settings.json", "{\"hooks\": {\"Stop\": []}}"),
+            (".agents/plugins/k/plugin.json", "{\"version\": \"2\"}"),
+            (".agents/plugins/k/commands/go.md", "Go."),
+            (".agents/plugins/k/commands/empty.md", ""),
+        ]);
+        let mut seen = Vec::new();
+        for entry in &entries {
+            let read: Customization = serde_json::from_value(entry.clone()).unwrap();
+            let children = match &read {
+                Customization::Directory(directory) => directory.children.as_ref(),
+                Customization::Plugin(plugin) => {
+                    assert!(matches!(
+                        plugin.load,
+                        Some(CustomizationLoadState::Degraded(_))
+                    ));
+                    assert_eq!(entry["_meta"]["version"], "2");
+                    plugin.children.as_ref()
+                }
+                other => panic!("{other:?}"),
+            };
+            for child in children.unwrap() {
+                seen.push(match child {
+                    ChildCustomization::Skill(skill) => {
+                        assert_eq!(skill.disable_user_invocation, Some(true));
+                        "skill"
+                    }
+                    ChildCustomization::Prompt(_) => "prompt",
+                    ChildCustomization::Agent(agent) => {
+                        assert_eq!(agent.model.as_deref(), Some("big"));
+                        assert_eq!(agent.tools.as_deref(), Some(&["read".to_owned()][..]));
+                        assert_eq!(agent.disable_model_invocation, Some(true));
+                        "agent"
+                    }
+                    ChildCustomization::Rule(rule) => {
+                        assert_eq!(rule.always_apply, Some(false));
+                        "rule"
+                    }
+                    ChildCustomization::Hook(hook) => {
+                        assert_eq!(hook.enabled, Some(false));
+                        assert!(hook.range.is_some());
+                        "hook"
+                    }
+                    other => panic!("{other:?}"),
+                });
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, ["agent", "hook", "prompt", "prompt", "rule", "skill"]);
+    }
+}

@@ -1,0 +1,86 @@
+//! What agents are told and asked outside of turns: settings, tokens, chats that left memory.
+//!
+//! Promises: a token is in the memory of the agent it was brought for, and nowhere else; it is taken back when its time is over.
+//! Must not know: what an agent makes of it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use agent_api::SettingValue;
+use kernel::{BroughtToken, Input, SettingQuestion, Ticket, WorkFailed};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+use wire::{ChannelUri, Object};
+
+use super::{Effects, send};
+
+/// When tokens end that were brought with a time, by agent and resource.
+#[derive(Default)]
+pub(super) struct TokenEnds(HashMap<(String, String), AbortHandle>);
+
+impl Effects {
+    /// Asks an agent which values a setting can have.
+    pub(crate) fn list_setting_values(&self, ticket: Ticket, question: SettingQuestion) {
+        let (agent, arrivals) = (self.agent(&question.provider), self.arrivals.clone());
+        tokio::spawn(async move {
+            let session = question.session.as_ref();
+            let session = session.map(ChannelUri::as_str).unwrap_or_default();
+            let values = match &agent {
+                Some(agent) => Ok(agent.setting_values(session, &question.property)),
+                None => Err(WorkFailed(format!(
+                    "this host has no agent `{}` any more",
+                    question.provider
+                ))),
+            };
+            let values = values.map(|values| values.into_iter().filter_map(item_of).collect());
+            send(&arrivals, Input::SettingValues { ticket, values }).await;
+        });
+    }
+
+    /// A client changed settings of a session.
+    pub(crate) fn tell_settings(&self, session: &ChannelUri, provider: &str, values: &Object) {
+        match self.agent(provider) {
+            Some(agent) => agent.settings_changed(session.as_str(), values),
+            None => tracing::debug!("settings of a session whose agent is gone changed"),
+        }
+    }
+
+    /// A chat left memory.
+    pub(crate) fn unload_chat(&self, chat: &ChannelUri) {
+        for agent in &self.agents {
+            agent.unload_chat(chat.as_str());
+        }
+    }
+
+    /// Hands a token to the agent that it was brought for.
+    pub(crate) fn authenticate(&mut self, brought: BroughtToken) {
+        let Some(agent) = self.agent(&brought.provider) else {
+            return tracing::debug!("a token was brought for an agent that is gone");
+        };
+        let (provider, resource) = (brought.provider, brought.resource);
+        let ends = &mut self.token_ends.0;
+        if let Some(earlier) = ends.remove(&(provider.clone(), resource.clone())) {
+            earlier.abort();
+        }
+        agent.authenticated(&resource, &brought.token.0);
+        let Some(seconds) = brought.expires_in_s.filter(|_| !brought.token.0.is_empty()) else {
+            return; // nothing ends
+        };
+        let ended = resource.clone();
+        let end = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            agent.authenticated(&ended, "");
+        });
+        ends.insert((provider, resource), end.abort_handle());
+    }
+}
+
+/// `SessionConfigValueItem`. Clients know texts only.
+fn item_of(value: SettingValue) -> Option<Value> {
+    let text = value.value.as_str()?;
+    let mut item = json!({"value": text, "label": value.label});
+    if let Some(description) = value.description {
+        item["description"] = Value::String(description);
+    }
+    Some(item)
+}

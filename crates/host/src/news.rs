@@ -1,0 +1,238 @@
+//! What agents say between turns, on its way to the kernel.
+//!
+//! Promises: who says something never waits. What is not heard yet is bounded: a newer word about the same thing takes the place of the
+//! older one, and beyond that the oldest goes.
+//! Must not know: what the kernel makes of it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_api::{AgentInfo, HostNews};
+use kernel::{Input, SessionChange, SessionNews};
+use serde_json::Value;
+use tokio::sync::Notify;
+use wire::ChannelUri;
+
+use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::models::AgentRoster;
+
+/// Words that wait to be heard.
+const WORDS_MAX: usize = 1_024;
+
+/// Longest title; the kernel may want it shorter.
+const TITLE_BYTES_MAX: usize = 4 << 10;
+
+/// Longest name, and longest value, of a setting.
+const NAME_BYTES_MAX: usize = 256;
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// The news of one agent.
+pub(crate) struct AgentNews {
+    provider: String,
+    waiting: Arc<WaitingNews>,
+}
+
+/// The words of all agents that wait to be heard, the oldest first.
+#[derive(Default)]
+pub(crate) struct WaitingNews {
+    words: Mutex<VecDeque<Word>>,
+    arrived: Notify,
+}
+
+enum Word {
+    Agent(Box<AgentInfo>),
+    Session(SessionNews),
+}
+
+impl Word {
+    /// Whether both are about the same thing.
+    fn is_about_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Agent(one), Self::Agent(other)) => one.provider == other.provider,
+            (Self::Session(one), Self::Session(other)) => {
+                one.session == other.session && one.change.is_about_same(&other.change)
+            }
+            (Self::Agent(_), Self::Session(_)) | (Self::Session(_), Self::Agent(_)) => false,
+        }
+    }
+}
+
+/// Starts every agent, and hands on what they say for as long as the kernel listens.
+pub(crate) fn start_agents(roster: &Arc<AgentRoster>, arrivals: KernelQueue) {
+    let waiting = Arc::new(WaitingNews::default());
+    for agent in roster.agents() {
+        agent.start(Arc::new(AgentNews {
+            provider: agent.info().provider,
+            waiting: Arc::clone(&waiting),
+        }));
+    }
+    let roster = Arc::clone(roster);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = forward(&waiting, &roster, &arrivals) => {}
+            () = arrivals.closed() => {}
+        }
+    });
+}
+
+/// Hands words on one by one. Returns when the kernel is gone.
+async fn forward(waiting: &WaitingNews, roster: &AgentRoster, arrivals: &KernelQueue) {
+    loop {
+        let Some(word) = waiting.take() else {
+            waiting.arrived.notified().await;
+            continue;
+        };
+        let sent = match word {
+            Word::Session(news) => arrivals.send(QueuedInput::Input(Input::News(news))).await,
+            Word::Agent(info) => {
+                // The kernel hears of changes in the order in which they were made.
+                let _order = roster.lock().await;
+                let Some(facts) = roster.facts_of(*info) else {
+                    tracing::error!("an agent speaks of one that this host does not have");
+                    continue;
+                };
+                let input = Input::AgentChanged(Box::new(facts));
+                arrivals.send(QueuedInput::Input(input)).await
+            }
+        };
+        if sent.is_err() {
+            return; // the host goes down
+        }
+    }
+}
+
+impl WaitingNews {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Word>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, word: Word) {
+        let mut words = self.lock();
+        let same = words.iter().position(|other| other.is_about_same(&word));
+        match same.and_then(|index| words.get_mut(index)) {
+            Some(older) => *older = word,
+            None => {
+                if words.len() >= WORDS_MAX {
+                    words.pop_front();
+                    tracing::warn!(
+                        "agents say more between turns than can be heard; the oldest word is dropped"
+                    );
+                }
+                words.push_back(word);
+            }
+        }
+        drop(words);
+        self.arrived.notify_one();
+    }
+
+    fn take(&self) -> Option<Word> {
+        self.lock().pop_front()
+    }
+}
+
+impl AgentNews {
+    fn put(&self, conversation: &str, change: SessionChange) {
+        let Ok(session) = ChannelUri::parse(conversation) else {
+            // Conversations are named by the host: an agent that makes one up is wrong.
+            tracing::error!(provider = %self.provider, "an agent speaks of a session that there cannot be");
+            return;
+        };
+        self.waiting.put(Word::Session(SessionNews {
+            provider: self.provider.clone(),
+            session,
+            change,
+        }));
+    }
+}
+
+impl HostNews for AgentNews {
+    fn agent_changed(&self, info: AgentInfo) {
+        if info.provider != self.provider {
+            tracing::error!(provider = %self.provider, "an agent speaks of another one");
+            return;
+        }
+        self.waiting.put(Word::Agent(Box::new(info)));
+    }
+
+    fn setting_changed(&self, conversation: &str, name: &str, value: Value) {
+        if name.len() > NAME_BYTES_MAX || wire::rpc::json_bytes(&value) > VALUE_BYTES_MAX {
+            tracing::warn!(provider = %self.provider, "a setting that an agent changed is too large and is not taken");
+            return;
+        }
+        let name = name.to_owned();
+        self.put(conversation, SessionChange::Setting { name, value });
+    }
+
+    fn title(&self, conversation: &str, mut title: String) {
+        title.truncate(title.floor_char_boundary(TITLE_BYTES_MAX));
+        self.put(conversation, SessionChange::Title(title));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn news() -> (AgentNews, Arc<WaitingNews>) {
+        let waiting = Arc::new(WaitingNews::default());
+        let news = AgentNews {
+            provider: "p".to_owned(),
+            waiting: Arc::clone(&waiting),
+        };
+        (news, waiting)
+    }
+
+    fn changes(waiting: &WaitingNews) -> Vec<(String, SessionChange)> {
+        let words = std::iter::from_fn(|| waiting.take());
+        let words = words.map(|word| match word {
+            Word::Session(news) => (news.session.to_string(), news.change),
+            Word::Agent(info) => panic!("{info:?}"),
+        });
+        words.collect()
+    }
+
+    fn setting(name: &str, value: Value) -> SessionChange {
+        SessionChange::Setting {
+            name: name.to_owned(),
+            value,
+        }
+    }
+
+    #[test]
+    fn a_newer_word_takes_the_place_of_an_older_one_about_the_same() {
+        let (news, waiting) = news();
+        for value in [1, 2, 3] {
+            news.setting_changed("x:/1", "mode", json!(value));
+            news.setting_changed("x:/1", "pace", json!(value));
+            news.setting_changed("x:/2", "mode", json!(value));
+            news.title("x:/1", format!("title {value}"));
+        }
+        let expected = [
+            ("x:/1".to_owned(), setting("mode", json!(3))),
+            ("x:/1".to_owned(), setting("pace", json!(3))),
+            ("x:/2".to_owned(), setting("mode", json!(3))),
+            (
+                "x:/1".to_owned(),
+                SessionChange::Title("title 3".to_owned()),
+            ),
+        ];
+        assert_eq!(changes(&waiting), expected);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_what_is_too_large_does_not_wait() {
+        let (news, waiting) = news();
+        for session in 0..WORDS_MAX + 5 {
+            news.title(&format!("x:/{session}"), "t".to_owned());
+        }
+        let heard = changes(&waiting);
+        assert_eq!(heard.len(), WORDS_MAX);
+        assert_eq!(heard[0].0, "x:/5", "the oldest went");
+        news.setting_changed("x:/1", "mode", json!("v".repeat(VALUE_BYTES_MAX)));
+        news.setting_changed("x:/1", &"n".repeat(NAME_BYTES_MAX + 1), json!(1));
+        news.setting_changed("no uri", "mode", json!(1));
+        assert_eq!(changes(&waiting), []);
+    }
+}

@@ -1,0 +1,80 @@
+//! What passes between agents and the host outside of turns: what an agent says of a session, what it is asked and told.
+
+use std::fmt;
+
+use serde_json::Value;
+use wire::ChannelUri;
+
+/// What an agent says of a session between turns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionNews {
+    /// The agent that says it: one of another agent is not its to change.
+    pub provider: String,
+    pub session: ChannelUri,
+    pub change: SessionChange,
+}
+
+/// What is different about a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionChange {
+    Setting { name: String, value: Value },
+    Title(String),
+}
+
+impl SessionChange {
+    /// Whether both are about the same thing: the later word counts.
+    pub fn is_about_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Setting { name, .. }, Self::Setting { name: other, .. }) => name == other,
+            (Self::Title(_), Self::Title(_)) => true,
+            (Self::Setting { .. }, Self::Title(_)) | (Self::Title(_), Self::Setting { .. }) => {
+                false
+            }
+        }
+    }
+}
+
+/// A setting whose values only its agent knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingQuestion {
+    pub provider: String,
+    /// Absent before there is a session.
+    pub session: Option<ChannelUri>,
+    pub property: String,
+}
+
+/// A token that a client brought for a resource which an agent advertises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BroughtToken {
+    pub provider: String,
+    pub resource: String,
+    /// Empty: what was brought before is taken back.
+    pub token: Secret,
+    pub expires_in_s: Option<u64>,
+}
+
+/// What nobody may read by chance.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_in_no_debug_output() {
+        let brought = BroughtToken {
+            provider: "p".to_owned(),
+            resource: "https://r".to_owned(),
+            token: Secret("sk-1".to_owned()),
+            expires_in_s: None,
+        };
+        assert!(!format!("{brought:?}").contains("sk-1"));
+    }
+}

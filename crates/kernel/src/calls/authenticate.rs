@@ -1,0 +1,67 @@
+//! `authenticate`: a client brings a token for a resource that an agent advertises (H-316). The token is handed on, and is in no
+//! state, record or log (H-318).
+
+use serde_json::Value;
+use wire::published::commands::AuthenticateParams;
+use wire::{Id, RpcError};
+
+use super::uri;
+use crate::agent_word::{BroughtToken, Secret};
+use crate::io::{AgentFacts, Effect, PeerId};
+use crate::state::{Kernel, Step};
+
+/// Longest token.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// The token, for each agent that it is meant for.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &AuthenticateParams,
+) -> Result<Vec<BroughtToken>, RpcError> {
+    let expires_in_s = match params.expires_in.map(u64::try_from) {
+        None => None,
+        Some(Ok(seconds)) if seconds > 0 => Some(seconds),
+        Some(_) => {
+            return Err(uri::bad(
+                "`expiresIn` must be a whole number of seconds, at least 1",
+            ));
+        }
+    };
+    if params.token.len() > TOKEN_BYTES_MAX {
+        return Err(uri::bad(format!(
+            "`token` has at most {TOKEN_BYTES_MAX} bytes"
+        )));
+    }
+    // It ends up in headers and environments.
+    if params.token.contains(char::is_control) {
+        return Err(uri::bad("`token` holds control characters"));
+    }
+    let agents = kernel.facts().offered_agents();
+    let wanted = agents.filter(|agent| advertises(agent, &params.resource));
+    let brought = wanted.map(|agent| BroughtToken {
+        provider: agent.provider.clone(),
+        resource: params.resource.clone(),
+        token: Secret(params.token.clone()),
+        expires_in_s,
+    });
+    let brought: Vec<BroughtToken> = brought.collect();
+    match brought.is_empty() {
+        true => Err(uri::bad(
+            "`resource`: no agent of this host advertises it; see `protectedResources` of the agents",
+        )),
+        false => Ok(brought),
+    }
+}
+
+fn advertises(agent: &AgentFacts, resource: &str) -> bool {
+    let resources = agent.info["protectedResources"].as_array();
+    let mut resources = resources.into_iter().flatten();
+    resources.any(|known| known["resource"] == resource)
+}
+
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<BroughtToken>) {
+    for token in brought {
+        step.effect(Effect::Authenticate(token));
+    }
+    step.respond(peer, id, &Value::Object(wire::Object::new()));
+}

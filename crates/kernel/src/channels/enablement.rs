@@ -1,0 +1,56 @@
+//! What users switched on and off for all sessions, or for all in one directory (CU-5). Decisions for one session lie with it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Decisions that are remembered: more than anybody makes by hand.
+pub(crate) const DECISIONS_MAX: usize = 4_096;
+
+/// Decisions by the ids of customizations, which are the same in every session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Enablement {
+    global: BTreeMap<String, bool>,
+    /// By the `file:` URI of a session's first working directory.
+    workspace: BTreeMap<String, BTreeMap<String, bool>>,
+}
+
+impl Enablement {
+    pub(crate) fn global(&self, id: &str) -> Option<bool> {
+        self.global.get(id).copied()
+    }
+
+    pub(crate) fn workspace(&self, directory: &str, id: &str) -> Option<bool> {
+        self.workspace.get(directory)?.get(id).copied()
+    }
+
+    /// Whether one more can be remembered.
+    pub(crate) fn has_room(&self) -> bool {
+        let workspaces = self.workspace.values().map(BTreeMap::len);
+        self.global.len() + workspaces.sum::<usize>() + 2 <= DECISIONS_MAX
+    }
+
+    /// Replaces what was decided of one thing.
+    pub(crate) fn decide(
+        &mut self,
+        id: &str,
+        global: Option<bool>,
+        workspace: Option<(&str, Option<bool>)>,
+    ) {
+        set(&mut self.global, id, global);
+        if let Some((directory, decision)) = workspace {
+            let decisions = self.workspace.entry(directory.to_owned()).or_default();
+            set(decisions, id, decision);
+            self.workspace.retain(|_, decisions| !decisions.is_empty());
+        }
+    }
+}
+
+/// Replaces or removes one decision.
+pub(super) fn set(decisions: &mut BTreeMap<String, bool>, id: &str, decision: Option<bool>) {
+    match decision {
+        Some(decision) => decisions.insert(id.to_owned(), decision),
+        None => decisions.remove(id),
+    };
+}

@@ -1,0 +1,258 @@
+//! The customizations of a session (H-300 to H-304, CU-1 to CU-6): what the host finds is published with what users decided
+//! of it, and what they decide is remembered where they want it: for the session, for its directory, for all.
+//!
+//! The entries are made by the host; of their fields this file knows `id`, `type`, `children`, `enabled` and `enablement`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use wire::state::SessionState;
+use wire::{Action, ActionKind, ChannelUri, Object};
+
+use crate::channels::Enablement;
+use crate::io::Effect;
+use crate::refusal::Refusal;
+use crate::state::{Kernel, Sender, Step};
+
+/// Lets the host look what there is for a session now; [`publish`] follows.
+pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
+    let state = step.session(session).state();
+    let survey = Effect::Survey {
+        session: session.clone(),
+        provider: state.provider.clone(),
+        working_directories: state.working_directories.clone().unwrap_or_default(),
+    };
+    step.effect(survey);
+}
+
+/// The host looked.
+pub(crate) fn publish(step: &mut Step, session: &ChannelUri, found: Vec<Value>) {
+    if step.find_session(session).is_none() || step.unwritable().is_some() {
+        return; // it is looked again when the next turn begins
+    }
+    let decided = found.into_iter().map(|mut entry| {
+        let children = entry.get_mut("children").and_then(Value::as_array_mut);
+        for child in children.into_iter().flatten() {
+            decide(step, session, child);
+        }
+        decide(step, session, &mut entry);
+        entry
+    });
+    let decided: Vec<Value> = decided.collect();
+    let now = step.session(session).state().customizations.clone();
+    let Some(now) = now else {
+        if !decided.is_empty() {
+            let fields = json!({"customizations": decided});
+            step.act_as_host(session, ActionKind::SessionCustomizationsChanged, fields);
+        }
+        return;
+    };
+    let found_before = now.iter().filter(|entry| is_found_by_host(entry));
+    let gone = found_before.filter(|entry| !decided.iter().any(|other| other["id"] == entry["id"]));
+    for entry in gone {
+        let fields = json!({"id": entry["id"]});
+        step.act_as_host(session, ActionKind::SessionCustomizationRemoved, fields);
+    }
+    for entry in decided {
+        if !now.contains(&entry) {
+            let fields = json!({"customization": entry});
+            step.act_as_host(session, ActionKind::SessionCustomizationUpdated, fields);
+        }
+    }
+}
+
+/// Whether an entry is one of those that [`publish`] makes: not an MCP server, and no client's.
+fn is_found_by_host(entry: &Value) -> bool {
+    let is_container = matches!(entry["type"].as_str(), Some("directory" | "plugin"));
+    is_container && entry.get("clientId").is_none()
+}
+
+/// Writes into an entry what was decided of it.
+fn decide(kernel: &Kernel, session: &ChannelUri, entry: &mut Value) {
+    let id = entry["id"].as_str().map(str::to_owned);
+    let (Some(id), Some(entry)) = (id, entry.as_object_mut()) else {
+        debug_assert!(false, "the host gives every entry an id");
+        return;
+    };
+    let decisions = decisions_of(kernel, session, &id);
+    let Some(first) = decisions.first() else {
+        return; // nobody decided anything: it is as the host found it
+    };
+    match entry.get("type").and_then(Value::as_str) {
+        Some("plugin" | "mcpServer") => {
+            entry.insert("enablement".to_owned(), Value::Array(decisions));
+        }
+        _ => {
+            let is_enabled = first["enabled"].clone();
+            entry.insert("enabled".to_owned(), is_enabled);
+        }
+    }
+}
+
+/// Every decision about a customization that counts in a session, that which counts most first (H-301).
+pub(crate) fn decisions_of(kernel: &Kernel, session: &ChannelUri, id: &str) -> Vec<Value> {
+    let Some(in_memory) = kernel.find_session(session) else {
+        return Vec::new(); // whoever asks has it in memory
+    };
+    let enablement = kernel.channels().enablement();
+    let own = in_memory.decision(id);
+    let own = own.map(|enabled| json!({"kind": "session", "enabled": enabled}));
+    let directory = primary_directory(in_memory.state());
+    let workspace = directory.and_then(|directory| {
+        let enabled = enablement.workspace(directory, id)?;
+        Some(json!({"kind": "workspace", "uri": directory, "enabled": enabled}))
+    });
+    let global = enablement.global(id);
+    let global = global.map(|enabled| json!({"kind": "global", "enabled": enabled}));
+    own.into_iter().chain(workspace).chain(global).collect()
+}
+
+fn primary_directory(session: &SessionState) -> Option<&str> {
+    let directories = session.working_directories.as_ref()?;
+    directories.first().map(String::as_str)
+}
+
+/// May a client decide this? Its decisions are put in order (H-301).
+pub(crate) fn check_toggled(
+    session: &SessionState,
+    enablement: &Enablement,
+    mut action: Action,
+) -> Result<Action, Refusal> {
+    let id = action.text("id").unwrap_or_default();
+    if !entries(session).any(|entry| entry["id"] == id) {
+        return Err(Refusal::because("no customization has this id"));
+    }
+    let Some(Value::Array(decisions)) = action.get("enablement") else {
+        return Err(Refusal::because("`enablement` must be a list"));
+    };
+    let mut ordered: Vec<(usize, Value)> = Vec::new();
+    for decision in decisions {
+        let rank = match decision["kind"].as_str() {
+            Some("session") => 0,
+            Some("workspace") if decision["uri"].as_str() != primary_directory(session) => {
+                return Err(Refusal::because(
+                    "a decision for a workspace must name the session's first working directory",
+                ));
+            }
+            Some("workspace") => 1,
+            Some("global") => 2,
+            _ => {
+                return Err(Refusal::because(
+                    "the `kind` of a decision is `session`, `workspace` or `global`",
+                ));
+            }
+        };
+        if !decision["enabled"].is_boolean() {
+            return Err(Refusal::because(
+                "`enabled` of a decision must be true or false",
+            ));
+        }
+        if ordered.iter().any(|(other, _)| *other == rank) {
+            return Err(Refusal::because("there can be one decision of a kind"));
+        }
+        ordered.push((rank, decision.clone()));
+    }
+    if !enablement.has_room() {
+        return Err(Refusal(format!(
+            "at most {} decisions about customizations are remembered: remove some first",
+            crate::channels::DECISIONS_MAX
+        )));
+    }
+    ordered.sort_by_key(|(rank, _)| *rank);
+    let ordered = ordered.into_iter().map(|(_, decision)| decision);
+    let ordered = Value::Array(ordered.collect());
+    action.body.insert("enablement".to_owned(), ordered);
+    Ok(action)
+}
+
+/// A client decided: it is remembered, and every session in memory that has the same thing hears of it.
+pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, sender: &Sender) {
+    let Some(id) = action.text("id").map(str::to_owned) else {
+        unreachable!("it was checked");
+    };
+    let decision = |kind: &str| {
+        let decisions = action.get("enablement").and_then(Value::as_array);
+        let mut decisions = decisions.into_iter().flatten();
+        decisions.find(|decision| decision["kind"] == kind)?["enabled"].as_bool()
+    };
+    let (own, workspace, global) = (
+        decision("session"),
+        decision("workspace"),
+        decision("global"),
+    );
+    let directory = primary_directory(step.session(session).state()).map(str::to_owned);
+    let others = other_decisions(step, session, &id);
+    step.session_mut(session).set_decision(&id, own);
+    let workspace = directory.as_deref().map(|directory| (directory, workspace));
+    step.decide_for_all(&id, global, workspace);
+    step.act(session, action, Some(sender));
+    for (other, before) in others {
+        let decisions = decisions_of(step, &other, &id);
+        if decisions != before {
+            let fields = json!({"id": id, "enablement": decisions});
+            step.act_as_host(&other, ActionKind::SessionCustomizationToggled, fields);
+        }
+    }
+}
+
+/// The other sessions in memory that have a customization, and what counts of it there.
+fn other_decisions(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    id: &str,
+) -> Vec<(ChannelUri, Vec<Value>)> {
+    let others = kernel.channels().sessions_in_memory().into_iter();
+    let others = others.filter(|other| {
+        other != session && entries(kernel.session(other).state()).any(|entry| entry["id"] == id)
+    });
+    let others = others.map(|other| {
+        let decisions = decisions_of(kernel, &other, id);
+        (other, decisions)
+    });
+    others.collect()
+}
+
+/// Every entry and every child of one.
+fn entries(session: &SessionState) -> impl Iterator<Item = &Value> {
+    let top = session.customizations.iter().flatten();
+    top.flat_map(|entry| {
+        let children = entry.get("children").and_then(Value::as_array);
+        std::iter::once(entry).chain(children.into_iter().flatten())
+    })
+}
+
+/// The ids of what is switched off in a session, by itself: what is in a container that is off is not among them.
+pub(crate) fn switched_off(session: &SessionState) -> BTreeSet<String> {
+    let off = entries(session).filter(|entry| !is_enabled(entry));
+    off.filter_map(|entry| Some(entry["id"].as_str()?.to_owned()))
+        .collect()
+}
+
+fn is_enabled(entry: &Value) -> bool {
+    let decisions = entry.get("enablement").and_then(Value::as_array);
+    match decisions.and_then(|decisions| decisions.first()) {
+        Some(first) => first["enabled"] == true,
+        None => entry.get("enabled") != Some(&Value::Bool(false)),
+    }
+}
+
+/// The custom agent that a message names: it must exist and be switched on, with what it is in (CU-9).
+pub(crate) fn named_agent<'s>(
+    session: &'s SessionState,
+    message: &Object,
+) -> Result<Option<&'s Value>, Refusal> {
+    let Some(agent) = message.get("agent").filter(|agent| !agent.is_null()) else {
+        return Ok(None); // most messages name none
+    };
+    let uri = agent["uri"].as_str().unwrap_or_default();
+    let containers = session.customizations.iter().flatten();
+    let containers = containers.filter(|container| is_enabled(container));
+    let children = containers.filter_map(|container| container["children"].as_array());
+    let mut agents = children.flatten().filter(|child| child["type"] == "agent");
+    match agents.find(|child| child["uri"] == uri && is_enabled(child)) {
+        Some(agent) => Ok(Some(agent)),
+        None => Err(Refusal::because(
+            "the session has no custom agent with this `uri`, or it is switched off",
+        )),
+    }
+}

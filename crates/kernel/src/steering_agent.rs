@@ -1,0 +1,130 @@
+//! How the agent of a turn gets a steering message: at a point where it takes one, or by waiting for one and saying afterwards that
+//! it has it (H-232).
+//!
+//! Promises: an agent is told of a message once, and again only if it was changed. A message that an agent has is a part of the
+//! turn, whatever its author did to it meanwhile.
+
+use agent_api::AgentReply;
+use serde_json::{Value, json};
+use wire::{ActionKind, ChannelUri};
+
+use crate::agent_action::{keep_line_breaks, notice};
+use crate::io::{Effect, RunId};
+use crate::record::Record;
+use crate::record_message::record_plain_message;
+use crate::state::Step;
+
+/// The agent is at a point where it takes a steering message, if one waits (H-232).
+pub(crate) fn take_steering(
+    step: &mut Step,
+    uri: &ChannelUri,
+    turn_id: &str,
+    run: RunId,
+    steer: u64,
+) {
+    let waiting = step.chat(uri).state().steering_message.clone();
+    let (mut message, mut message_id) = (None, None);
+    if let Some(waiting) = waiting {
+        message_id = take_from_queue(step, uri, turn_id, &waiting.id);
+        let agent = step.find_agent(&step.session_of(uri).state().provider);
+        if agent.is_some_and(|agent| agent.needs_history) {
+            // It would not know of it any more. Another one remembers by itself.
+            show_steering(step, uri, turn_id, &waiting.message);
+        }
+        message = Some(waiting.message);
+    }
+    let reply = AgentReply::Steered {
+        steer,
+        message,
+        message_id,
+    };
+    step.effect(Effect::Reply { run, reply });
+}
+
+/// The agent waits for a steering message from now on.
+pub(crate) fn await_steering(step: &mut Step, uri: &ChannelUri, steer: u64) {
+    if let Some(run) = step.run_mut(uri) {
+        run.await_steering(steer);
+    }
+    tell_waiting(step, uri);
+}
+
+/// Tells the agent that waits for one of the steering message, if that is new to it.
+pub(crate) fn tell_waiting(step: &mut Step, uri: &ChannelUri) {
+    let chat = step.chat(uri);
+    let Some(waiting) = chat.state().steering_message.clone() else {
+        return; // it is told when there is one
+    };
+    let submitted = chat.private().messages.get(&waiting.id);
+    let message_id = submitted.map(|submitted| submitted.id.clone());
+    let Some(run) = step.run_mut(uri) else {
+        return; // the message begins a turn of its own
+    };
+    let run_id = run.id();
+    // Otherwise nobody asks, or it knows the message already.
+    if let Some(steer) = run.tell_steering(&waiting) {
+        let reply = AgentReply::SteeringWaits {
+            steer,
+            message: waiting.message,
+            message_id,
+            pending_id: waiting.id,
+        };
+        step.effect(Effect::Reply { run: run_id, reply });
+    }
+}
+
+/// The agent has the message that it was told of. One that was changed or removed meanwhile is shown as what it was: the agent acts on
+/// that. A changed one goes on waiting.
+pub(crate) fn take_told(step: &mut Step, uri: &ChannelUri, turn_id: &str, pending_id: &str) {
+    let run = step.run_mut(uri);
+    let Some(told) = run.and_then(|run| run.take_told_steering(pending_id)) else {
+        return; // an agent can only take what it was told of, and once
+    };
+    let waiting = step.chat(uri).state().steering_message.as_ref();
+    let still_waits = waiting == Some(&told);
+    let was_changed = waiting.is_some_and(|waiting| waiting.id == told.id);
+    if still_waits {
+        take_from_queue(step, uri, turn_id, &told.id);
+        return show_steering(step, uri, turn_id, &told.message);
+    }
+    show_steering(step, uri, turn_id, &told.message);
+    record_plain_message(step, uri, &told.message, turn_id);
+    let text = match was_changed {
+        true => {
+            "The agent already had this message when it was changed. The changed one still waits."
+        }
+        false => "The agent already had this message when it was removed.",
+    };
+    notice(step, uri, turn_id, text);
+}
+
+/// A steering message is of the turn from now on; the name of its parts.
+fn take_from_queue(
+    step: &mut Step,
+    uri: &ChannelUri,
+    turn_id: &str,
+    pending_id: &str,
+) -> Option<String> {
+    let submitted = step.chat_mut(uri).private_mut().messages.remove(pending_id);
+    let message_id = submitted.map(|submitted| submitted.id);
+    if let Some(id) = message_id.clone() {
+        let turn_id = turn_id.to_owned();
+        step.record(Record::MessageStarted { id, turn_id });
+    }
+    let fields = json!({"kind": "steering", "id": pending_id});
+    step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields);
+    message_id
+}
+
+/// Steering that was taken is a part of the turn, in the step that takes it: who reads the turn later would not know of it, and people
+/// would not find it in what was said.
+fn show_steering(step: &mut Step, uri: &ChannelUri, turn_id: &str, message: &Value) {
+    let text = message["text"].as_str().unwrap_or("");
+    let part = json!({
+        "kind": "systemNotification",
+        "content": format!("You added: {}", keep_line_breaks(text)),
+        "_meta": {wire::meta::STEERING: message},
+    });
+    let fields = json!({"turnId": turn_id, "part": part});
+    step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
+}

@@ -1,0 +1,229 @@
+//! What a project or a user keeps for agents, as containers and what they hold (CU-1, CU-2): plugins, and directories of
+//! skills, commands, custom agents, rules and hooks.
+//!
+//! Promises: the same thing has the same id in every session and after every restart.
+//! Must not know: the protocol's shapes, what is switched on.
+
+use compositor::command::Entry;
+use sha2::{Digest, Sha256};
+
+use super::skill_file::{InvokedBy, Skill};
+
+/// A plugin, or a directory of one kind of customizations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// The `file:` URI of its directory.
+    pub uri: String,
+    pub name: String,
+    pub origin: Origin,
+    pub kind: ContainerKind,
+    pub children: Vec<Child>,
+    /// What of it cannot be used, and why: a sentence each, which names the file.
+    pub problems: Vec<String>,
+}
+
+/// Whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It came with a working directory: whoever wrote that is not the user.
+    Project,
+    User,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContainerKind {
+    Directory { contents: ChildKind },
+    Plugin { version: Option<String> },
+}
+
+/// One thing in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Unique in its container among those of its kind.
+    pub name: String,
+    /// The `file:` URI of the file that declares it.
+    pub uri: String,
+    /// Where in that file, if it is not the whole of it.
+    pub range: Option<LineRange>,
+    pub description: Option<String>,
+    pub content: ChildContent,
+}
+
+/// A part of one line, counted from zero, in UTF-16 units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRange {
+    pub line: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChildContent {
+    Skill(Skill),
+    Prompt(PromptFile),
+    Agent(CustomAgent),
+    Rule(Rule),
+    /// The event at which its commands would run.
+    Hook,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChildKind {
+    Agent,
+    Hook,
+    Prompt,
+    Rule,
+    Skill,
+}
+
+/// A command that a file declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptFile {
+    pub entry: Entry,
+    /// Fields that other programs read: which agent, model and tools they would use.
+    pub hints: Vec<(&'static str, String)>,
+}
+
+/// An agent that a file declares: its body is read when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomAgent {
+    pub model: Option<String>,
+    /// The tools it may use; none: all.
+    pub tools: Option<Vec<String>>,
+    pub invoked_by: InvokedBy,
+}
+
+/// Instructions that a file holds: its body is read when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub always_applies: bool,
+    /// The files it is about.
+    pub globs: Vec<String>,
+}
+
+/// What names a customization for good.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CustomizationKey {
+    pub kind: &'static str,
+    /// The URI of the container it is in, or its own.
+    pub container: String,
+    pub name: String,
+}
+
+impl CustomizationKey {
+    /// What names it in a session's state.
+    pub fn id(&self) -> String {
+        let mut digest = Sha256::new();
+        for part in [self.kind, &self.container, &self.name] {
+            // The length keeps two parts from being read as other two.
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part.as_bytes());
+        }
+        let digest = digest.finalize();
+        let hex: String = digest
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{}-{hex}", self.kind)
+    }
+}
+
+impl Container {
+    /// An empty directory of a project.
+    pub(super) fn directory(uri: String, name: &str, contents: ChildKind) -> Self {
+        Self {
+            uri,
+            name: name.to_owned(),
+            origin: Origin::Project,
+            kind: ContainerKind::Directory { contents },
+            children: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub fn key(&self) -> CustomizationKey {
+        let kind = match &self.kind {
+            ContainerKind::Directory { .. } => "directory",
+            ContainerKind::Plugin { .. } => "plugin",
+        };
+        let name = match &self.kind {
+            // A directory of rules and one of hooks may be the same.
+            ContainerKind::Directory { contents } => format!("{}:{}", contents.name(), self.name),
+            ContainerKind::Plugin { .. } => self.name.clone(),
+        };
+        CustomizationKey {
+            kind,
+            container: self.uri.clone(),
+            name,
+        }
+    }
+
+    pub fn child_key(&self, child: &Child) -> CustomizationKey {
+        CustomizationKey {
+            kind: child.content.kind().name(),
+            container: self.uri.clone(),
+            name: child.name.clone(),
+        }
+    }
+
+    /// The name of a child where names of several containers meet: those of a plugin have its name before them (CU-4).
+    pub fn full_name(&self, child: &Child) -> String {
+        match &self.kind {
+            ContainerKind::Directory { .. } => child.name.clone(),
+            ContainerKind::Plugin { .. } => format!("{}:{}", self.name, child.name),
+        }
+    }
+}
+
+impl ChildContent {
+    pub fn kind(&self) -> ChildKind {
+        match self {
+            Self::Skill(_) => ChildKind::Skill,
+            Self::Prompt(_) => ChildKind::Prompt,
+            Self::Agent(_) => ChildKind::Agent,
+            Self::Rule(_) => ChildKind::Rule,
+            Self::Hook => ChildKind::Hook,
+        }
+    }
+}
+
+impl ChildKind {
+    /// As the protocol spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Hook => "hook",
+            Self::Prompt => "prompt",
+            Self::Rule => "rule",
+            Self::Skill => "skill",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_the_kind_and_depends_on_each_part_alone() {
+        let key = |kind, container: &str, name: &str| CustomizationKey {
+            kind,
+            container: container.to_owned(),
+            name: name.to_owned(),
+        };
+        let id = key("skill", "file:///a", "b").id();
+        assert!(
+            id.starts_with("skill-") && id.len() == "skill-".len() + 16,
+            "{id}"
+        );
+        assert_eq!(id, key("skill", "file:///a", "b").id());
+        for other in [
+            key("rule", "file:///a", "b"),
+            key("skill", "file:///", "ab"),
+            key("skill", "file:///ab", ""),
+        ] {
+            assert_ne!(id[id.len() - 16..], other.id()[other.id().len() - 16..]);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Where projects, users and plugins keep what agents read (CU-3, CU-4).
+
+use super::customization::{ChildKind, Container, Origin};
+use super::scan::Scan;
+use super::{agent_file, command_file, hook_file, plugin, rule_file, skill_file};
+use crate::WorkspacePath;
+use crate::roots::Role;
+
+/// Directories of a project; of two things of one name the first counts.
+const PROJECT: [(&str, ChildKind); 15] = [
+    (".agents/skills", ChildKind::Skill),
+    (".claude/skills", ChildKind::Skill),
+    (".greenroom/commands", ChildKind::Prompt),
+    (".agents/commands", ChildKind::Prompt),
+    (".claude/commands", ChildKind::Prompt),
+    (".github/prompts", ChildKind::Prompt),
+    (".agents/agents", ChildKind::Agent),
+    (".claude/agents", ChildKind::Agent),
+    (".github/agents", ChildKind::Agent),
+    (".github/chatmodes", ChildKind::Agent),
+    (".github/instructions", ChildKind::Rule),
+    (".claude/rules", ChildKind::Rule),
+    (".agents/rules", ChildKind::Rule),
+    (".claude", ChildKind::Hook),
+    (".github/hooks", ChildKind::Hook),
+];
+
+/// Directories of a plugin, unless its manifest names others.
+const PLUGIN: [(&str, ChildKind); 5] = [
+    ("skills", ChildKind::Skill),
+    ("commands", ChildKind::Prompt),
+    ("agents", ChildKind::Agent),
+    ("rules", ChildKind::Rule),
+    ("hooks", ChildKind::Hook),
+];
+
+/// Containers in all.
+const CONTAINERS_MAX: usize = 64;
+
+/// What they hold in all.
+const CHILDREN_MAX: usize = 512;
+
+/// Everything that the directories hold, in the order in which names count.
+pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
+    let mut found = Found::default();
+    let roots: Vec<WorkspacePath> = scan.workspace.root_paths().collect();
+    for root in &roots {
+        match scan.workspace.root(root).role {
+            Role::Working => add_project(scan, root, &mut found),
+            Role::UserAgents => {
+                let mut skills = Container::directory(
+                    scan.uri(&root.join("skills")),
+                    "~/.agents/skills",
+                    ChildKind::Skill,
+                );
+                skills.origin = Origin::User;
+                let is_there = fill(scan, &root.join("skills"), ChildKind::Skill, &mut skills);
+                found.add(scan, is_there.then_some(skills));
+                add_plugins(scan, &root.join("plugins"), Origin::User, &mut found);
+            }
+            Role::Plugin => {
+                let plugin = plugin::read(scan, root, Origin::User, &PLUGIN);
+                found.add(scan, plugin);
+            }
+            Role::Attachments => {}
+        }
+    }
+    found.containers
+}
+
+fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut Found) {
+    for (path, contents) in PROJECT {
+        let directory = find_directory(scan, &root.join(path), path, contents);
+        found.add(scan, directory);
+    }
+    let instructions = rule_file::find_instructions(scan, root);
+    found.add(scan, instructions);
+    add_plugins(scan, &root.join(".agents/plugins"), Origin::Project, found);
+}
+
+/// Every directory in a directory of plugins.
+fn add_plugins(scan: &mut Scan<'_>, path: &WorkspacePath, origin: Origin, found: &mut Found) {
+    for directory in scan.subdirectories(path) {
+        let plugin = plugin::read(scan, &directory, origin, &PLUGIN);
+        found.add(scan, plugin);
+    }
+}
+
+/// A directory of a project for one kind of things; `None` if it is not there.
+fn find_directory(
+    scan: &mut Scan<'_>,
+    path: &WorkspacePath,
+    name: &str,
+    contents: ChildKind,
+) -> Option<Container> {
+    let mut container = Container::directory(scan.uri(path), name, contents);
+    let is_there = fill(scan, path, contents, &mut container);
+    // `.claude` is there for many reasons: only one with hooks is a directory of hooks.
+    let counts = contents != ChildKind::Hook || !container.children.is_empty();
+    (is_there && counts).then_some(container)
+}
+
+/// Adds what a directory holds to a container; says whether the directory is there.
+pub(super) fn fill(
+    scan: &mut Scan<'_>,
+    path: &WorkspacePath,
+    contents: ChildKind,
+    container: &mut Container,
+) -> bool {
+    let Some(directory) = scan.directory(path) else {
+        return false; // Most projects do not have it; what cannot be opened is a warning.
+    };
+    let before = scan.problem_count();
+    match contents {
+        ChildKind::Skill => skill_file::find(scan, &directory, container),
+        ChildKind::Prompt => command_file::find(scan, &directory, container),
+        ChildKind::Agent => agent_file::find(scan, &directory, container),
+        ChildKind::Rule => rule_file::find(scan, &directory, container),
+        ChildKind::Hook => hook_file::find(scan, &directory, container),
+    }
+    container.problems.extend(scan.problems_since(before));
+    true
+}
+
+/// What was found so far, within the bounds.
+#[derive(Default)]
+struct Found {
+    containers: Vec<Container>,
+    children: usize,
+}
+
+impl Found {
+    fn add(&mut self, scan: &mut Scan<'_>, container: Option<Container>) {
+        let Some(mut container) = container else {
+            return; // It is not there.
+        };
+        let room = CHILDREN_MAX - self.children;
+        if self.containers.len() >= CONTAINERS_MAX || container.children.len() > room {
+            scan.warn_of_limit();
+            container.children.truncate(room);
+            container
+                .problems
+                .push("there is more than is listed".to_owned());
+        }
+        if self.containers.len() < CONTAINERS_MAX {
+            self.children += container.children.len();
+            self.containers.push(container);
+        }
+        debug_assert!(self.children <= CHILDREN_MAX);
+    }
+}

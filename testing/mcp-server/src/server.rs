@@ -1,0 +1,146 @@
+//! What the server answers to requests.
+#![allow(deprecated, reason = "servers of today still log and ask for roots")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, Prompt, PromptArgument, PromptMessage,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, Role, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+
+use crate::{Switches, tools};
+
+/// Tools on one page of a list.
+const PAGE: usize = 1_000;
+
+/// The server, one for each connection.
+#[derive(Debug, Clone)]
+pub struct TestServer {
+    switches: Arc<Switches>,
+    /// Whether the tool `extra` is there: the list changed.
+    pub(crate) has_extra: Arc<AtomicBool>,
+}
+
+impl TestServer {
+    pub fn new(switches: Switches) -> Self {
+        Self {
+            switches: Arc::new(switches),
+            has_extra: Arc::default(),
+        }
+    }
+}
+
+impl ServerHandler for TestServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_resources()
+            .enable_logging()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("test-server", "1.2.3"))
+            .with_instructions("Call `echo` to hear yourself.")
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let page: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+        let mut list = Vec::new();
+        if page == 0 {
+            list = tools::named();
+            if self.has_extra.load(Ordering::SeqCst) {
+                list.push(tools::extra());
+            }
+        }
+        let (first, all) = (page * PAGE, self.switches.tools);
+        list.extend((first..all.min(first + PAGE)).map(tools::numbered));
+        if self.switches.endless {
+            list.push(tools::numbered(page));
+        }
+        let mut result = ListToolsResult::with_all_items(list);
+        if all > first + PAGE || self.switches.endless {
+            result.next_cursor = Some((page + 1).to_string());
+        }
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let result = tools::call(self, &request.name, &arguments, &context).await?;
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let arguments = vec![
+            PromptArgument::new("file").with_required(true),
+            PromptArgument::new("focus"),
+        ];
+        let review = Prompt::new("review", Some("Reviews a file"), Some(arguments));
+        Ok(ListPromptsResult::with_all_items(vec![review]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let named = |name: &str| {
+            arguments
+                .get(name)
+                .and_then(|text| text.as_str())
+                .unwrap_or("-")
+        };
+        let text = format!("Review {} with {}", named("file"), named("focus"));
+        let embedded = ContentBlock::embedded_text("test://guide", "Be kind.");
+        Ok(GetPromptResult::new(vec![
+            PromptMessage::new_text(Role::User, text),
+            PromptMessage::new(Role::User, embedded),
+            PromptMessage::new_text(Role::Assistant, "I will."),
+        ])
+        .into())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let guide = Resource::new("test://guide", "guide").with_description("How to review");
+        Ok(ListResourcesResult::with_all_items(vec![guide]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match request.uri.as_str() {
+            "test://guide" => {
+                let text = ResourceContents::text("Be kind.", "test://guide");
+                Ok(ReadResourceResult::new(vec![text]).into())
+            }
+            other => Err(ErrorData::resource_not_found(format!("no {other}"), None)),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Installs an agent with npm, and a Node that is new enough for it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{NODE_MIN, RealAgent};
+
+/// Installs an agent into a directory of its own; one of that version that is there stays.
+pub(super) fn install(place: &Path, agent: &RealAgent) -> Result<()> {
+    let path = match agent.needs_new_node {
+        true => find_new_node(place)?,
+        false => None,
+    };
+    install_package(
+        place,
+        agent.name,
+        agent.package,
+        agent.version,
+        path.as_deref(),
+    )
+}
+
+/// Where a Node that is new enough is; none if the one on `PATH` is.
+fn find_new_node(place: &Path) -> Result<Option<PathBuf>> {
+    let version = Command::new("node").arg("--version").output();
+    let is_new = version.is_ok_and(|output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        read_major(&text).is_some_and(|major| major >= NODE_MIN)
+    });
+    if is_new {
+        return Ok(None);
+    }
+    let version = NODE_MIN.to_string();
+    install_package(place, "node", "node", &version, None)
+        .with_context(|| format!("Node {NODE_MIN} or newer is missing"))?;
+    let directory = place.join("node/node_modules/node/bin");
+    ensure!(
+        directory.join("node").exists(),
+        "Node {NODE_MIN} or newer is missing: the package `node` has no program for this machine"
+    );
+    Ok(Some(directory))
+}
+
+fn read_major(version: &str) -> Option<u32> {
+    let digits = version.trim().strip_prefix('v')?.split('.').next()?;
+    digits.parse().ok()
+}
+
+/// `npm install` of one package, in a directory that npm takes for a project.
+fn install_package(
+    place: &Path,
+    name: &str,
+    package: &str,
+    version: &str,
+    node: Option<&Path>,
+) -> Result<()> {
+    let directory = place.join(name);
+    let mark = directory.join("installed");
+    let wanted = format!("{package}@{version}");
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&directory)?;
+    // Without it npm installs into a directory above.
+    std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+    let mut npm = Command::new("npm");
+    npm.args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-save",
+        "--loglevel=error",
+    ]);
+    npm.arg(&wanted).current_dir(&directory);
+    if let Some(node) = node {
+        npm.env("PATH", prepend(node)?);
+    }
+    let status = npm.status().context("npm is missing; Node comes with it")?;
+    ensure!(status.success(), "npm could not install {wanted}");
+    Ok(std::fs::write(mark, wanted)?)
+}
+
+fn prepend(directory: &Path) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let others = std::env::split_paths(&path);
+    let all = std::iter::once(directory.to_owned()).chain(others);
+    std::env::join_paths(all).context("a directory of PATH has a colon in it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_node_is_read() {
+        assert_eq!(read_major("v20.20.2\n"), Some(20));
+        assert_eq!(read_major("v22.0.0"), Some(22));
+        assert_eq!(read_major("node: not found"), None);
+    }
+}
