@@ -13,6 +13,7 @@ use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::host::HostServices;
 use crate::message::UserMessage;
 use crate::news::HostNews;
 use crate::section::Section;
@@ -191,8 +192,12 @@ pub trait Agent: Send + Sync {
     }
 
     /// A better title for a session that was named after its first message, by the text of that; asked for when its first turn
-    /// is over. Takes a bounded time.
-    async fn suggest_title(&self, _text: String) -> Option<SuggestedTitle> {
+    /// is over. Takes a bounded time. A model is asked for it like for anything else: with a permit, and on record.
+    async fn suggest_title(
+        &self,
+        _text: String,
+        _host: &dyn HostServices,
+    ) -> Option<SuggestedTitle> {
         None
     }
 

@@ -13,6 +13,15 @@ pub struct CallEstimate {
     pub usd: Option<f64>,
 }
 
+/// What a call of a model used.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CallUse {
+    /// Read and written.
+    pub tokens: u64,
+    /// Absent if the model has no prices.
+    pub usd: Option<f64>,
+}
+
 /// How far a call may go ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {

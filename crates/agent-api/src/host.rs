@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::state::ContentRef;
 
-use crate::budget::{CallEstimate, CallKind, CallPermit};
+use crate::budget::{CallEstimate, CallKind, CallPermit, CallUse};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
 use crate::turn::PastTurn;
@@ -54,7 +54,10 @@ pub trait HostServices: Send + Sync {
     /// The call failed and used nothing.
     async fn release_call(&self);
 
-    /// The user allows the same once more of whatever has reached its limit.
+    /// The call used this: for one that no usage is sent of, because its turn is over.
+    async fn settle_call(&self, used: CallUse);
+
+    /// The user allows the same once more of what [`HostServices::begin_call`] last said to have reached its limit.
     async fn extend_budget(&self) -> Result<(), StoreError>;
 }
 

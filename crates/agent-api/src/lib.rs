@@ -25,7 +25,9 @@ pub use agent::{
     Agent, AgentCommand, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms,
     RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
-pub use budget::{BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, ReachedLimit};
+pub use budget::{
+    BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
+};
 pub use event::{AgentEvent, CHAT_NOTES_BYTES_MAX, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};

@@ -40,6 +40,8 @@ pub enum CallPurpose {
     Answer,
     /// It shortens the conversation.
     Compaction,
+    /// It names the session.
+    Title,
 }
 
 impl CallPurpose {
@@ -47,6 +49,7 @@ impl CallPurpose {
         match self {
             Self::Answer => "answer",
             Self::Compaction => "compaction",
+            Self::Title => "title",
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit,
+    AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse,
     ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section,
     StoreError, TurnOver, UserMessage, WaitingSteering,
 };
@@ -246,6 +246,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
         self.receiver.release_call().await;
     }
 
+    async fn settle_call(&self, used: CallUse) {
+        self.receiver.settle_call(used).await;
+    }
+
     async fn extend_budget(&self) -> Result<(), StoreError> {
         self.receiver.extend_budget().await
     }
@@ -325,6 +329,8 @@ pub(crate) mod testing {
         }
 
         async fn release_call(&self) {}
+
+        async fn settle_call(&self, _: CallUse) {}
 
         async fn extend_budget(&self) -> Result<(), StoreError> {
             Ok(())

@@ -78,7 +78,7 @@ impl Workspace {
             }
         }
         found.total = matches.len();
-        self.sort_by_time(matches, options, &mut found);
+        found.paths = self.sort_by_time(matches, options, cancellation)?;
         Ok(found)
     }
 
@@ -104,22 +104,23 @@ impl Workspace {
         builder.build().map_err(invalid)
     }
 
+    /// The paths that are returned. Each file is opened, which takes as long as the disk takes.
     fn sort_by_time(
         &self,
         matches: Vec<WorkspacePath>,
         options: &FindOptions,
-        found: &mut FoundFiles,
-    ) {
-        let mut files: Vec<_> = matches
-            .into_iter()
-            .map(|path| {
-                let opened = self.open_file(&path, Links::Refused);
-                // One that cannot be read has no time that is known here: it comes last.
-                let modified = opened.map_or((i64::MIN, 0), |(_, stat)| stat.identity.modified());
-                (std::cmp::Reverse(modified), self.display_path(&path))
-            })
-            .collect();
+        cancellation: &Cancellation,
+    ) -> Result<Vec<String>, FileError> {
+        let mut files = Vec::with_capacity(matches.len());
+        for path in matches {
+            cancellation.check()?;
+            let opened = self.open_file(&path, Links::Refused);
+            // One that cannot be read has no time that is known here: it comes last.
+            let modified = opened.map_or((i64::MIN, 0), |(_, stat)| stat.identity.modified());
+            files.push((std::cmp::Reverse(modified), self.display_path(&path)));
+        }
         files.sort();
+        let mut paths = Vec::new();
         let mut bytes = 0;
         for (_, path) in files.into_iter().take(options.files_max) {
             bytes += path.len() + 1;
@@ -127,7 +128,35 @@ impl Workspace {
                 break;
             }
             // One path must not be able to look like two.
-            found.paths.push(path.replace(char::is_control, "\u{fffd}"));
+            paths.push(path.replace(char::is_control, "\u{fffd}"));
         }
+        Ok(paths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Confinement;
+
+    #[test]
+    fn a_cancelled_search_ends_also_while_files_are_sorted() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "").unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let options = FindOptions {
+            ignore: IgnoreMode::Apply,
+            glob: "*".to_owned(),
+            files_max: 10,
+            bytes_max: 1_024,
+        };
+        let cancellation = Cancellation::default();
+        let matches = || vec![workspace.resolve("a").unwrap()];
+        let sorted = workspace.sort_by_time(matches(), &options, &cancellation);
+        assert_eq!(sorted, Ok(vec!["a".to_owned()]));
+        cancellation.cancel();
+        let sorted = workspace.sort_by_time(matches(), &options, &cancellation);
+        assert_eq!(sorted, Err(FileError::Cancelled));
     }
 }

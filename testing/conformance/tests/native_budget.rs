@@ -272,3 +272,67 @@ async fn compaction_is_a_call_of_a_model_too() {
     let told = texts_in(&turn, "systemNotification").join("\n");
     assert!(told.contains("summarised for the model"), "{told}");
 }
+
+/// One that was answered in part costs something, whoever broke it off; one that was never answered does not.
+#[tokio::test]
+async fn a_call_that_broke_off_stays_spent() {
+    let budget = |tokens| BudgetSettings {
+        session: BudgetLimits {
+            tokens: Some(tokens),
+            ..NONE
+        },
+        ..BudgetSettings::default()
+    };
+    let question = "word ".repeat(4_000);
+    for (answer, is_spent) in [
+        (Answer::streams(["begun"]).cuts(), true),
+        (Answer::error(400, "no"), false),
+    ] {
+        let mut harness = start(budget(4_000)).await;
+        harness.model.answers([answer]);
+        harness.ann.sends_message(&question).await;
+        assert_eq!(harness.ann.turn_over().await["state"], "error");
+        harness.model.answers([ends()]);
+        harness.ann.sends_message("and now?").await;
+        match is_spent {
+            true => {
+                let request = harness.ann.chooses("stop").await;
+                assert!(
+                    message(&request).contains("this session used"),
+                    "{request:#}"
+                );
+                harness.ann.turn_over().await;
+            }
+            false => assert_eq!(harness.ann.turn_over().await["state"], "complete"),
+        }
+    }
+}
+
+/// At a limit near the window, the one request that is left is the answer, not a summary for later ones.
+#[tokio::test]
+async fn finish_makes_no_summary_of_the_conversation_first() {
+    let budget = BudgetSettings {
+        session: BudgetLimits {
+            calls: Some(2),
+            ..NONE
+        },
+        ..BudgetSettings::default()
+    };
+    let change = |model: &mut host::Model| model.context_tokens = Some(100_000);
+    let config = json!({"approvals": "full-access"});
+    let mut harness = NativeHarness::start_with_budget(config, change, budget).await;
+    harness.talk("one", [ends()]).await;
+    let long = Answer::streams(["long"]).with_usage(95_000, 10);
+    harness.talk("two", [long]).await;
+    harness.model.answers([Answer::streams(["All is said."])]);
+    harness.ann.sends_message("three").await;
+    harness.ann.chooses("finish").await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(texts_in(&turn, "markdown"), ["All is said."]);
+    let requests = harness.model.requests();
+    assert_eq!(requests.len(), 3);
+    let last = requests[2].json();
+    assert!(last.to_string().contains("last answer"), "{last:#}");
+    assert_eq!(last.get("tools"), None, "{last:#}");
+}

@@ -202,3 +202,70 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
     bob.enters(SESSION, worker.as_str().unwrap()).await;
     assert_eq!(bob.sees()["turns"][0]["state"], "cancelled");
 }
+
+#[tokio::test]
+async fn a_worker_is_given_only_tools_that_there_are() {
+    let mut harness = NativeHarness::start().await;
+    let tools = json!([
+        {"name": "rename", "inputSchema": {"type": "object"}},
+        {"name": "other", "inputSchema": {"type": "object"}},
+    ]);
+    harness.ann.offers_tools(tools).await;
+    let calls = Answer::calls([
+        task("a", json!({"prompt": "One.", "tools": ["read", "rename"]})),
+        task("b", json!({"prompt": "Two.", "tools": ["raed", "task"]})),
+    ]);
+    harness
+        .model
+        .answers_to("\"One.\"", [Answer::streams(["Done."])]);
+    let turn = harness.talk("delegate", [calls, ends()]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let results = harness.last_results();
+    assert_eq!(results[0], "Done.");
+    assert!(
+        results[1].starts_with("A worker has no tool `raed`, `task`. There are: read, "),
+        "{results:?}"
+    );
+    assert!(results[1].contains("rename") && !results[1].contains("ask_user"));
+    let asked = request_with(&harness, "One.");
+    assert_eq!(tool_names(&asked), ["read", "rename"]);
+}
+
+#[tokio::test]
+async fn a_worker_with_another_model_is_asked_about() {
+    let add = |models: &mut Vec<host::Model>| {
+        let mut dear = models[0].clone();
+        dear.id = "dear".to_owned();
+        dear.prices = Some(serde_json::from_str(r#"{"input": 15.0, "output": 75.0}"#).unwrap());
+        models.push(dear);
+    };
+    let mut harness = NativeHarness::start_with_models(json!({}), add).await;
+    let call = || {
+        task(
+            "a",
+            json!({"title": "Think", "prompt": "Think.", "model": "dear"}),
+        )
+    };
+    harness.model.answers([Answer::calls([call()]), ends()]);
+    harness.ann.sends_message("delegate").await;
+    let asked = harness.ann.asked().await;
+    let words = asked["invocationMessage"].to_string();
+    for part in ["Think (with dear)", "This chat uses echo", "$15", "$75"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    let denial = json!({"approved": false, "reason": "denied"});
+    harness.ann.decides_about(&asked, denial).await;
+    harness.ann.turn_over().await;
+    assert_eq!(harness.model.requests().len(), 2, "no worker began");
+    // Whoever said that it need not be asked is not asked.
+    let config = json!({"type": "session/configChanged", "config": {"approvals": "full-access"}});
+    harness.ann.does_in(SESSION, config).await;
+    harness
+        .model
+        .answers_to("\"Think.\"", [Answer::streams(["Thought."])]);
+    let turn = harness
+        .talk("again", [Answer::calls([call()]), ends()])
+        .await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(harness.last_results().last().unwrap(), "Thought.");
+}

@@ -8,6 +8,7 @@
 )]
 
 use conformance::native::{NativeHarness, SESSION, texts_in};
+use host::{BudgetLimits, BudgetSettings};
 use serde_json::json;
 use testkit::{Answer, Gate};
 
@@ -15,10 +16,15 @@ use testkit::{Answer, Gate};
 const ASKED: &str = "a title of three to six words";
 
 async fn start() -> NativeHarness {
+    start_with_budget(BudgetSettings::default()).await
+}
+
+async fn start_with_budget(budget: BudgetSettings) -> NativeHarness {
     NativeHarness::start_with_settings(
         json!({}),
         |_| {},
-        |host| {
+        move |host| {
+            host.budget = budget;
             let mut small = host.models[0].clone();
             small.id = "small".to_owned();
             host.models.push(small);
@@ -96,4 +102,72 @@ async fn a_title_model_that_fails_is_not_heard_of() {
         assert!(texts_in(&turn, "systemNotification").is_empty(), "{turn:#}");
     }
     assert_eq!(harness.ann.sees_session(SESSION)["title"], "count my sheep");
+}
+
+/// What `inspect` shows of the session.
+fn recorded_calls(harness: &NativeHarness) -> Vec<String> {
+    let archive = host::journal::Archive::open(&harness.data().join("data")).unwrap();
+    let uri = wire::ChannelUri::parse(SESSION).unwrap();
+    let session = archive.session(&uri).unwrap().expect("a session");
+    let calls = archive.calls(&session.chats[0]).unwrap().into_iter();
+    calls
+        .map(|call| format!("{} of {}", call.purpose, call.model))
+        .collect()
+}
+
+fn session_calls(calls: u64) -> BudgetSettings {
+    BudgetSettings {
+        session: BudgetLimits {
+            calls: Some(calls),
+            ..BudgetLimits::default()
+        },
+        ..BudgetSettings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_title_is_a_call_of_the_budget() {
+    let mut harness = start_with_budget(session_calls(2)).await;
+    harness
+        .model
+        .answers_to(ASKED, [Answer::streams(["Counting sheep"])]);
+    harness
+        .talk("count my sheep", [Answer::streams(["Three."])])
+        .await;
+    title_is(&mut harness, "Counting sheep").await;
+    assert_eq!(
+        recorded_calls(&harness),
+        ["answer of echo", "title of small"]
+    );
+    harness.ann.sends_message("again").await;
+    let question = harness.ann.chooses("stop").await;
+    let words = question["message"].as_str().unwrap();
+    assert!(words.contains("this session used 2 model calls"), "{words}");
+    harness.ann.turn_over().await;
+
+    // At a limit no title is asked for, and nobody is bothered for one.
+    let mut harness = start_with_budget(session_calls(1)).await;
+    harness
+        .talk("count my sheep", [Answer::streams(["Three."])])
+        .await;
+    harness.ann.sends_message("again").await;
+    harness.ann.chooses("stop").await;
+    harness.ann.turn_over().await;
+    assert_eq!(harness.model.requests().len(), 1);
+    assert_eq!(harness.ann.sees_session(SESSION)["title"], "count my sheep");
+}
+
+#[tokio::test]
+async fn a_turn_that_asked_no_model_asks_none_for_a_title() {
+    let mut harness = start().await;
+    harness.talk("/compact", []).await;
+    harness
+        .model
+        .answers_to(ASKED, [Answer::streams(["Counting sheep"])]);
+    harness
+        .talk("count my sheep", [Answer::streams(["Three."])])
+        .await;
+    harness.model.asked(1).await;
+    let first = harness.model.requests().remove(0).json();
+    assert!(!first.to_string().contains(ASKED), "{first:#}");
 }

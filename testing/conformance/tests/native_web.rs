@@ -73,6 +73,8 @@ async fn answer(stream: TcpStream, port: u16, asked: Arc<Mutex<Vec<String>>>) {
         "/inside" => redirect("http://169.254.169.254/latest/meta-data"),
         "/alias" => redirect(&format!("http://localhost:{port}/page")),
         "/file" => redirect("file:///etc/passwd"),
+        "/far" => redirect(&format!("/{}", "a".repeat(20_000))),
+        "/odd" => page(&format!("image/{}", "x".repeat(20_000)), "x"),
         _ => ("404 Not Found", "x-nothing: here".to_owned(), String::new()),
     };
     let text = format!(
@@ -142,6 +144,8 @@ async fn private_addresses_other_hosts_and_what_is_no_text_are_refused() {
         (web.url("/circle"), "redirects more than 5 times"),
         (web.url("/picture"), "is image/png of 1 bytes; only text"),
         (web.url("/nowhere"), "answered 404 Not Found"),
+        (web.url("/far"), "redirects: `url` has more than 8192 bytes"),
+        (web.url("/odd"), "only text can be fetched"),
     ];
     let calls = cases.iter().enumerate();
     let calls = calls.map(|(index, (url, _))| fetch(&format!("c{index}"), url));
@@ -152,6 +156,7 @@ async fn private_addresses_other_hosts_and_what_is_no_text_are_refused() {
     assert_eq!(results.len(), cases.len());
     for ((url, expected), result) in cases.iter().zip(&results) {
         assert!(result.contains(expected), "{url}: {result}");
+        assert!(result.len() < 1_000, "{url}: {} bytes", result.len());
     }
     assert!(!web.asked().contains(&"/page".to_owned()));
 }

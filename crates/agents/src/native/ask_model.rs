@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, TurnOver};
+use agent_api::{AgentEvent, EventSink, TurnOver};
 
 use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
 use super::offered_tools::OfferedTools;
-use super::recorded_call::{self, CallContext};
+use super::recorded_call::{self, CallContext, FailedCall};
 use super::refusals::Learned;
-use crate::provider::{self, ModelRequest, ProviderError, ToolUse};
+use crate::provider::{self, ModelRequest, ToolUse};
 
 pub(super) enum AskError {
     TurnOver,
-    Provider(ProviderError),
+    Provider(FailedCall),
 }
 
 impl From<TurnOver> for AskError {
@@ -28,12 +28,11 @@ impl From<TurnOver> for AskError {
 /// Asks the model and sends its answer on as it comes. What was `learned` is said when it begins to answer.
 pub(super) async fn ask_model(
     offered: &OfferedTools<'_>,
-    context: &CallContext<'_>,
+    (context, events): (&CallContext<'_>, &dyn EventSink),
     request: &ModelRequest,
     numbers: &mut Numbers,
     learned: Option<Learned>,
 ) -> Result<ModelAnswer, AskError> {
-    let events = context.events;
     let mut sender = AnswerSender::new(offered, context.round, events, numbers, learned);
     let asked = recorded_call::ask(context, request, &mut sender).await;
     if sender.shows_silence() {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use agent_api::{AgentError, AgentEvent};
 
+use super::budget::Admitted;
 use super::compact::{RequestHead, Summariser, Summary};
 use super::context::{estimate_tokens, show_tokens};
 use super::conversation::Conversation;
@@ -27,6 +28,15 @@ const KEPT_TURNS_MAX: usize = 2;
 
 /// Summaries in one turn.
 const SUMMARIES_MAX: usize = 10;
+
+/// What became of a conversation that may have to be summarised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compaction {
+    NotNeeded,
+    Done,
+    /// A limit is reached, and the user wants one last answer: that call is permitted, and none for a summary.
+    Finish,
+}
 
 /// Why a conversation is summarised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,14 +60,14 @@ struct Kept {
 
 impl Conversation<'_> {
     /// Summarises what was before, if the next request comes near the window.
-    pub(super) async fn compact_near_window(&mut self) -> Result<(), TurnStop> {
+    pub(super) async fn compact_near_window(&mut self) -> Result<Compaction, TurnStop> {
         if !self.compaction.auto {
-            return Ok(()); // the user does it by `/compact`
+            return Ok(Compaction::NotNeeded); // the user does it by `/compact`
         }
         let (system, tools) = (&self.request.system, &self.request.tools);
         let tokens = self.meter.tokens(&self.entries, system, tools);
         if tokens <= self.window.comfortable {
-            return Ok(());
+            return Ok(Compaction::NotNeeded);
         }
         let reason = CompactionReason::NearWindow(tokens);
         let kept = self.choose_kept(self.window.input / KEPT_PART);
@@ -65,24 +75,31 @@ impl Conversation<'_> {
         match kept.or_else(|| self.choose_kept(0)) {
             Some(kept) => self.compact(kept, reason).await,
             // There is only the message itself: whether it fits, the server says.
-            None => Ok(()),
+            None => Ok(Compaction::NotNeeded),
         }
     }
 
-    /// Summarises what was before, because the server does not take it; whether there was anything.
-    pub(super) async fn compact_refused(&mut self) -> Result<bool, TurnStop> {
+    /// Summarises what was before, because the server does not take it; how the model may be asked then. None if there was
+    /// nothing to summarise.
+    pub(super) async fn compact_refused(&mut self) -> Result<Option<Admitted>, TurnStop> {
         if !self.compaction.auto {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(kept) = self.choose_kept(0) else {
-            return Ok(false);
+            return Ok(None);
         };
         let events = self.tool_context.events;
         // The call that was refused used nothing; the one after the summary is another one.
         events.release_call().await;
-        self.compact(kept, CompactionReason::Refused).await?;
-        self.budget.admit(&self.request, self.model, events).await?;
-        Ok(true)
+        if self.compact(kept, CompactionReason::Refused).await? == Compaction::Finish {
+            events.release_call().await;
+            let text = "Stopped at a limit: the conversation is too long for a last answer without a summary of it.";
+            let text = text.to_owned();
+            events.send(AgentEvent::Notice { text }).await?;
+            return Err(TurnStop::Ended);
+        }
+        let admitted = self.budget.admit(&self.request, self.model, events).await?;
+        Ok(Some(admitted))
     }
 
     /// What stays as it is, if that takes at most so many tokens; none if there is nothing else.
@@ -158,7 +175,11 @@ impl Conversation<'_> {
         start + results.count()
     }
 
-    async fn compact(&mut self, kept: Kept, reason: CompactionReason) -> Result<(), TurnStop> {
+    async fn compact(
+        &mut self,
+        kept: Kept,
+        reason: CompactionReason,
+    ) -> Result<Compaction, TurnStop> {
         self.summaries += 1;
         if self.summaries > SUMMARIES_MAX {
             return Err(TurnStop::Failed(AgentError {
@@ -188,11 +209,14 @@ impl Conversation<'_> {
             view: &mut self.view,
             input: self.input,
             spending: (&mut self.usage, &mut self.budget),
+            may_be_last: false,
         };
         let forced = reason == CompactionReason::Refused;
         let told = self.entries.get(..told_until).unwrap_or_default();
         let made = summariser.summarise(told, head, ("", forced));
-        let summary = made.await.map_err(|stop| explain(stop, reason))?;
+        let Some(summary) = made.await.map_err(|stop| explain(stop, reason))? else {
+            return Ok(Compaction::Finish);
+        };
         let told_before = usize::try_from(self.memory.told_rounds_of_active());
         let told_rounds = kept.told_rounds + told_before.unwrap_or(usize::MAX);
         let told_rounds = match kept.turns {
@@ -215,7 +239,7 @@ impl Conversation<'_> {
             turns: turns.get(before - kept.turns..).unwrap_or_default(),
         };
         self.rebuild(kept).await;
-        Ok(())
+        Ok(Compaction::Done)
     }
 
     /// How many entries the summary and the first turns of what is remembered take.

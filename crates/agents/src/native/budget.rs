@@ -41,6 +41,8 @@ pub(super) struct CallBudget {
     asked: u64,
     /// The user was told that the model's price is not known.
     told_unpriced: bool,
+    /// The user wanted one last call, and that is made.
+    is_finished: bool,
 }
 
 /// How the model may be asked.
@@ -63,6 +65,7 @@ impl CallBudget {
             is_worker,
             asked: 0,
             told_unpriced: false,
+            is_finished: false,
         }
     }
 
@@ -73,6 +76,11 @@ impl CallBudget {
         model: &Model,
         events: &dyn EventSink,
     ) -> Result<Admitted, TurnStop> {
+        if self.is_finished {
+            let text = "Stopped at a limit: the last call that was allowed is made.".to_owned();
+            events.send(AgentEvent::Notice { text }).await?;
+            return Err(TurnStop::Ended);
+        }
         let estimate = estimate(request, model);
         loop {
             let permit = events.begin_call(estimate, CallKind::Usual).await;
@@ -95,6 +103,7 @@ impl CallBudget {
                 LimitDecision::Finish => {
                     let last = events.begin_call(estimate, CallKind::Last).await;
                     last.map_err(uncounted)?;
+                    self.is_finished = true;
                     return Ok(Admitted::LastCall);
                 }
                 LimitDecision::Stop => {
@@ -189,7 +198,7 @@ fn uncounted(error: StoreError) -> TurnStop {
 }
 
 /// What a request uses at least: its own text.
-fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
+pub(super) fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
     let system = request.system.iter().map(|section| section.content.len());
     let tools = request
         .tools

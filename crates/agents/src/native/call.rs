@@ -13,7 +13,7 @@ use super::call_events::{
 use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
-use super::host_call::run_host_call;
+use super::host_call::{describe_other_model, other_model, request_of, run_host_call};
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
@@ -67,7 +67,9 @@ async fn run_call(
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
     if tool.host_request(&input).is_some() {
-        return run_host_call_with_consent(context, call, (tool, input), plan, turn).await;
+        let known: Vec<&str> = offered.names().collect();
+        let planned = (plan, known);
+        return run_host_call_with_consent(context, call, (tool, input), planned, turn).await;
     }
     let mut turn = Some(turn);
     loop {
@@ -174,16 +176,28 @@ async fn run_with_consent(
 }
 
 /// Carries out a call that the host does, if the user's rules let it. Most are never asked about: they talk to the user, or
-/// a worker asks for itself.
+/// a worker asks for itself. A worker with another model is: it may cost more. `known` are the tools that the model has.
 async fn run_host_call_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, mut input): (&dyn Tool, Value),
-    mut plan: Plan,
+    (mut plan, known): (Plan, Vec<&str>),
     turn: MutexGuard<'_, ()>,
 ) -> Result<CallAnswer, TurnOver> {
+    let mut request = match request_of(context, tool, &input, &known) {
+        Ok(request) => request,
+        Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
+    };
+    let nature = match other_model(context, &request) {
+        Some(model) => {
+            let words = describe_other_model(context, &model);
+            plan.summary = format!("{}. {words}", plan.summary);
+            Nature::Fetches
+        }
+        None => tool.nature(),
+    };
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
-    let verdict = context.verdict(tool.nature(), &subject).await?;
+    let verdict = context.verdict(nature, &subject).await?;
     drop(turn);
     match verdict {
         Verdict::Run => {}
@@ -196,20 +210,22 @@ async fn run_host_call_with_consent(
             CallDecision::Approved {
                 edited: Some(edited),
                 ..
-            } => match plan_edited(context, tool, &edited).await {
-                Ok(planned) => (input, plan) = planned,
-                Err(text) => {
-                    let outcome = CallOutcome::failed(tool.display_name(), text);
-                    return complete_call(context, call, outcome).await;
+            } => {
+                let planned = plan_edited(context, tool, &edited).await;
+                let asked = planned.and_then(|(input, plan)| {
+                    let request = request_of(context, tool, &input, &known)?;
+                    Ok((input, plan, request))
+                });
+                match asked {
+                    Ok(asked) => (input, plan, request) = asked,
+                    Err(text) => {
+                        let outcome = CallOutcome::failed(tool.display_name(), text);
+                        return complete_call(context, call, outcome).await;
+                    }
                 }
-            },
+            }
         },
     }
-    let Some(request) = tool.host_request(&input) else {
-        let text = "The edited call is not possible.".to_owned();
-        let outcome = CallOutcome::failed(tool.display_name(), text);
-        return complete_call(context, call, outcome).await;
-    };
     run_host_call(context, call, (tool, &input), &plan, request).await
 }
 

@@ -9,17 +9,19 @@ use tokio::sync::{Mutex, mpsc};
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
-use super::NativeContext;
 use super::answer::{CallAnswer, MARK, RequestedCall};
 use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
+use super::{Model, NativeContext};
 use crate::permission::CallPlace;
 use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
     pub shared: &'a NativeContext,
+    /// The model of the chat.
+    pub model: &'a Model,
     pub workspace: &'a Workspace,
     pub events: &'a dyn EventSink,
     /// The user's rules.
@@ -364,8 +366,10 @@ mod tests {
             session: "s".to_owned(),
             directories: workspace.real_directories(),
         };
+        let model = Model::parse("http://h/v1#m").unwrap();
         let context = ToolContext {
             shared: &agent.shared,
+            model: &model,
             workspace: &workspace,
             events: &events,
             rules: None,

@@ -4,13 +4,13 @@
 //! conversation that is too long to be summarised whole is summarised as far as it fits, and that is said.
 //! Must not know: when a conversation is summarised by itself.
 
-use agent_api::{AgentError, AgentEvent, CallPurpose, Section, TurnInput, TurnOver};
+use agent_api::{AgentError, AgentEvent, CallPurpose, EventSink, Section, TurnInput, TurnOver};
 use tokio::sync::mpsc;
 
 use super::Model;
 use super::answer_sender::describe_silence;
 use super::ask_model::AskError;
-use super::budget::CallBudget;
+use super::budget::{Admitted, CallBudget};
 use super::context::{Window, estimate_tokens};
 use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
@@ -48,6 +48,8 @@ pub(super) struct Summariser<'v, 'a> {
     pub input: &'v TurnInput,
     /// What the turn has used, and what it may use.
     pub spending: (&'v mut TurnUsage, &'v mut CallBudget),
+    /// Whether the summary may be the last call that the user allows at a limit.
+    pub may_be_last: bool,
 }
 
 /// What a conversation's requests begin with; a summary's begins the same, so that it is read from the cache.
@@ -69,13 +71,14 @@ pub(super) struct Summary {
 }
 
 impl Summariser<'_, '_> {
-    /// Has the model summarise a conversation. `forced`: its server does not take it as long as it is.
+    /// Has the model summarise a conversation. `forced`: its server does not take it as long as it is. None if the user allows
+    /// one last call, and it is not to be this one.
     pub(super) async fn summarise(
         &mut self,
         entries: &[HistoryEntry],
         head: RequestHead,
         (hint, forced): (&str, bool),
-    ) -> Result<Summary, TurnStop> {
+    ) -> Result<Option<Summary>, TurnStop> {
         let state = WorkState::of_entries(entries);
         let mut remarks = Vec::new();
         let request = HistoryEntry::user(&match hint.trim() {
@@ -92,14 +95,17 @@ impl Summariser<'_, '_> {
         let sections = head.sections.clone();
         let request = self.make_request(&asked, head).await?;
         let (model, budget) = (self.model, &mut self.spending.1);
-        budget.admit(&request, model, events).await?;
+        match budget.admit(&request, model, events).await? {
+            Admitted::LastCall if !self.may_be_last => return Ok(None),
+            Admitted::LastCall | Admitted::Call => {}
+        }
         events.send(summarising()).await?;
         let collected = self.ask(asked, (request, sections), &mut remarks).await;
         events.send(AgentEvent::Activity(None)).await?;
-        if collected.is_err() {
-            events.release_call().await;
-        }
         let collected = collected?;
+        if collected.stop == Some(StopReason::Length) {
+            remarks.push("the end of the summary, because the model reached its output limit");
+        }
         let usage = (collected.usage, CallPurpose::Compaction);
         self.spending.0.add(usage, self.model, events).await?;
         let mut text = collected.into_summary().map_err(no_summary)?;
@@ -110,11 +116,11 @@ impl Summariser<'_, '_> {
             remarks.push("the end of the summary, which was too long");
         }
         let text = state.add_to(text, self.input);
-        Ok(Summary {
+        Ok(Some(Summary {
             text,
             state,
             remarks,
-        })
+        }))
     }
 
     /// Makes a conversation fit into the request for its summary; what is lost by that.
@@ -167,9 +173,9 @@ impl Summariser<'_, '_> {
                 endpoint: self.endpoint,
                 sections_before: &sections,
                 decisions: self.view.describe_decisions(&entries),
-                events,
+                host: events,
             };
-            let error = match collect_answer(&context, &request).await {
+            let failed = match collect_answer(&context, events, &request).await {
                 Ok(collected) => {
                     for event in learned.into_iter().flat_map(Learned::into_events) {
                         events.send(event).await?;
@@ -177,9 +183,9 @@ impl Summariser<'_, '_> {
                     return Ok(collected);
                 }
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
-                Err(AskError::Provider(error)) => error,
+                Err(AskError::Provider(failed)) => failed,
             };
-            if error.blame == Some(Blame::TooLong) && shortenings < SHORTENINGS_MAX {
+            if failed.error.blame == Some(Blame::TooLong) && shortenings < SHORTENINGS_MAX {
                 shortenings += 1;
                 let asked = entries.pop();
                 if let Some(lost) = self.shorten(&mut entries)
@@ -197,8 +203,17 @@ impl Summariser<'_, '_> {
                 newest: usize::MAX,
                 answered: usize::MAX,
             };
+            let error = failed.error.clone();
             let reduced = fallback.reduce(self.view, &sent, &mut request, error);
-            learned = Some(reduced.await?);
+            match reduced.await {
+                Ok(less) => learned = Some(less),
+                Err(stop) => {
+                    let failed = (&failed, CallPurpose::Compaction);
+                    let usage = &mut self.spending.0;
+                    usage.add_failed(failed, self.model, events).await?;
+                    return Err(stop.into());
+                }
+            }
         }
     }
 }
@@ -218,7 +233,10 @@ pub(super) async fn compact_by_command<'t>(
     }
     let entries = memory.recall(u64::MAX, &summariser.view.source()).entries;
     let hint = input.compact.as_deref().unwrap_or("");
-    let summary = summariser.summarise(&entries, head, (hint, false)).await?;
+    let made = summariser.summarise(&entries, head, (hint, false)).await?;
+    let Some(summary) = made else {
+        return Ok(memory); // a command's summary may be the last call
+    };
     let turns = memory.turns.len();
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,
@@ -307,9 +325,9 @@ impl Collected {
 
 async fn collect_answer(
     context: &CallContext<'_>,
+    events: &dyn EventSink,
     request: &ModelRequest,
 ) -> Result<Collected, AskError> {
-    let events = context.events;
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
     let asking = async move { recorded_call::ask(context, request, &sender).await };
     let collecting = async {

@@ -16,9 +16,6 @@ use crate::provider::{Api, ModelMessage, ToolSpec, Usage};
 /// What a picture counts for, in bytes of text.
 const PICTURE_BYTES: usize = PICTURE_TOKENS * TOKEN_BYTES;
 
-/// The window of a model whose configuration does not say: usual today. A server that takes less says so when it is too much.
-const WINDOW_TOKENS: u64 = 128_000;
-
 /// Room for an answer, where the configuration does not say: what requests over this wire format ask for, or usual sizes.
 const OUTPUT_TOKENS: u64 = 8_192;
 const OUTPUT_TOKENS_ANTHROPIC: u64 = 32_000;
@@ -66,7 +63,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(model: &Model, settings: CompactionSettings) -> Self {
-        let size = model.facts().context_tokens.unwrap_or(WINDOW_TOKENS);
+        let size = model.context();
         let room = model.answer_tokens().unwrap_or(match model.api {
             Api::Anthropic => OUTPUT_TOKENS_ANTHROPIC,
             Api::Chat | Api::Responses | Api::Gemini => OUTPUT_TOKENS,

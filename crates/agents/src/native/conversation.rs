@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::answer::{CallAnswer, ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
+use super::auto_compact::Compaction;
 use super::budget::{Admitted, CallBudget, SUM_UP};
 use super::call;
 use super::call_events::ToolContext;
@@ -20,14 +21,15 @@ use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
-use super::offered_tools::OfferedTools;
+use super::offered_tools::{OfferedTools, offers_for_worker};
+use super::outputs::PausedAnswer;
 use super::recorded_call::CallContext;
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
-use crate::tool::Tool;
+use crate::tool::{Brief, Tool};
 
 /// Tools of clients that are named when they cannot be offered.
 const LEFT_OUT_NAMED_MAX: usize = 5;
@@ -42,6 +44,8 @@ pub(super) struct Conversation<'a> {
     pub tool_context: ToolContext<'a>,
     /// The agent's own tools, as far as the model may call them.
     pub tools: &'a [&'a dyn Tool],
+    /// What a worker may use.
+    pub brief: Option<Brief>,
     /// Tools of clients that were last said not to be offered.
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
@@ -72,8 +76,10 @@ impl<'a> Conversation<'a> {
     /// Asks the model, carries out its calls and asks again, until it makes no more calls.
     pub(super) async fn run_rounds(mut self, rounds_before: usize) -> Result<(), TurnStop> {
         let events = self.tool_context.events;
-        for round in 0..ROUNDS_MAX {
-            if round > 0 {
+        let mut number = rounds_before;
+        let mut paused = Vec::new();
+        for asked in 0..ROUNDS_MAX {
+            if asked > 0 {
                 self.take_steering().await?;
             }
             // Both may have changed since the model was last asked, and it should know.
@@ -83,29 +89,34 @@ impl<'a> Conversation<'a> {
             self.request.tools = offered.specs();
             self.sections = self.prompt.render();
             self.request.system = events.render(self.sections.clone()).await?;
-            self.compact_near_window().await?;
-            let number = rounds_before + round;
-            let admitted = self.budget.admit(&self.request, self.model, events).await?;
+            let admitted = match self.compact_near_window().await? {
+                Compaction::NotNeeded | Compaction::Done => {
+                    self.budget.admit(&self.request, self.model, events).await?
+                }
+                Compaction::Finish => Admitted::LastCall,
+            };
             let offered = match admitted {
                 Admitted::Call => offered,
                 Admitted::LastCall => self.ask_for_summary().await,
             };
-            let answer = match self.ask((number, admitted), &offered).await {
-                Ok(answer) => answer,
-                Err(stop) => {
-                    events.release_call().await;
-                    return Err(stop);
-                }
-            };
+            let (answer, admitted) = self.ask((number, admitted), &offered).await?;
             self.meter.report(answer.usage, self.entries.len());
             let used = (answer.usage, CallPurpose::Answer);
             self.usage.add(used, self.model, events).await?;
-            let output = outputs::record(&self.view.source(), number, &answer);
+            let output = outputs::record(&self.view.source(), number, (&paused, &answer));
             if let Some(output) = output {
                 events.record_output(output).await;
             }
             if answer.calls.is_empty() && answer.stop != Some(StopReason::Paused) {
                 return report_stop(&answer, events).await;
+            }
+            // An answer that was paused and the one that goes on with it are one round: so the chat shows them.
+            match answer.calls.is_empty() {
+                true => paused.push(PausedAnswer::of(&answer)),
+                false => {
+                    paused.clear();
+                    number += 1;
+                }
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
             if admitted == Admitted::LastCall {
@@ -125,10 +136,11 @@ impl<'a> Conversation<'a> {
     /// The tools that the model may call now. What cannot be offered is said, once a turn.
     async fn offer_tools(&mut self) -> Result<OfferedTools<'a>, TurnOver> {
         let events = self.tool_context.events;
-        let offers = match self.tools.is_empty() {
-            true => Vec::new(), // the model calls none
-            false => events.client_tools().await?,
+        let offers = match self.model.calls_tools() {
+            true => events.client_tools().await?,
+            false => Vec::new(),
         };
+        let offers = offers_for_worker(offers, self.brief.as_ref());
         let offered = OfferedTools::new(self.tools, offers);
         if offered.left_out != self.left_out {
             self.left_out.clone_from(&offered.left_out);
@@ -149,17 +161,22 @@ impl<'a> Conversation<'a> {
         OfferedTools::new(&[], Vec::new())
     }
 
-    /// Asks the model; again with less if its server refuses something.
+    /// Asks the model; again with less if its server refuses something. How it was asked in the end is said, too.
     async fn ask(
         &mut self,
-        (round, admitted): (usize, Admitted),
+        (round, mut admitted): (usize, Admitted),
         offered: &OfferedTools<'_>,
-    ) -> Result<ModelAnswer, TurnStop> {
+    ) -> Result<(ModelAnswer, Admitted), TurnStop> {
         let events = self.tool_context.events;
         let mut fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
         let mut learned = None;
         let mut may_compact = admitted == Admitted::Call;
+        let none = OfferedTools::new(&[], Vec::new());
         loop {
+            let offered = match admitted {
+                Admitted::Call => offered,
+                Admitted::LastCall => &none,
+            };
             let context = CallContext {
                 purpose: CallPurpose::Answer,
                 round,
@@ -167,22 +184,27 @@ impl<'a> Conversation<'a> {
                 endpoint: self.endpoint,
                 sections_before: &self.sections,
                 decisions: self.view.describe_decisions(&self.entries),
-                events,
+                host: events,
             };
             let (request, numbers) = (&self.request, &mut self.numbers);
-            let asked = ask_model(offered, &context, request, numbers, learned);
-            let error = match asked.await {
+            let asked = ask_model(offered, (&context, events), request, numbers, learned);
+            let failed = match asked.await {
                 Ok(answer) => {
                     self.answered = self.entries.len();
-                    return Ok(answer);
+                    return Ok((answer, admitted));
                 }
+                // What the call used until now is not known: what was set aside stays spent.
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
-                Err(AskError::Provider(error)) => error,
+                Err(AskError::Provider(failed)) => failed,
             };
-            if error.blame == Some(Blame::TooLong)
+            if failed.error.blame == Some(Blame::TooLong)
                 && std::mem::take(&mut may_compact)
-                && self.compact_refused().await?
+                && let Some(again) = self.compact_refused().await?
             {
+                admitted = again;
+                if admitted == Admitted::LastCall {
+                    self.ask_for_summary().await;
+                }
                 fallback = Fallback::begin(&self.view, &self.entries, &mut self.request);
                 learned = None;
                 continue;
@@ -193,8 +215,15 @@ impl<'a> Conversation<'a> {
                 answered: self.answered,
             };
             let (view, request) = (&mut self.view, &mut self.request);
-            let less = fallback.reduce(view, &sent, request, error).await?;
-            learned = Some(less);
+            let error = failed.error.clone();
+            match fallback.reduce(view, &sent, request, error).await {
+                Ok(less) => learned = Some(less),
+                Err(stop) => {
+                    let failed = (&failed, CallPurpose::Answer);
+                    self.usage.add_failed(failed, self.model, events).await?;
+                    return Err(stop.into());
+                }
+            }
         }
     }
 

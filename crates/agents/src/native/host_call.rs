@@ -8,10 +8,87 @@ use serde_json::Value;
 use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::{CallAnswer, RequestedCall};
-use super::call::refuse_call;
 use super::call_events::{CallOutcome, ToolContext, complete_call, send_ready};
 use super::history::{media_of_result, text_of_result};
-use crate::tool::{HostTask, Plan, Tool, ToolError, describe_answers};
+use super::{Model, exit_plan};
+use crate::tool::{Brief, HostTask, Plan, Tool, ToolError, describe_answers};
+
+/// What the host is to do for a call; an error says why it cannot be done. `known` are the tools that the model has.
+pub(super) fn request_of(
+    context: &ToolContext<'_>,
+    tool: &dyn Tool,
+    input: &Value,
+    known: &[&str],
+) -> Result<HostTask, String> {
+    let request = tool.host_request(input);
+    let request = request.ok_or_else(|| "The call is not possible.".to_owned())?;
+    let request = request.map_err(|ToolError(text)| text)?;
+    if let HostTask::Worker(worker) = &request {
+        check_worker(context, worker, known)?;
+    }
+    Ok(request)
+}
+
+fn check_worker(context: &ToolContext<'_>, worker: &Worker, known: &[&str]) -> Result<(), String> {
+    let models = &context.shared.models;
+    if let Some(id) = wanted_model(worker)
+        && models.find(id).is_none()
+    {
+        let known = models.ids().join(", ");
+        return Err(format!("There is no model `{id}`. There are: {known}."));
+    }
+    let brief = Brief::read(&worker.brief);
+    let brief = brief.map_err(|error| format!("The task cannot be described: {error}"))?;
+    let known = known.iter().copied().filter(|tool| is_for_workers(tool));
+    let known: Vec<&str> = known.collect();
+    let impossible = brief.impossible_tools(&known);
+    if impossible.is_empty() {
+        return Ok(());
+    }
+    let impossible = impossible.join("`, `");
+    let known = known.join(", ");
+    Err(format!(
+        "A worker has no tool `{impossible}`. There are: {known}. Leave `tools` out to let it use all of them."
+    ))
+}
+
+/// Whether any worker may have a tool. The plan of the session is not a worker's to show.
+fn is_for_workers(tool: &str) -> bool {
+    tool != exit_plan::NAME && Brief::default().allows(tool)
+}
+
+fn wanted_model(worker: &Worker) -> Option<&str> {
+    worker.model.as_ref().and_then(|model| model["id"].as_str())
+}
+
+/// The model that a worker is to have, if it is another than the chat's: it may cost more.
+pub(super) fn other_model(context: &ToolContext<'_>, request: &HostTask) -> Option<String> {
+    match request {
+        HostTask::Question(_) => None,
+        HostTask::Worker(worker) => {
+            let wanted = wanted_model(worker).filter(|id| *id != context.model.id)?;
+            Some(wanted.to_owned())
+        }
+    }
+}
+
+/// What people read before they let a worker have another model.
+pub(super) fn describe_other_model(context: &ToolContext<'_>, id: &str) -> String {
+    let price = |model: &Model| {
+        model.facts().prices.map(|prices| {
+            format!(
+                "{} costs ${} for a million tokens that it reads and ${} for a million that it writes",
+                model.id, prices.input, prices.output
+            )
+        })
+    };
+    let wanted = context.shared.models.find(id);
+    let wanted = wanted.and_then(|entry| price(&entry.model));
+    let wanted = wanted.unwrap_or_else(|| format!("what {id} costs is not known"));
+    let own = price(context.model);
+    let own = own.map_or(String::new(), |own| format!("; {own}"));
+    format!("This chat uses {}. {wanted}{own}.", context.model.id)
+}
 
 /// Carries out a call that was planned; what the model gets of it.
 pub(super) async fn run_host_call(
@@ -19,12 +96,11 @@ pub(super) async fn run_host_call(
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
     plan: &Plan,
-    request: Result<HostTask, ToolError>,
+    request: HostTask,
 ) -> Result<CallAnswer, TurnOver> {
     match request {
-        Ok(HostTask::Question(request)) => ask(context, call, (tool, input), plan, request).await,
-        Ok(HostTask::Worker(worker)) => delegate(context, call, tool, plan, worker).await,
-        Err(ToolError(text)) => refuse_call(context, call, tool.display_name(), text).await,
+        HostTask::Question(request) => ask(context, call, (tool, input), plan, request).await,
+        HostTask::Worker(worker) => delegate(context, call, plan, worker).await,
     }
 }
 
@@ -56,19 +132,9 @@ async fn ask(
 async fn delegate(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    tool: &dyn Tool,
     plan: &Plan,
     worker: Box<Worker>,
 ) -> Result<CallAnswer, TurnOver> {
-    let models = &context.shared.models;
-    let wanted = worker.model.as_ref().and_then(|model| model["id"].as_str());
-    if let Some(id) = wanted
-        && models.find(id).is_none()
-    {
-        let known = models.ids().join(", ");
-        let text = format!("There is no model `{id}`. There are: {known}.");
-        return refuse_call(context, call, tool.display_name(), text).await;
-    }
     send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
     let number = call.number;
     let spawned = AgentEvent::Spawned {

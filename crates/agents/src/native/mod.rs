@@ -50,8 +50,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, ModelTerms, Section, SessionFacts,
-    SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms, Section,
+    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -329,11 +329,11 @@ impl Agent for NativeAgent {
         Some(prompt::build(facts, &offered, mode).render())
     }
 
-    async fn suggest_title(&self, text: String) -> Option<SuggestedTitle> {
+    async fn suggest_title(&self, text: String, host: &dyn HostServices) -> Option<SuggestedTitle> {
         let titles = &self.shared.titles;
         // One that is gone since the host was started names nothing.
         let model = self.shared.models.find(titles.id.as_deref()?)?;
-        titles.suggest(&model, &text).await
+        titles.suggest(&model, &text, host).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

@@ -10,8 +10,8 @@ use super::models::Model;
 use crate::model_data::{self, ModelFacts};
 use crate::provider::Api;
 
-/// Context assumed of a model that nothing is known of.
-const CONTEXT_TOKENS: u64 = 32_768;
+/// The window of a model that nothing is known of: usual today. A server that takes less says so when it is too much.
+const CONTEXT_TOKENS: u64 = 128_000;
 
 /// Servers of vendors and of those who pass their models on under the same names. Elsewhere a name may mean anything: some
 /// local servers give small models the names of large ones.

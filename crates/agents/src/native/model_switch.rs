@@ -9,6 +9,7 @@ use agent_api::{PastTurn, TurnInput};
 use compositor::lower::Capabilities;
 use serde_json::Value;
 
+use super::context::CompactionSettings;
 use super::model_view::{HistoryEntry, ModelView, NativeBody};
 use super::{Model, NativeContext, outputs};
 use crate::provider::MediaKind;
@@ -37,7 +38,7 @@ pub(super) fn describe(
     let capabilities = capabilities.map(|entry| entry.model.capabilities(&shared.capabilities));
     let losses = [
         describe_media(&view.described(entries, newest), capabilities.as_ref()),
-        describe_window(model, last),
+        describe_window(model, last, shared.compaction),
         describe_thoughts(input, before),
     ];
     let losses: Vec<String> = losses.into_iter().flatten().collect();
@@ -87,18 +88,23 @@ fn describe_media(described: &[NativeBody<'_>], before: Option<&Capabilities>) -
 }
 
 /// More in use than the model can read.
-fn describe_window(model: &Model, last: &PastTurn) -> Option<String> {
+fn describe_window(
+    model: &Model,
+    last: &PastTurn,
+    compaction: CompactionSettings,
+) -> Option<String> {
     let used = last.turn["usage"]["_meta"]["contextUsed"].as_u64();
     let used = used.or_else(|| {
         let input = last.turn["usage"]["inputTokens"].as_u64();
         input.filter(|_| last.turn["usage"]["_meta"]["turn"] != Value::Null)
     })?;
     let size = model.context();
-    (used > size).then(|| {
-        format!(
-            "It reads {size} tokens, and the chat uses {used}: the oldest turns are left out (`/compact` keeps a summary of them)."
-        )
-    })
+    let what_happens = match compaction.auto {
+        true => "what was before is summarised for it",
+        false => "the oldest turns are left out (`/compact` keeps a summary of them)",
+    };
+    (used > size)
+        .then(|| format!("It reads {size} tokens, and the chat uses {used}: {what_happens}."))
 }
 
 fn describe_thoughts(input: &TurnInput, before: &str) -> Option<String> {

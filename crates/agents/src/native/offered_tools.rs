@@ -16,7 +16,7 @@ use wire::meta::TOOL_KIND;
 use super::consent::PermissionMode;
 use super::exit_plan;
 use crate::provider::ToolSpec;
-use crate::tool::Tool;
+use crate::tool::{Brief, Tool};
 
 /// Servers take at most 128 tools a request; the agent's own come first.
 const CLIENT_TOOLS_MAX: usize = 100;
@@ -57,6 +57,16 @@ pub(super) struct OfferedClientTool {
     /// As people read it.
     pub title: String,
     spec: ToolSpec,
+}
+
+/// The tools of clients that a worker may use: those that its brief names, by the names that models know them by.
+pub(super) fn offers_for_worker(
+    offers: Vec<ClientToolOffer>,
+    brief: Option<&Brief>,
+) -> Vec<ClientToolOffer> {
+    let may_use =
+        |offer: &ClientToolOffer| brief.is_none_or(|brief| brief.allows(&model_name(&offer.name)));
+    offers.into_iter().filter(may_use).collect()
 }
 
 impl<'a> OfferedTools<'a> {
@@ -258,6 +268,24 @@ mod tests {
             assert_eq!(model_name(name), name.as_str(), "{name} is taken");
             assert!(!made[..index].contains(name), "{made:?}");
         }
+    }
+
+    #[test]
+    fn a_worker_is_offered_the_tools_of_clients_that_its_brief_names() {
+        let offers = || vec![offer("rename"), offer("mcp server/tool"), offer("other")];
+        let brief = |tools: Value| {
+            let brief = json!({ "tools": tools }).to_string();
+            Brief::read(brief.as_bytes()).unwrap()
+        };
+        let names = |brief: Option<&Brief>| -> Vec<String> {
+            let offers = offers_for_worker(offers(), brief);
+            offers.into_iter().map(|offer| offer.name).collect()
+        };
+        assert_eq!(names(None).len(), 3);
+        assert_eq!(names(Some(&brief(json!([])))).len(), 3);
+        let made = model_name("mcp server/tool").into_owned();
+        let some = brief(json!(["read", "rename", made]));
+        assert_eq!(names(Some(&some)), ["rename", "mcp server/tool"]);
     }
 
     #[test]

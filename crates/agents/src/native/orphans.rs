@@ -26,10 +26,17 @@ const TOLD_MAX: usize = 10;
 /// What is known of calls, by their ids.
 pub(super) type Findings = Arc<BTreeMap<String, String>>;
 
+/// How a turn ends whose model's server failed: no call was at work then.
+const ENDED_BY_MODEL: [&str; 5] = [
+    "modelUnauthorized",
+    "modelRejected",
+    "modelUnavailable",
+    "modelInterrupted",
+    "modelUnreadable",
+];
+
 /// What was recorded in this turn and those before it.
-fn read_findings(input: &TurnInput) -> BTreeMap<String, String> {
-    let past = input.history.iter().flat_map(|past| past.outputs.iter());
-    let outputs = past.chain(&input.outputs);
+fn read_findings<'a>(outputs: impl Iterator<Item = &'a ModelOutput>) -> BTreeMap<String, String> {
     let recorded = outputs.filter(|output| output.round == FINDINGS_ROUND);
     let read = recorded.filter_map(|output| {
         // What is damaged is not known.
@@ -44,8 +51,10 @@ pub(super) async fn inspect_orphans(
     workspace: &Workspace,
     events: &dyn EventSink,
 ) -> Result<Findings, TurnStop> {
-    let mut findings = read_findings(input);
+    let past = input.history.iter().flat_map(|past| past.outputs.iter());
+    let mut findings = read_findings(past.chain(&input.outputs));
     let orphans: Vec<Value> = orphans_of(input)
+        .into_iter()
         .filter(|call| !findings.contains_key(id_of(call)))
         .cloned()
         .collect();
@@ -68,12 +77,7 @@ pub(super) async fn inspect_orphans(
         .iter()
         .map(|(call, text)| (id_of(call).to_owned(), text.clone()))
         .collect();
-    events
-        .record_output(ModelOutput {
-            round: FINDINGS_ROUND,
-            json: Bytes::from(wire::rpc::to_json(&new)),
-        })
-        .await;
+    events.record_output(record_of(&input.outputs, &new)).await;
     let lines = found.iter().take(TOLD_MAX).map(|(call, text)| {
         let title = call["invocationMessage"].as_str();
         let title = title.filter(|title| !title.is_empty());
@@ -88,7 +92,7 @@ pub(super) async fn inspect_orphans(
 }
 
 /// The calls without an end in the turn that is resumed, or in the one before this if that was cut off.
-fn orphans_of(input: &TurnInput) -> impl Iterator<Item = &Value> {
+fn orphans_of(input: &TurnInput) -> Vec<&Value> {
     let parts = match input.resume {
         Some(_) => Some(&input.response_parts),
         None => {
@@ -97,10 +101,38 @@ fn orphans_of(input: &TurnInput) -> impl Iterator<Item = &Value> {
             last.and_then(|turn| turn["responseParts"].as_array())
         }
     };
-    let calls = parts.into_iter().flatten();
-    let calls = calls.filter(|part| part["kind"] == "toolCall");
-    let calls = calls.map(|part| &part["toolCall"]);
-    calls.filter(|call| call["status"] == "cancelled" && call["reason"] == "skipped")
+    parts.map_or(Vec::new(), |parts| orphans_in(parts))
+}
+
+fn orphans_in(parts: &[Value]) -> Vec<&Value> {
+    let mut orphans = Vec::new();
+    // Backwards: a turn may have been cut off several times, and each time what came before had no end.
+    let mut ended_by = "";
+    for part in parts.iter().rev() {
+        let call = &part["toolCall"];
+        let is_orphan = part["kind"] == "toolCall"
+            && call["status"] == "cancelled"
+            && call["reason"] == "skipped"
+            // Its input never came whole: it was never made.
+            && call["toolInput"].is_string();
+        if part["kind"] == "error" {
+            ended_by = part["error"]["errorType"].as_str().unwrap_or("");
+        } else if is_orphan && !ENDED_BY_MODEL.contains(&ended_by) {
+            orphans.push(call);
+        }
+    }
+    orphans.reverse();
+    orphans
+}
+
+/// A turn has one record of what was found: what was recorded in it before stays in it.
+fn record_of(outputs: &[ModelOutput], new: &BTreeMap<String, String>) -> ModelOutput {
+    let mut findings = read_findings(outputs.iter());
+    findings.extend(new.clone());
+    ModelOutput {
+        round: FINDINGS_ROUND,
+        json: Bytes::from(wire::rpc::to_json(&findings)),
+    }
 }
 
 fn id_of(call: &Value) -> &str {
@@ -111,10 +143,6 @@ fn id_of(call: &Value) -> &str {
 fn inspect(call: &Value, workspace: &Workspace) -> String {
     if call["contributor"]["kind"] == "client" {
         return "A client was to carry it out; what it did until then is not known.".to_owned();
-    }
-    // Its input never came whole, or it waited for others.
-    if !call["toolInput"].is_string() {
-        return "It had not begun.".to_owned();
     }
     if !call["_meta"][meta::EDITS].is_array() {
         return "It had changed nothing yet.".to_owned();
@@ -215,6 +243,45 @@ mod tests {
             found.starts_with("Whether a file was changed is not known"),
             "{found}"
         );
+    }
+
+    fn parts_of_turn(error_types: [&str; 2]) -> Vec<Value> {
+        let part = |id: &str, input: Value| {
+            let mut call = call(&[]);
+            call["toolCallId"] = json!(id);
+            call["toolInput"] = input;
+            json!({"kind": "toolCall", "toolCall": call})
+        };
+        let error = |kind: &str| json!({"kind": "error", "error": {"errorType": kind}});
+        vec![
+            part("a", json!("{}")),
+            part("never whole", Value::Null),
+            error(error_types[0]),
+            part("b", json!("{}")),
+            error(error_types[1]),
+        ]
+    }
+
+    fn found_in(error_types: [&str; 2]) -> Vec<String> {
+        let parts = parts_of_turn(error_types);
+        let orphans = orphans_in(&parts);
+        orphans.iter().map(|call| id_of(call).to_owned()).collect()
+    }
+
+    #[test]
+    fn only_calls_that_were_at_work_when_the_host_stopped_are_told() {
+        assert_eq!(found_in(["hostStopped", "interrupted"]), ["a", "b"]);
+        assert_eq!(found_in(["modelInterrupted", "interrupted"]), ["b"]);
+        assert_eq!(found_in(["interrupted", "modelUnavailable"]), ["a"]);
+    }
+
+    #[test]
+    fn what_was_found_before_in_a_turn_stays_recorded() {
+        let new = |id: &str| BTreeMap::from([(id.to_owned(), format!("{id} was found."))]);
+        let first = record_of(&[], &new("a"));
+        let second = record_of(&[first], &new("b"));
+        let recorded = read_findings([&second].into_iter());
+        assert_eq!(recorded.into_keys().collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]

@@ -41,19 +41,40 @@ struct StoredOutput {
     items: Vec<Value>,
 }
 
-/// The answer of a round; none if it is too large to be recorded.
+/// An answer that its server paused: the next one goes on with it.
+pub(super) struct PausedAnswer {
+    text_bytes: usize,
+    items: Option<Arc<Vec<Value>>>,
+}
+
+impl PausedAnswer {
+    pub(super) fn of(answer: &ModelAnswer) -> Self {
+        Self {
+            text_bytes: answer.text.len(),
+            items: answer.items.clone(),
+        }
+    }
+}
+
+/// The answer of a round, with what was paused of it before; none if it is too large to be recorded.
 pub(super) fn record(
     source: &OutputSource,
     round: usize,
-    answer: &ModelAnswer,
+    (paused, answer): (&[PausedAnswer], &ModelAnswer),
 ) -> Option<ModelOutput> {
+    let mut items = Vec::new();
+    for paused in paused {
+        items.extend(paused.items.as_ref()?.iter().cloned());
+    }
+    items.extend(answer.items.as_ref()?.iter().cloned());
+    let paused_bytes: usize = paused.iter().map(|paused| paused.text_bytes).sum();
     let calls = answer.calls.iter().map(|call| call.tool_use.id.clone());
     let stored = StoredOutput {
         api: source.api,
         model: source.model.clone(),
-        text_bytes: answer.text.len(),
+        text_bytes: paused_bytes + answer.text.len(),
         calls: calls.collect(),
-        items: answer.items.as_ref()?.to_vec(),
+        items,
     };
     let json = wire::rpc::to_json(&stored);
     (json.len() <= OUTPUT_BYTES_MAX).then(|| ModelOutput {
@@ -141,7 +162,7 @@ mod tests {
     #[test]
     fn an_answer_goes_back_to_its_model_alone_and_only_as_it_was() {
         let items = json!([{"type": "thinking", "signature": "s"}]);
-        let recorded = record(&source("m"), 3, &answer("hi", items.clone())).unwrap();
+        let recorded = record(&source("m"), 3, (&[], &answer("hi", items.clone()))).unwrap();
         let read = |model| TurnOutputs::read(std::slice::from_ref(&recorded), &source(model));
         let restored = read("m").restore(3, "hi", &mut []);
         assert_eq!(restored.map(|it| json!(*it)), Some(items));
@@ -151,9 +172,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_paused_goes_back_with_what_went_on() {
+        let paused = PausedAnswer::of(&answer("", json!([{"type": "server_tool_use"}])));
+        let rest = answer("hi", json!([{"type": "text"}]));
+        let recorded = record(&source("m"), 0, (&[paused], &rest)).unwrap();
+        let restored = TurnOutputs::read(&[recorded], &source("m")).restore(0, "hi", &mut []);
+        assert_eq!(restored.map(|items| items.len()), Some(2));
+        let unknown = PausedAnswer {
+            text_bytes: 0,
+            items: None,
+        };
+        assert_eq!(record(&source("m"), 0, (&[unknown], &rest)), None);
+    }
+
+    #[test]
     fn what_is_too_large_or_unreadable_is_not_used() {
         let large = "x".repeat(OUTPUT_BYTES_MAX);
-        assert_eq!(record(&source("m"), 0, &answer("", json!([large]))), None);
+        assert_eq!(
+            record(&source("m"), 0, (&[], &answer("", json!([large])))),
+            None
+        );
         let broken = ModelOutput {
             round: 0,
             json: Bytes::from_static(b"{"),

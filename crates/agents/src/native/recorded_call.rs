@@ -5,7 +5,7 @@
 //! Must not know: any wire format, what becomes of the answer.
 
 use agent_api::{
-    CallEnd, CallId, CallPurpose, EventSink, ModelCall, ModelCallOutcome, PartDecision, Section,
+    CallEnd, CallId, CallPurpose, HostServices, ModelCall, ModelCallOutcome, PartDecision, Section,
 };
 
 use super::Model;
@@ -24,7 +24,17 @@ pub(super) struct CallContext<'a> {
     /// The system prompt before anybody rewrote it.
     pub sections_before: &'a [Section],
     pub decisions: Vec<PartDecision>,
-    pub events: &'a dyn EventSink,
+    pub host: &'a dyn HostServices,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub(super) struct FailedCall {
+    pub error: ProviderError,
+    /// What its server counted until then.
+    pub usage: Usage,
+    /// Whether the server had begun to work on it: then it costs something.
+    pub is_billed: bool,
 }
 
 /// Asks a model and sends its answer on until it stops.
@@ -32,7 +42,7 @@ pub(super) async fn ask(
     context: &CallContext<'_>,
     request: &ModelRequest,
     sink: impl ModelEventSink,
-) -> Result<(), ProviderError> {
+) -> Result<(), FailedCall> {
     let encoded = provider::encode(context.endpoint, request);
     let (url, headers) = encoded.describe_head(context.endpoint);
     let call = ModelCall {
@@ -47,12 +57,13 @@ pub(super) async fn ask(
         sections_after: request.system.clone(),
         decisions: context.decisions.clone(),
     };
-    let id = context.events.record_call(call).await;
+    let id = context.host.record_call(call).await;
     let mut sent = ObservedCall {
         id,
         context,
         sink,
         usage: Usage::default(),
+        has_begun: false,
         end: CallEnd::default(),
     };
     let asked = provider::send(context.endpoint, encoded, &mut sent).await;
@@ -66,7 +77,19 @@ pub(super) async fn ask(
             _ => ModelCallOutcome::Failed(reason),
         };
     }
-    asked
+    asked.map_err(|error| {
+        let is_billed = match error.kind {
+            ProviderErrorKind::Interrupted | ProviderErrorKind::Unreadable => true,
+            ProviderErrorKind::Rejected
+            | ProviderErrorKind::Unauthorized
+            | ProviderErrorKind::Unavailable => sent.has_begun,
+        };
+        FailedCall {
+            error,
+            usage: sent.usage,
+            is_billed,
+        }
+    })
 }
 
 /// A call that was sent. How it ended is recorded when it is dropped.
@@ -75,11 +98,14 @@ struct ObservedCall<'a, S> {
     context: &'a CallContext<'a>,
     sink: S,
     usage: Usage,
+    /// Something of an answer came.
+    has_begun: bool,
     end: CallEnd,
 }
 
 impl<S: ModelEventSink> ModelEventSink for &mut ObservedCall<'_, S> {
     async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
+        self.has_begun |= !matches!(&event, ModelEvent::Waiting(_) | ModelEvent::Silent(_));
         match &event {
             ModelEvent::Usage(usage) => self.usage = *usage,
             ModelEvent::Waiting(_) => self.end.repeats += 1,
@@ -106,7 +132,7 @@ impl<S> Drop for ObservedCall<'_, S> {
             cost: cost_of(self.usage, self.context.model),
             ..std::mem::take(&mut self.end)
         };
-        self.context.events.record_call_end(id, end);
+        self.context.host.record_call_end(id, end);
     }
 }
 

@@ -1,18 +1,24 @@
 //! Titles of sessions: the first line of the first message, and a better one of a small model, if one is configured.
 //!
-//! Promises: a model is asked once a session, for little and for a short time; what fails is logged once, without content.
+//! Promises: a model is asked once a session, for little and for a short time, within the budget and on record; what fails is
+//! logged once, without content.
 //! Must not know: who shows a title.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_api::{Section, SuggestedTitle};
+use agent_api::{
+    CallKind, CallPermit, CallPurpose, CallUse, HostServices, Section, SuggestedTitle,
+};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::budget::estimate;
 use super::model_list::ModelEntry;
-use crate::provider::{self, ModelEvent, ModelMessage, ModelRequest};
+use super::recorded_call::{self, CallContext};
+use super::usage::cost_of;
+use crate::provider::{ModelEvent, ModelMessage, ModelRequest, Usage};
 
 /// Longest title.
 const TITLE_CHARS_MAX: usize = 60;
@@ -50,16 +56,23 @@ impl TitleModel {
     }
 
     /// A title for a conversation that begins with this text.
-    pub(super) async fn suggest(&self, model: &ModelEntry, text: &str) -> Option<SuggestedTitle> {
+    pub(super) async fn suggest(
+        &self,
+        model: &ModelEntry,
+        text: &str,
+        host: &dyn HostServices,
+    ) -> Option<SuggestedTitle> {
         let replaces = make_title(text)?;
-        let why = match timeout(TIME_MAX, ask(model, text)).await {
+        let why = match timeout(TIME_MAX, ask(model, text, host)).await {
             Ok(Ok(said)) => match make_title(&said).map(|title| clean(&title)) {
                 Some(title) if !title.is_empty() => {
                     return Some(SuggestedTitle { replaces, title });
                 }
                 Some(_) | None => "it said nothing".to_owned(),
             },
-            Ok(Err(kind)) => format!("{kind:?}"),
+            // The user is asked by turns alone.
+            Ok(Err(NoTitle::LimitReached)) => return None,
+            Ok(Err(NoTitle::Failed(why))) => why,
             Err(_) => "it took too long".to_owned(),
         };
         if !self.has_failed.swap(true, Ordering::Relaxed) {
@@ -72,7 +85,14 @@ impl TitleModel {
     }
 }
 
-async fn ask(model: &ModelEntry, text: &str) -> Result<String, provider::ProviderErrorKind> {
+/// Why a model gave no title.
+enum NoTitle {
+    /// Nothing more may be spent.
+    LimitReached,
+    Failed(String),
+}
+
+async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<String, NoTitle> {
     let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
     let request = ModelRequest {
         model: model.model.server_name().to_owned(),
@@ -81,25 +101,53 @@ async fn ask(model: &ModelEntry, text: &str) -> Result<String, provider::Provide
         max_output_tokens: Some(OUTPUT_TOKENS),
         ..ModelRequest::default()
     };
+    let permit = host.begin_call(estimate(&request, &model.model), CallKind::Usual);
+    match permit.await {
+        Ok(CallPermit::Granted { .. }) => {}
+        Ok(CallPermit::Reached(_)) => return Err(NoTitle::LimitReached),
+        Err(error) => return Err(NoTitle::Failed(error.to_string())),
+    }
+    let context = CallContext {
+        purpose: CallPurpose::Title,
+        round: 0,
+        model: &model.model,
+        endpoint: &model.endpoint,
+        sections_before: &request.system,
+        decisions: Vec::new(),
+        host,
+    };
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
-    let asking = async move {
-        let encoded = provider::encode(&model.endpoint, &request);
-        provider::send(&model.endpoint, encoded, &sender).await
+    let asking = async {
+        let sender = sender;
+        recorded_call::ask(&context, &request, &sender).await
     };
     let collecting = async {
-        let mut said = String::new();
+        let (mut said, mut usage) = (String::new(), Usage::default());
         while let Some(event) = received.recv().await {
-            if let ModelEvent::Text(piece) = event
-                && said.len() < TEXT_CHARS_MAX
-            {
-                said.push_str(&piece);
+            match event {
+                ModelEvent::Text(piece) if said.len() < TEXT_CHARS_MAX => said.push_str(&piece),
+                ModelEvent::Usage(used) => usage = used,
+                _ => {} // no title is made of thoughts
             }
         }
-        said
+        (said, usage)
     };
-    let (asked, said) = tokio::join!(asking, collecting);
-    asked.map_err(|error| error.kind)?;
-    Ok(said)
+    let (asked, (said, usage)) = tokio::join!(asking, collecting);
+    // Of a call that its server did not count, what was set aside stays spent.
+    if usage != Usage::default() {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0);
+        let used = CallUse {
+            tokens: count(usage.input_tokens).saturating_add(count(usage.output_tokens)),
+            usd: cost_of(usage, &model.model),
+        };
+        host.settle_call(used).await;
+    } else if asked.as_ref().is_err_and(|failed| !failed.is_billed) {
+        host.release_call().await;
+    }
+    match asked {
+        Ok(()) => Ok(said),
+        Err(failed) => Err(NoTitle::Failed(format!("{:?}", failed.error.kind))),
+    }
 }
 
 /// The first line that says something, as far as a title goes.

@@ -23,7 +23,7 @@ use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
-use super::offered_tools::OfferedTools;
+use super::offered_tools::{OfferedTools, offers_for_worker};
 use super::orphans::inspect_orphans;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
@@ -73,7 +73,8 @@ async fn converse(
     let chosen = choose_model(shared, &input.message)?;
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let skills = find_skills(context.workspace).await;
-    let tools = offered_tools(context, model, &skills, input.brief.as_deref());
+    let brief = input.brief.as_deref().map(read_brief).transpose()?;
+    let tools = offered_tools(context, model, &skills, brief.as_ref());
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
@@ -81,7 +82,7 @@ async fn converse(
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let head = begin_requests(&tools, &prompt, events).await?;
+            let head = begin_requests((model, brief.as_ref()), &tools, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -89,6 +90,7 @@ async fn converse(
                 view: &mut view,
                 input,
                 spending: (&mut usage, &mut budget),
+                may_be_last: true,
             };
             compact::compact_by_command(summariser, input, head).await?
         }
@@ -112,8 +114,9 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
+        brief,
         left_out: Vec::new(),
-        tool_context: build_tool_context(shared, context, events),
+        tool_context: build_tool_context(shared, context, model, events),
         view,
         prompt,
         sections: Vec::new(),
@@ -175,10 +178,12 @@ async fn begin_request(
 fn build_tool_context<'a>(
     shared: &'a NativeContext,
     context: &TurnContext<'a>,
+    model: &'a Model,
     events: &'a dyn EventSink,
 ) -> ToolContext<'a> {
     ToolContext {
         shared,
+        model,
         workspace: context.workspace,
         events,
         rules: shared.rules.clone(),
@@ -223,15 +228,16 @@ fn recall(
 
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
+    (model, brief): (&Model, Option<&Brief>),
     tools: &[&dyn Tool],
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
-    let offers = match tools.is_empty() {
-        true => Vec::new(), // the model calls none
-        false => events.client_tools().await?,
+    let offers = match model.calls_tools() {
+        true => events.client_tools().await?,
+        false => Vec::new(),
     };
-    let offered = OfferedTools::new(tools, offers);
+    let offered = OfferedTools::new(tools, offers_for_worker(offers, brief));
     let sections = prompt.render();
     Ok(RequestHead {
         system: events.render(sections.clone()).await?,
@@ -269,21 +275,33 @@ async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
     }
 }
 
+/// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.
+fn read_brief(brief: &[u8]) -> Result<Brief, TurnStop> {
+    Brief::read(brief).map_err(|error| {
+        TurnStop::Failed(AgentError {
+            error_type: "briefUnreadable".to_owned(),
+            message: format!(
+                "what this worker may use cannot be read ({error}); give the task to another one"
+            ),
+            resumable: false,
+        })
+    })
+}
+
 /// The tools that the model may call.
 fn offered_tools<'a>(
     context: &TurnContext<'a>,
     model: &Model,
     skills: &[Skill],
-    brief: Option<&[u8]>,
+    brief: Option<&Brief>,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
-    let brief = brief.map(Brief::read);
     let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
-        .filter(|tool| brief.as_ref().is_none_or(|brief| brief.allows(tool.name())))
+        .filter(|tool| brief.is_none_or(|brief| brief.allows(tool.name())))
         // The plan of the session is not a worker's to show.
         .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
         .collect()

@@ -8,6 +8,7 @@ use wire::Object;
 use wire::published::state::UsageInfo;
 
 use super::Model;
+use super::recorded_call::FailedCall;
 use crate::provider::Usage;
 
 /// Under this name a report says that the last call was about a summary: it does not tell how long the conversation is.
@@ -69,14 +70,36 @@ impl TurnUsage {
         events.send(AgentEvent::Usage(usage)).await
     }
 
+    /// Reports what a call used that failed, or gives back what was set aside for it. If its server had begun to work on it and
+    /// counted nothing, what was set aside stays spent.
+    pub(super) async fn add_failed(
+        &mut self,
+        (failed, purpose): (&FailedCall, CallPurpose),
+        model: &Model,
+        events: &dyn EventSink,
+    ) -> Result<(), TurnOver> {
+        if failed.usage != Usage::default() {
+            return self.add((failed.usage, purpose), model, events).await;
+        }
+        if !failed.is_billed {
+            events.release_call().await;
+        }
+        Ok(())
+    }
+
     fn meta(self, call: Usage, purpose: CallPurpose, model: &Model) -> Object {
         let mut meta = Object::new();
         meta.insert("turn".to_owned(), json!(counts(self.tokens)));
-        if purpose == CallPurpose::Compaction {
-            meta.insert(SUMMARY_CALL.to_owned(), json!(true));
-        } else if let Some(input) = call.input_tokens {
-            let used = input.saturating_add(call.output_tokens.unwrap_or(0));
-            meta.insert("contextUsed".to_owned(), json!(used));
+        match (purpose, call.input_tokens) {
+            (CallPurpose::Compaction, _) => {
+                meta.insert(SUMMARY_CALL.to_owned(), json!(true));
+            }
+            (CallPurpose::Answer, Some(input)) => {
+                let used = input.saturating_add(call.output_tokens.unwrap_or(0));
+                meta.insert("contextUsed".to_owned(), json!(used));
+            }
+            // A title says nothing of how long the conversation is.
+            (CallPurpose::Answer, None) | (CallPurpose::Title, _) => {}
         }
         if let Some(written) = self.tokens.cache_write_tokens {
             meta.insert("cacheWriteTokens".to_owned(), json!(written));

@@ -12,7 +12,7 @@ use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 use workspace::Workspace;
 
-use super::format::shorten;
+use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
 use super::{HostTask, Nature, Plan, Tool, ToolError, ToolOutcome};
 
@@ -21,6 +21,9 @@ pub(crate) const NAME: &str = "ask_user";
 const QUESTIONS_MAX: usize = 8;
 const OPTIONS_MAX: usize = 16;
 const TEXT_CHARS_MAX: usize = 2_000;
+
+/// What the model gets of one answer: a person may paste a log into it.
+const ANSWER_BYTES_MAX: usize = 4 * TEXT_CHARS_MAX;
 
 /// Characters of a question in a summary.
 const SUMMARY_CHARS_MAX: usize = 80;
@@ -125,12 +128,15 @@ impl ToolInput for AskInput {
 impl AskInput {
     fn parse(input: &Value) -> Result<Vec<QuestionInput>, ToolError> {
         let input: Self = input::parse(input)?;
-        let questions = match input.questions.is_empty() {
-            true => input.single.into_iter().collect(),
-            false => input.questions,
-        };
         let example = Self::EXAMPLE;
         let wrong = |what: String| Err(ToolError(format!("{what}. For example: {example}")));
+        let questions = match (input.questions, input.single) {
+            (questions, Some(single)) if questions.is_empty() => vec![single],
+            (questions, None) => questions,
+            (_, Some(_)) => {
+                return wrong("`question` belongs into `questions`, which holds others".to_owned());
+            }
+        };
         if questions.is_empty() {
             return wrong("`questions` is empty".to_owned());
         }
@@ -207,8 +213,21 @@ impl QuestionInput {
         let labels: Vec<&str> = labels.filter(|label| !label.is_empty()).collect();
         match labels.is_empty() {
             true => "(no answer)".to_owned(),
-            false => labels.join(", "),
+            false => cut_answer(&labels.join(", ")),
         }
+    }
+}
+
+/// An answer as far as the model gets it, with how much is missing.
+fn cut_answer(answer: &str) -> String {
+    let end = answer.floor_char_boundary(ANSWER_BYTES_MAX);
+    match answer.len() - end {
+        0 => answer.to_owned(),
+        more => format!(
+            "{} [the answer is cut here; {} more bytes]",
+            &answer[..end],
+            group_digits(more as u64)
+        ),
     }
 }
 
@@ -244,7 +263,7 @@ pub(crate) fn describe_answers(
         let answer = question.describe(answers.get(&question_id(index)));
         text.push_str(&format!(
             "{}\nThe user: {answer}\n",
-            question.question.trim()
+            cut(&question.question)
         ));
     }
     Ok(ToolOutcome {
@@ -370,6 +389,11 @@ mod tests {
             let told = describe_answers(&input, &accepted, &answers(value)).unwrap();
             assert_eq!(told.text, format!("Which?\nThe user: {expected}\n"));
         }
+        let long = json!({"kind": "text", "value": "ä".repeat(100_000)});
+        let told = describe_answers(&input, &ChatInputResponseKind::Accept, &answers(long));
+        let told = told.unwrap().text;
+        assert!(told.len() < ANSWER_BYTES_MAX + 100, "{}", told.len());
+        assert!(told.contains("cut here; 192,000 more bytes]"), "{told}");
         let cancelled = ChatInputResponseKind::Cancel;
         let told = describe_answers(&input, &cancelled, &Object::new()).unwrap();
         assert!(!told.success && told.text.contains("without an answer"));
@@ -377,6 +401,7 @@ mod tests {
             json!({}),
             json!({"questions": []}),
             json!({"questions": [{"question": " "}]}),
+            json!({"questions": [{"question": "a"}], "question": "b"}),
         ] {
             let why = AskInput::parse(&wrong).unwrap_err().0;
             assert!(why.contains("For example: {"), "{why}");

@@ -28,7 +28,17 @@ struct EditInput {
     edits: Vec<ReplacementInput>,
     /// A single replacement, as models write it that know other tools.
     #[serde(flatten)]
-    single: Option<ReplacementInput>,
+    single: SingleReplacement,
+}
+
+#[derive(Debug, Deserialize)]
+struct SingleReplacement {
+    #[serde(default, alias = "old", alias = "old_string")]
+    old_text: Option<String>,
+    #[serde(default, alias = "new", alias = "new_string")]
+    new_text: Option<String>,
+    #[serde(default, alias = "replace_all")]
+    all: bool,
 }
 
 /// Its fields also go by the names that other agents gave them.
@@ -44,10 +54,38 @@ struct ReplacementInput {
 
 impl EditInput {
     /// What is to be replaced, in order.
-    fn replacements(&self) -> &[ReplacementInput] {
-        match (&self.edits[..], &self.single) {
-            ([], Some(single)) => std::slice::from_ref(single),
-            (edits, _) => edits,
+    fn replacements(&self) -> Result<Vec<Replacement<'_>>, ToolError> {
+        let example = Self::EXAMPLE;
+        let wrong = |what: String| Err(ToolError(format!("{what}. For example: {example}")));
+        let single = &self.single;
+        match (&self.edits[..], &single.old_text, &single.new_text) {
+            ([], Some(old), Some(new)) => Ok(vec![Replacement {
+                old,
+                new,
+                all: single.all,
+            }]),
+            ([], Some(_), None) => wrong("`new_text` is missing".to_owned()),
+            ([], None, Some(_)) => wrong("`old_text` is missing".to_owned()),
+            ([], None, None) => wrong("`edits` is empty; say what to replace".to_owned()),
+            (edits, None, None) if edits.len() > REPLACEMENTS_MAX => Err(ToolError(format!(
+                "`edits` has more than {REPLACEMENTS_MAX} replacements; make several calls"
+            ))),
+            (edits, None, None) => Ok(edits.iter().map(ReplacementInput::to_replacement).collect()),
+            // Whichever were made, the other would be missing without a word.
+            (_, Some(_), _) | (_, _, Some(_)) => wrong(
+                "`old_text` and `new_text` belong into `edits`, which holds others; nothing was changed"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl ReplacementInput {
+    fn to_replacement(&self) -> Replacement<'_> {
+        Replacement {
+            old: &self.old_text,
+            new: &self.new_text,
+            all: self.all,
         }
     }
 }
@@ -149,27 +187,11 @@ impl Change for EditInput {
             let path = display_path.to_owned();
             return Err(FileError::Binary { path }.into());
         }
-        let replacements = self.replacements();
-        if replacements.is_empty() {
-            let example = Self::EXAMPLE;
-            return Err(ToolError(format!(
-                "`edits` is empty; say what to replace. For example: {example}"
-            )));
-        }
-        if replacements.len() > REPLACEMENTS_MAX {
-            return Err(ToolError(format!(
-                "`edits` has more than {REPLACEMENTS_MAX} replacements; make several calls"
-            )));
-        }
+        let replacements = self.replacements()?;
         let line_endings = LineEndings::of(before);
         let mut content = before.to_vec();
         let mut replaced = 0;
-        for (at, edit) in replacements.iter().enumerate() {
-            let replacement = Replacement {
-                old: &edit.old_text,
-                new: &edit.new_text,
-                all: edit.all,
-            };
+        for (at, replacement) in replacements.iter().enumerate() {
             let applied = replacement.apply(&mut content, line_endings);
             replaced += applied.map_err(|error| {
                 let which = match replacements.len() {
@@ -239,6 +261,29 @@ fn describe_near_miss(near_miss: &NearMiss) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replacements_are_given_in_one_way_at_a_time() {
+        let replace = |input: Value| {
+            let input: EditInput = super::super::input::parse(&input).unwrap();
+            let new = input.apply(Some(b"a b"), "f");
+            new.map(|new| String::from_utf8(new.content).unwrap())
+        };
+        let edit = json!({"old_text": "a", "new_text": "c"});
+        let edits = json!({"path": "f", "edits": [edit]});
+        assert_eq!(replace(edits.clone()).unwrap(), "c b");
+        let single = json!({"path": "f", "old_string": "b", "new_string": "d"});
+        assert_eq!(replace(single).unwrap(), "a d");
+        for (field, value) in [("old_text", "b"), ("new_string", "d")] {
+            let mut both = edits.clone();
+            both[field] = json!(value);
+            let why = replace(both).unwrap_err().0;
+            assert!(why.contains("belong into `edits`"), "{why}");
+        }
+        let half = json!({"path": "f", "old_text": "a"});
+        let why = replace(half).unwrap_err().0;
+        assert!(why.contains("`new_text` is missing"), "{why}");
+    }
 
     #[test]
     fn an_error_says_what_to_do() {

@@ -46,9 +46,16 @@ pub(crate) struct Brief {
 }
 
 impl Brief {
-    pub(crate) fn read(brief: &[u8]) -> Self {
-        // One that cannot be read says nothing.
-        serde_json::from_slice(brief).unwrap_or_default()
+    /// A brief that cannot be read may have forbidden anything.
+    pub(crate) fn read(brief: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(brief)
+    }
+
+    /// The tools that it names and that no worker can be given, of those that there are.
+    pub(crate) fn impossible_tools<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
+        let named = self.tools.iter().map(String::as_str);
+        let is_possible = |tool: &&str| known.contains(tool) && self.allows(tool);
+        named.filter(|tool| !is_possible(tool)).collect()
     }
 
     /// Whether the worker may use a tool.
@@ -188,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_worker_has_the_tools_it_was_given_and_starts_no_worker() {
-        let all = Brief::read(b"?");
+        assert!(Brief::read(b"?").is_err());
+        let all = Brief::read(b"{}").unwrap();
         assert!(all.allows("bash") && !all.allows(NAME) && !all.allows("ask_user"));
         let input = json!({"prompt": "Look.\nAround.", "tools": ["read", "task"], "model": "m"});
         let request = TaskTool.host_request(&input).unwrap().unwrap();
@@ -200,8 +208,10 @@ mod tests {
             ("Look.…", "Look.\nAround.")
         );
         assert_eq!(worker.model, Some(json!({"id": "m"})));
-        let brief = Brief::read(&worker.brief);
+        let brief = Brief::read(&worker.brief).unwrap();
         assert!(brief.allows("read") && !brief.allows("bash") && !brief.allows(NAME));
+        assert_eq!(brief.impossible_tools(&["read", NAME]), [NAME]);
+        assert_eq!(brief.impossible_tools(&["bash"]), ["read", NAME]);
         assert!(TaskInput::parse(&json!({"prompt": " "})).is_err());
     }
 }

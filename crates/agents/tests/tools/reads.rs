@@ -1,5 +1,6 @@
 //! `read` and `view_image`: pictures, notebooks and files that are neither.
 
+use base64::Engine as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -153,4 +154,25 @@ async fn a_notebook_is_bounded_and_what_is_none_is_text() {
     session.put("none.ipynb", "one\n");
     let text = session.text_of("read", json!({"path": "none.ipynb"})).await;
     assert_eq!(text, "     1\tone\n");
+}
+
+#[tokio::test]
+async fn a_picture_in_a_notebook_is_checked_as_a_picture() {
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let display = |mime: &str, bytes: &[u8]| json!({"output_type": "display_data", "data": {"text/plain": "<Figure>", mime: encode(bytes)}});
+    let outputs = [
+        display("image/png", b"%PDF-1.7\n"),
+        display("image/an-invention\nof its own", &png(65_536, 65_536)),
+    ];
+    let session = Session::new();
+    let cells = json!({"cells": [{"cell_type": "code", "source": "plot()", "outputs": outputs}]});
+    session.put("n.ipynb", cells.to_string());
+    let outcome = session.run("read", json!({"path": "n.ipynb"})).await;
+    let outcome = outcome.unwrap();
+    assert!(outcome.content.is_empty(), "{:?}", outcome.content);
+    let text = outcome.text;
+    assert!(
+        text.contains("<Figure>\n[picture, image/png, not shown: images of more than"),
+        "{text}"
+    );
 }

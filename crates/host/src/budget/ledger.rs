@@ -82,6 +82,8 @@ impl SpentBy {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     conn: Connection,
+    /// When old sums were last removed.
+    cleaned: Timestamp,
 }
 
 impl Ledger {
@@ -103,14 +105,8 @@ impl Ledger {
     fn start(conn: Connection, now: Timestamp) -> rusqlite::Result<Self> {
         conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
         conn.execute_batch(SCHEMA)?;
-        for (scope, days) in KEPT_DAYS {
-            let before = now.0.saturating_sub(days * DAY_MS);
-            conn.execute(
-                "DELETE FROM spent WHERE scope = ?1 AND at < ?2",
-                params![scope.name(), before],
-            )?;
-        }
-        Ok(Self { conn })
+        remove_old(&conn, now)?;
+        Ok(Self { conn, cleaned: now })
     }
 
     /// Counts the time that was worked, and sets something aside for a call if no limit is reached, or in any case for a last
@@ -123,6 +119,11 @@ impl Ledger {
         kind: CallKind,
         at: Timestamp,
     ) -> rusqlite::Result<Vec<ReachedLimit>> {
+        // A host may run for years.
+        if at.0.saturating_sub(self.cleaned.0) >= DAY_MS {
+            remove_old(&self.conn, at)?;
+            self.cleaned = at;
+        }
         let tx = self.transaction()?;
         let worked = Amounts {
             seconds: worked,
@@ -149,10 +150,20 @@ impl Ledger {
         tx.commit()
     }
 
-    /// Allows the same once more of whatever has reached its limit.
-    pub(crate) fn extend(&mut self, by: &SpentBy, limits: &BudgetSettings) -> rusqlite::Result<()> {
+    /// Allows the same once more of what had reached its limit when the user was asked, and still has.
+    pub(crate) fn extend(
+        &mut self,
+        by: &SpentBy,
+        limits: &BudgetSettings,
+        shown: &[ReachedLimit],
+    ) -> rusqlite::Result<()> {
         let tx = self.transaction()?;
-        for reached in reached(&tx, by, limits)? {
+        let was_shown = |reached: &ReachedLimit| {
+            let mut shown = shown.iter();
+            shown.any(|shown| (shown.scope, shown.unit) == (reached.scope, reached.unit))
+        };
+        let reached = reached(&tx, by, limits)?;
+        for reached in reached.into_iter().filter(was_shown) {
             let unit = reached.unit.name();
             // The names of units are ours.
             tx.prepare_cached(&format!(
@@ -167,6 +178,18 @@ impl Ledger {
         self.conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
     }
+}
+
+/// Removes the sums that nothing was added to for long.
+fn remove_old(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    for (scope, days) in KEPT_DAYS {
+        let before = now.0.saturating_sub(days * DAY_MS);
+        conn.execute(
+            "DELETE FROM spent WHERE scope = ?1 AND at < ?2",
+            params![scope.name(), before],
+        )?;
+    }
+    Ok(())
 }
 
 fn add(tx: &Transaction<'_>, by: &SpentBy, add: Amounts, at: Timestamp) -> rusqlite::Result<()> {

@@ -49,6 +49,15 @@ fn begin(ledger: &mut Ledger, by: &SpentBy, call: (f64, Amounts)) -> Vec<String>
         .collect()
 }
 
+fn shown(scope: BudgetScope, unit: BudgetUnit) -> ReachedLimit {
+    ReachedLimit {
+        scope,
+        unit,
+        allowance: 1.0,
+        spent: 1.0,
+    }
+}
+
 #[test]
 fn each_limit_is_reached_by_what_its_scope_spent() {
     let mut ledger = Ledger::in_memory().unwrap();
@@ -102,7 +111,8 @@ fn more_is_the_same_allowance_again_from_what_was_spent() {
         begin(&mut ledger, &next, call(1.0, 0.0)),
         ["session.tokens"]
     );
-    ledger.extend(&next, &limits()).unwrap();
+    let tokens = shown(BudgetScope::Session, BudgetUnit::Tokens);
+    ledger.extend(&next, &limits(), &[tokens]).unwrap();
     assert_eq!(begin(&mut ledger, &next, call(999.0, 0.0)), [""; 0]);
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
     assert_eq!(
@@ -111,8 +121,53 @@ fn more_is_the_same_allowance_again_from_what_was_spent() {
     );
     let last = ledger.begin_call(&next, &limits(), call(1.0, 0.0), CallKind::Last, NOW);
     assert_eq!(last.unwrap().len(), 2, "it goes on in any case");
-    ledger.extend(&next, &limits()).unwrap();
+    // Only what was shown is allowed once more.
+    ledger.extend(&next, &limits(), &[tokens]).unwrap();
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), ["turn.calls"]);
+    let calls = shown(BudgetScope::Turn, BudgetUnit::Calls);
+    ledger.extend(&next, &limits(), &[calls]).unwrap();
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
+}
+
+#[test]
+fn what_is_allowed_once_more_on_one_day_is_not_on_the_next() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let day = shown(BudgetScope::Day, BudgetUnit::Usd);
+    let (today, tomorrow) = (by("t1", "s1", "d1"), by("t2", "s2", "d2"));
+    begin(&mut ledger, &today, call(0.0, 2.0));
+    begin(&mut ledger, &tomorrow, call(0.0, 2.0));
+    ledger.extend(&today, &limits(), &[day]).unwrap();
+    assert_eq!(begin(&mut ledger, &today, call(0.0, 0.1)), [""; 0]);
+    assert_eq!(begin(&mut ledger, &tomorrow, call(0.0, 0.1)), ["day.usd"]);
+    // What is not reached any more needs no more.
+    let other = by("t3", "s3", "d1");
+    begin(&mut ledger, &other, call(0.0, 0.5));
+    ledger.extend(&other, &limits(), &[day]).unwrap();
+    begin(&mut ledger, &other, call(0.0, 0.5));
+    assert_eq!(
+        begin(&mut ledger, &by("t4", "s4", "d1"), call(0.0, 0.1)),
+        ["day.usd"]
+    );
+}
+
+#[test]
+fn old_sums_go_while_the_host_runs() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    begin(&mut ledger, &by("t1", "s1", "d1"), call(1.0, 0.0));
+    let later = NOW.plus_ms(400 * 24 * 3_600 * 1_000);
+    let begun = ledger.begin_call(
+        &by("t2", "s2", "d2"),
+        &limits(),
+        call(1.0, 0.0),
+        CallKind::Usual,
+        later,
+    );
+    assert_eq!(begun.unwrap(), []);
+    let rows: i64 = ledger
+        .conn
+        .query_row("SELECT count(*) FROM spent", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 3, "those of the call alone");
 }
 
 #[test]

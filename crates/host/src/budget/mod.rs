@@ -10,7 +10,7 @@ mod work_clock;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_api::{CallEstimate, CallKind, CallPermit, StoreError};
+use agent_api::{CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit, StoreError};
 use kernel::TurnRun;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -67,6 +67,8 @@ struct Meter {
     clock: WorkClock,
     /// What is set aside for the call that is under way, and the day it counts to.
     reserved: Option<(CallEstimate, String)>,
+    /// The limits that the user was last told of, and whose spending they are about.
+    shown: Option<(Vec<ReachedLimit>, SpentBy)>,
     /// The sums that the run last reported.
     reported: ReportedSums,
 }
@@ -104,6 +106,7 @@ impl TurnBudget {
             meter: Mutex::new(Meter {
                 clock: WorkClock::start(Instant::now()),
                 reserved: None,
+                shown: None,
                 reported: reported.unwrap_or_default(),
             }),
         }
@@ -148,15 +151,16 @@ impl TurnBudget {
             calls: 1.0,
             seconds: 0.0,
         };
-        let day = by.day.clone();
+        let asked = by.clone();
         let begun = self.write(move |ledger, limits, now| {
             ledger.begin_call(&by, limits, (worked.as_secs_f64(), call), kind, now)
         });
         let reached = begun.await?;
         if !reached.is_empty() && kind == CallKind::Usual {
+            self.meter().shown = Some((reached.clone(), asked));
             return Ok(CallPermit::Reached(reached));
         }
-        self.meter().reserved = Some((estimate, day));
+        self.meter().reserved = Some((estimate, asked.day));
         Ok(CallPermit::Granted {
             unpriced: estimate.usd.is_none() && self.budget.limits.limits_money(),
         })
@@ -178,20 +182,30 @@ impl TurnBudget {
             .await
     }
 
-    /// Allows the same once more of whatever has reached its limit.
+    /// Allows the same once more of what had reached its limit when the user was asked: no other limit, and no other day.
     pub(crate) async fn extend(&self) -> Result<(), StoreError> {
-        let by = self.spent_today();
-        self.write(move |ledger, limits, _| ledger.extend(&by, limits))
+        let Some((shown, by)) = self.meter().shown.take() else {
+            return Ok(()); // nobody was asked, so nobody allowed anything
+        };
+        self.write(move |ledger, limits, _| ledger.extend(&by, limits, &shown))
             .await
+    }
+
+    /// A call used this: it takes the place of what was set aside.
+    pub(crate) async fn settle_call(&self, used: CallUse) -> Result<(), StoreError> {
+        let used = ReportedSums {
+            tokens: used.tokens,
+            usd: used.usd.unwrap_or(0.0),
+        };
+        self.replace_reserved(used).await
     }
 
     /// The agent says what it used: that takes the place of what was set aside.
     pub(crate) async fn record_usage(&self, usage: &UsageInfo) -> Result<(), StoreError> {
-        let (by, used) = {
+        let used = {
             let mut meter = self.meter();
-            let reserved = meter.reserved.take();
             let usage = wire::action::to_value(usage);
-            let used = match ReportedSums::of_turn(&usage) {
+            match ReportedSums::of_turn(&usage) {
                 Some(sums) => {
                     let before = std::mem::replace(&mut meter.reported, sums);
                     ReportedSums {
@@ -204,7 +218,15 @@ impl TurnBudget {
                     tokens: tokens_of(&usage),
                     usd: usage["_meta"]["cost"]["amount"].as_f64().unwrap_or(0.0),
                 },
-            };
+            }
+        };
+        self.replace_reserved(used).await
+    }
+
+    async fn replace_reserved(&self, used: ReportedSums) -> Result<(), StoreError> {
+        let (by, used) = {
+            let mut meter = self.meter();
+            let reserved = meter.reserved.take();
             let (estimate, day) = reserved.unwrap_or_else(|| {
                 let today = day_of(self.budget.clock.now());
                 (CallEstimate::default(), today)

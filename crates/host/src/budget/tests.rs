@@ -110,6 +110,12 @@ async fn a_worker_spends_what_its_parent_has() {
     assert!(begin(&worker).await.is_empty());
     assert_eq!(begin(&parent).await.len(), 1);
     worker.extend().await.unwrap();
+    assert_eq!(
+        begin(&parent).await.len(),
+        1,
+        "the worker's user was not asked"
+    );
+    parent.extend().await.unwrap();
     assert!(begin(&parent).await.is_empty());
 }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, HostServices, Lowering,
-    ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
+    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, HostServices,
+    Lowering, ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -246,6 +246,14 @@ impl HostServices for KernelSink {
             && let Err(error) = budget.release_call().await
         {
             tracing::warn!(run = ?self.run, %error, "what was set aside for a call that failed stays spent");
+        }
+    }
+
+    async fn settle_call(&self, used: CallUse) {
+        if let Some(budget) = &self.budget
+            && let Err(error) = budget.settle_call(used).await
+        {
+            tracing::warn!(run = ?self.run, %error, "what a call used is not counted to the budget");
         }
     }
 

@@ -66,31 +66,35 @@ pub(super) async fn run(
         &turn,
         arrivals.clone(),
         services.clone(),
-        (Arc::clone(&pace), streams),
+        (Arc::clone(&pace), Arc::clone(&streams)),
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
-    let text = turn.message["text"].as_str().unwrap_or("").to_owned();
-    let unnamed = turn.untitled.then(|| (turn.chat.clone(), text));
+    let is_unnamed = turn.untitled && turn.reaches_model;
+    let unnamed = is_unnamed.then(|| (turn.clone(), services.clone()));
     let work = play(Arc::clone(&agent), turn, services, sink);
     let event = outcome_of(work.instrument(log.span())).await;
     log.record_end(&event);
     let is_complete = event == AgentEvent::Completed;
     send(&arrivals, Input::Agent { run, event }).await;
     pace.end_run(run);
-    if let Some(unnamed) = unnamed.filter(|_| is_complete) {
+    if let Some((turn, services)) = unnamed.filter(|_| is_complete) {
+        let sink = KernelSink::new(&turn, arrivals.clone(), services, (pace, streams), false);
         // Nobody waits for it, and it outlives the turn.
-        tokio::spawn(suggest_title(agent, unnamed, arrivals));
+        tokio::spawn(suggest_title(agent, turn, sink, arrivals));
     }
 }
 
-/// Asks an agent for a better title of a session whose first turn is over.
+/// Asks an agent for a better title of a session whose first turn is over. What that takes counts to the turn.
 async fn suggest_title(
     agent: Arc<dyn Agent>,
-    (chat, text): (wire::ChannelUri, String),
+    turn: TurnRun,
+    sink: KernelSink,
     arrivals: KernelQueue,
 ) {
-    if let Some(suggested) = agent.suggest_title(text).await {
+    let text = turn.message["text"].as_str().unwrap_or("").to_owned();
+    if let Some(suggested) = agent.suggest_title(text, &sink).await {
+        let chat = turn.chat;
         send(&arrivals, Input::TitleSuggested { chat, suggested }).await;
     }
 }

@@ -1,7 +1,8 @@
 //! Commands of a chat that run in the background: each by its id, with what it printed since somebody last looked.
 //!
 //! Promises: output that waits is bounded, and what was dropped of it is said; how many run is bounded; dropping the list
-//! kills all of them. They run on threads of their own: a runtime that ends does not wait for them.
+//! kills all of them. They run on threads of their own: a runtime that ends does not wait for them. A command whose thread
+//! dies has ended, and nobody waits for it any longer.
 //! Must not know: tools, models.
 
 use std::collections::VecDeque;
@@ -258,6 +259,7 @@ fn follow(
     shared: &Arc<SharedOutput>,
     started: oneshot::Sender<ProcessRecord>,
 ) {
+    let _end = EndOnDrop(shared);
     let mut sink = BackgroundSink(Arc::clone(shared));
     let mut started = Some(started);
     let end = process::run_to_end(command, handle, &mut sink, &mut |process| {
@@ -267,12 +269,42 @@ fn follow(
         }
     });
     shared.lock().end = Some(end.map_err(|error| error.to_string()));
-    shared.changed.notify_waiters();
+}
+
+/// Tells whoever waits for a command that nobody follows it any longer, however that came about.
+struct EndOnDrop<'a>(&'a SharedOutput);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        let unknown = || Err("the thread that followed it died".to_owned());
+        self.0.lock().end.get_or_insert_with(unknown);
+        self.0.changed.notify_waiters();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_whose_thread_dies_has_ended() {
+        let shared = Arc::new(SharedOutput::default());
+        let follower = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let _end = EndOnDrop(&follower);
+            panic!("a defect");
+        });
+        assert!(thread.join().is_err());
+        let end = shared.lock().end.clone();
+        assert_eq!(
+            end,
+            Some(Err("the thread that followed it died".to_owned()))
+        );
+        // What is known of an end stays.
+        shared.lock().end = Some(Err("its own".to_owned()));
+        drop(EndOnDrop(&shared));
+        assert_eq!(shared.lock().end, Some(Err("its own".to_owned())));
+    }
 
     #[test]
     fn output_that_waits_is_bounded_and_shown_in_whole_characters() {

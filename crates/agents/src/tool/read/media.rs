@@ -108,8 +108,12 @@ fn refuse_image(file: &FileBytes) -> Option<String> {
             "images over {FILE_MIB_MAX} MiB cannot be shown: scale it down with a command and view the copy"
         ));
     }
-    let pixels =
-        dimensions(&file.bytes).map(|(width, height)| u64::from(width) * u64::from(height));
+    refuse_pixels(&file.bytes)
+}
+
+/// Why a picture with so many pixels cannot be shown: small files may hold huge ones.
+pub(super) fn refuse_pixels(bytes: &[u8]) -> Option<String> {
+    let pixels = dimensions(bytes).map(|(width, height)| u64::from(width) * u64::from(height));
     let most = picture::PIXELS_MAX;
     (pixels? > most).then(|| {
         format!(

@@ -11,7 +11,7 @@ use workspace::{FILE_BYTES_MAX, Workspace, WorkspacePath, digest_of};
 
 use super::super::format::{count, group_digits};
 use super::super::{TEXT_BYTES_MAX, ToolError, ToolOutcome};
-use super::ReadRange;
+use super::{ReadRange, media};
 
 /// Shown of what one cell printed.
 const OUTPUT_BYTES_MAX: usize = 4 * 1_024;
@@ -140,22 +140,28 @@ impl CellPage {
         pictures: &mut Vec<(&'static str, Vec<u8>)>,
     ) {
         let forms = data.as_object().into_iter().flatten();
-        for (mime, body) in forms.filter(|(mime, _)| mime.starts_with("image/")) {
+        for (_, body) in forms.filter(|(mime, _)| mime.starts_with("image/")) {
             let encoded: String = join(body).split_ascii_whitespace().collect();
             let decoded = STANDARD.decode(encoded).ok();
+            let picture = decoded.and_then(|bytes| Some((detect(&bytes)?, bytes)));
+            let picture = picture.filter(|(mime, _)| mime.starts_with("image/"));
+            let Some((mime, bytes)) = picture else {
+                continue; // a drawing written as text, or not what it says: the text form is shown
+            };
             let is_space = self.content.len() + pictures.len() < PICTURES_MAX;
-            match decoded.and_then(|bytes| Some((detect(&bytes)?, bytes))) {
-                Some(picture) if is_space => {
-                    printed.push_str(&format!("[picture, {mime}, attached]\n"));
-                    pictures.push(picture);
-                    return;
+            match (media::refuse_pixels(&bytes), is_space) {
+                (Some(why), _) => {
+                    printed.push_str(&format!("[picture, {mime}, not shown: {why}]\n"))
                 }
-                Some(_) => {
+                (None, false) => {
                     printed.push_str(&format!("[picture, {mime}, not shown: read fewer cells]\n"));
-                    return;
                 }
-                None => {} // a drawing written as text, or not what it says: the text form is shown
+                (None, true) => {
+                    printed.push_str(&format!("[picture, {mime}, attached]\n"));
+                    pictures.push((mime, bytes));
+                }
             }
+            return;
         }
         match join(&data["text/plain"]) {
             text if !text.is_empty() => {

@@ -18,6 +18,12 @@ use crate::provider::{plain_client_config, trusting_client_config};
 
 const REDIRECTS_MAX: usize = 5;
 
+/// A URL, of a call or of a redirect: it is in what the model reads.
+const URL_BYTES_MAX: usize = 8 * 1_024;
+
+/// Read of the type that a server gives a page. All headers together are bounded by the library: a hundred, in 400 KiB.
+const CONTENT_TYPE_BYTES_MAX: usize = 256;
+
 /// Read of a page.
 const BODY_BYTES_MAX: usize = 5 << 20;
 
@@ -44,6 +50,9 @@ pub(super) fn parse_url(text: &str) -> Result<Url, ToolError> {
     let text = text.trim();
     let invalid =
         |why: &str| ToolError(format!("`url` {why}; for example https://example.org/page"));
+    if text.len() > URL_BYTES_MAX {
+        return Err(invalid(&format!("has more than {URL_BYTES_MAX} bytes")));
+    }
     let mut url = Url::parse(text).map_err(|error| invalid(&format!("cannot be used: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(invalid("must begin with http:// or https://"));
@@ -154,7 +163,9 @@ fn describe(error: &dyn std::error::Error) -> String {
 async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
-    let content_type = content_type.unwrap_or("").to_owned();
+    let content_type = content_type.unwrap_or("");
+    let end = content_type.floor_char_boundary(CONTENT_TYPE_BYTES_MAX);
+    let content_type = content_type[..end].to_owned();
     if !is_text(&content_type) {
         let size = response.content_length().map(group_digits);
         let size = size.map_or_else(String::new, |size| format!(" of {size} bytes"));
@@ -224,6 +235,9 @@ mod tests {
             let why = parse_url(text).unwrap_err().0;
             assert!(why.contains(expected), "{text}: {why}");
         }
+        let long = format!("https://example.org/{}", "a".repeat(URL_BYTES_MAX));
+        let why = parse_url(&long).unwrap_err().0;
+        assert!(why.contains("more than 8192 bytes"), "{why}");
         let url = parse_url(" HTTPS://Example.org/a#b ").unwrap();
         assert_eq!(url.as_str(), "https://example.org/a");
         assert_eq!(authority(&url), "example.org:443");

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::Workspace;
 
+use super::blocking::run_blocking;
 use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
 use super::{
@@ -30,8 +31,6 @@ const PAGE_BYTES_MAX: usize = TEXT_BYTES_MAX - 2 * 1_024;
 
 /// Characters of a URL in a summary.
 const SUMMARY_CHARS_MAX: usize = 200;
-
-const URL_BYTES_MAX: usize = 8 * 1_024;
 
 pub(super) struct WebFetchTool {
     pub(super) settings: Arc<ToolSettings>,
@@ -71,11 +70,6 @@ impl ToolInput for FetchInput {
 impl FetchInput {
     fn parse(input: &Value) -> Result<(reqwest::Url, usize), ToolError> {
         let input: Self = input::parse(input)?;
-        if input.url.len() > URL_BYTES_MAX {
-            return Err(ToolError(format!(
-                "`url` has more than {URL_BYTES_MAX} bytes"
-            )));
-        }
         Ok((fetch::parse_url(&input.url)?, input.offset))
     }
 }
@@ -124,7 +118,8 @@ impl Tool for WebFetchTool {
     ) -> Result<ToolOutcome, ToolError> {
         let (url, offset) = FetchInput::parse(input)?;
         let page = fetch::fetch(&url, &self.settings.web_fetch_allow).await?;
-        outcome(&page, offset)
+        // Taking megabytes of HTML apart would keep others of this thread waiting.
+        run_blocking(move |_| outcome(&page, offset)).await
     }
 }
 

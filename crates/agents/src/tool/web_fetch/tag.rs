@@ -37,25 +37,66 @@ pub(super) fn name_of(tag: &str) -> String {
     tag[..end.unwrap_or(tag.len())].to_ascii_lowercase()
 }
 
-/// The value of an attribute.
+/// The value of an attribute. Each character is looked at once; what is in the value of another is none.
 pub(super) fn attribute(tag: &str, name: &str) -> Option<String> {
-    let mut rest = &tag[..tag.floor_char_boundary(ATTRIBUTES_BYTES_MAX)];
-    loop {
-        let at = rest.to_ascii_lowercase().find(name)?;
-        let is_start = rest[..at].ends_with(|c: char| c.is_ascii_whitespace());
-        let after = rest[at + name.len()..].trim_start();
-        rest = &rest[at + name.len()..];
-        let Some(value) = after.strip_prefix('=').filter(|_| is_start) else {
+    let tag = &tag[..tag.floor_char_boundary(ATTRIBUTES_BYTES_MAX)];
+    let ends_name = |c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/' | '>');
+    let (_, mut rest) = split_at(tag, ends_name);
+    while !rest.is_empty() {
+        // A stray `=` is part of a name, as browsers read it; it also lets this go on.
+        let before = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
+        let first = before.chars().next()?.len_utf8();
+        let (_, after) = split_at(&before[first..], ends_name);
+        let found = &before[..before.len() - after.len()];
+        let Some(value) = after.trim_start().strip_prefix('=') else {
+            rest = after;
             continue;
         };
         let value = value.trim_start();
         let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let value = match quote {
-            Some(quote) => value[1..].split(quote).next(),
-            None => value
-                .split(|c: char| c.is_ascii_whitespace() || c == '>')
-                .next(),
+        let (value, after) = match quote {
+            Some(quote) => {
+                let (value, after) = split_at(&value[1..], |c| c == quote);
+                (value, after.strip_prefix(quote).unwrap_or(""))
+            }
+            None => split_at(value, |c| c.is_ascii_whitespace() || c == '>'),
         };
-        return value.map(|value| decode(value).trim().to_owned());
+        if found.eq_ignore_ascii_case(name) {
+            return Some(decode(value).trim().to_owned());
+        }
+        rest = after;
+    }
+    None
+}
+
+/// What is before the first such character, and what begins with it.
+fn split_at(text: &str, is_end: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(is_end).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_is_found_by_its_name_alone() {
+        for (tag, expected) in [
+            ("a href=\"/x\"", Some("/x")),
+            ("a HREF = '/x y' rel=b", Some("/x y")),
+            ("a\nhref=/x>", Some("/x")),
+            ("a data-href=/no href=/x", Some("/x")),
+            ("a title=\" href=/no\" href=/x", Some("/x")),
+            ("a disabled href=/x/", Some("/x/")),
+            ("a/href=/x", Some("/x")),
+            ("a href=\"/open", Some("/open")),
+            ("a href=\"a&amp;b\"", Some("a&b")),
+            ("a = href=/x", Some("/x")),
+            ("a href", None),
+            ("a", None),
+            ("", None),
+            ("a ä=ö hrefs=/no", None),
+        ] {
+            assert_eq!(attribute(tag, "href").as_deref(), expected, "{tag}");
+        }
     }
 }

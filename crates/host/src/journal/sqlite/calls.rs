@@ -15,8 +15,12 @@ use super::write::run;
 use super::{int, unread};
 use crate::journal::JournalError;
 
-const SIZES: &str = "SELECT last_call, sum(size) FROM sent_piece
-     WHERE chat = ?1 AND content_type IS NULL GROUP BY last_call ORDER BY last_call DESC";
+/// What goes with each call: pieces that no later one repeats, and the layouts of its documents, which hold texts as well.
+const SIZES: &str = "SELECT call, sum(size) FROM (
+         SELECT last_call AS call, size FROM sent_piece WHERE chat = ?1 AND content_type IS NULL
+         UNION ALL
+         SELECT n, octet_length(body_layout) + octet_length(details_layout) FROM model_call WHERE chat = ?1)
+     GROUP BY call ORDER BY call DESC";
 
 /// A call as it was stored, without what was sent in it: see [`super::Archive::read_request`].
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +173,7 @@ fn put_piece(
     Ok((conn.last_insert_rowid(), true))
 }
 
-/// The newest call that must go, so that the pieces of the later ones take no more than this. Bodies lie elsewhere, and
+/// The newest call that must go, so that the later ones take no more than this. Bodies lie elsewhere, and
 /// mostly lie there anyway.
 fn find_floor(conn: &Connection, chat: i64, bytes_max: u64) -> Result<i64> {
     let mut statement = conn.prepare_cached(SIZES)?;

@@ -149,3 +149,14 @@ fn what_takes_too_much_goes_but_the_newest_stays() {
     assert_eq!(numbers(&journal, 1), [6]);
     assert_eq!(count(&journal, "sent_piece_body"), 1);
 }
+
+#[test]
+fn short_texts_of_a_call_count_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    for n in 0..5_u64 {
+        let short = DocumentPiece::Short(Bytes::from("x".repeat(1_000)));
+        append(&mut journal, vec![call(1, n, vec![short], (50, 2_500))]);
+    }
+    assert_eq!(numbers(&journal, 1), [4, 5]);
+}
