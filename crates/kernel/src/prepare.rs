@@ -176,13 +176,14 @@ pub(crate) fn compose<'a>(
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let bodies = (0..attachments.map_or(0, Vec::len))
         .filter_map(|index| Some((index, detached(index)?.clone())));
+    let switched_off = switched_off(kernel.session(&place.session).state());
     Err(Pause::Work(HostWork::Compose(Box::new(Compose {
         place,
         message: sent.clone(),
         detached: bodies.collect(),
         client_files,
         working_directories: working_directories.to_vec(),
-        switched_off: switched_off(kernel.session(session).state()),
+        switched_off,
         each_bytes: kernel.limits().inline_body_bytes,
         left_bytes,
     })))
