@@ -269,8 +269,7 @@ async fn a_pdf_that_is_made_to_break_its_reader_breaks_nothing_else() {
     );
     let said = chat.to_string();
     assert!(
-        said.contains("described instead")
-            && said.contains("reading it took more memory or time than it may"),
+        said.contains("described instead") && said.contains("reading it took "),
         "{chat:#}"
     );
     let status = std::fs::read_to_string(format!("/proc/{}/status", documents.host.pid())).unwrap();
