@@ -47,6 +47,7 @@ const USERS: &[(&str, &[&str])] = &[
     ("tree-sitter", &["markup"]),
     ("tokio-tungstenite", &["client"]),
     ("reqwest", &["agents"]),
+    ("rmcp", &["agents"]),
     ("rustls", &["agents"]),
     ("rustls-native-certs", &["agents"]),
     ("clap", &["cli", "bench"]),
@@ -58,6 +59,7 @@ const USERS: &[(&str, &[&str])] = &[
 /// Crates for tests and measurements: they may depend on anything.
 const FREE: &[&str] = &[
     "acp-agent",
+    "mcp-server",
     "testkit",
     "scenarios",
     "conformance",

@@ -135,6 +135,10 @@ pub trait Agent: Send + Sync {
     /// block.
     fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
 
+    /// A client wants an MCP server of a session started, stopped or not waited for. The agent says by
+    /// [`HostNews::mcp_servers`] how it is then, whatever it does. Must not block.
+    fn mcp_requested(&self, _conversation: &str, _id: &str, _request: McpRequest) {}
+
     /// A client brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an empty one takes
     /// back what was brought before, or says that it ran out. Must not block, and must not let the token out.
     fn authenticated(&self, _resource: &str, _token: &str) {}
@@ -208,6 +212,16 @@ pub trait Agent: Send + Sync {
 
     /// A chat left memory: nobody has used it for a while. It may come back. Must not block.
     fn unload_chat(&self, _chat: &str) {}
+}
+
+/// What a client wants of an MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpRequest {
+    /// To be started, or started again.
+    Start,
+    Stop,
+    /// To start without turns waiting for it.
+    Background,
 }
 
 /// A command that an agent knows by itself.

@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+/// The session setting that limits what a session may spend, in dollars. Absent or 0: the session has no limit of its own.
+pub const SESSION_BUDGET: &str = "budget";
+
 /// What a call of a model is likely to use at least; what it really used comes with [`crate::AgentEvent::Usage`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CallEstimate {
@@ -51,6 +54,8 @@ pub struct ReachedLimit {
     pub allowance: f64,
     /// What was spent since it was last allowed.
     pub spent: f64,
+    /// The session's own setting says so, not the configuration of the host.
+    pub is_own: bool,
 }
 
 /// What a limit is for.
@@ -117,15 +122,15 @@ impl fmt::Display for ReachedLimit {
             BudgetScope::Session => "this session used",
             BudgetScope::Day => "all sessions of today used",
         };
-        let (scope, unit) = (self.scope.name(), self.unit.name());
         let (spent, allowance) = (
             self.unit.describe(self.spent),
             self.unit.describe(self.allowance),
         );
-        write!(
-            f,
-            "{used} {spent}; the limit is {allowance} (budget.{scope}.{unit})"
-        )
+        write!(f, "{used} {spent}; the limit is {allowance} ")?;
+        match self.is_own {
+            true => write!(f, "(`{SESSION_BUDGET}` of this session)"),
+            false => write!(f, "(budget.{}.{})", self.scope.name(), self.unit.name()),
+        }
     }
 }
 
@@ -141,6 +146,7 @@ mod tests {
                 unit,
                 allowance,
                 spent,
+                is_own: false,
             };
             reached.to_string()
         };

@@ -22,11 +22,12 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, ModelInfo, ModelTerms,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, McpRequest, ModelInfo, ModelTerms,
     RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{
     BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
+    SESSION_BUDGET,
 };
 pub use event::{AgentEvent, CHAT_NOTES_BYTES_MAX, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};

@@ -48,6 +48,18 @@ impl UserMessage {
         }
         skills
     }
+
+    /// The files it mentions, as they are written there.
+    pub fn files(&self) -> Vec<&str> {
+        let files = self.parts.iter().filter_map(|part| match part.view() {
+            View::Mention(part::Mention {
+                target: part::MentionTarget::File { path, .. },
+                ..
+            }) => Some(path),
+            _ => None,
+        });
+        files.collect()
+    }
 }
 
 /// What messages refer to, as far as the host lets it be seen: files, stored bodies, entities. Clones share it.

@@ -18,6 +18,9 @@ pub trait HostNews: Send + Sync {
     /// not taken.
     fn setting_changed(&self, conversation: &str, name: &str, value: Value);
 
+    /// The MCP servers of a session as they are now: all of them, as `McpServerCustomization`s with their states.
+    fn mcp_servers(&self, conversation: &str, servers: Vec<Value>);
+
     /// A title for a session; one that a client has set stays.
     fn title(&self, conversation: &str, title: String);
 }

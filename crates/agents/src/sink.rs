@@ -34,6 +34,9 @@ pub trait EventReceiver: HostServices {
 
     /// Such a wait is over.
     fn resume_work(&self);
+
+    /// These are the session's settings now.
+    fn settings_read(&self, _settings: &Object) {}
 }
 
 /// The sink of one turn.
@@ -178,7 +181,10 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
     async fn settings(&self) -> Result<Object, TurnOver> {
         let ask = self.next_number();
         match self.ask(AgentEvent::SettingsRequested { ask }).await? {
-            AgentReply::Settings { values, .. } => Ok(values),
+            AgentReply::Settings { values, .. } => {
+                self.receiver.settings_read(&values);
+                Ok(values)
+            }
             _ => Err(TurnOver), // replies are routed by what they answer
         }
     }

@@ -38,6 +38,7 @@ mod rules;
 mod send;
 mod serve;
 mod service;
+mod session_choice;
 mod session_name;
 mod sessions;
 mod start_host;

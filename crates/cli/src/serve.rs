@@ -3,6 +3,9 @@
 //! Promises: with `--ready-json` standard output holds exactly one line. Flags win over the TOML file, the file over
 //! the defaults.
 
+mod announce;
+mod record;
+
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,17 +14,17 @@ use anyhow::Context;
 use client::endpoint;
 use host::journal::JournalError;
 use host::{Config, Model, ServeError, ServerReady, TokenChoice};
-use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::clock::now;
 use crate::exit::Exit;
-use crate::host_record::{HostRecord, RunMode};
+use crate::host_record::RunMode;
 use crate::log_file::{self, Streams};
 use crate::logging::{LogDestination, LogLevel};
 use crate::output::print;
-use crate::stop::command_for;
 use crate::terminal::escape_line;
+
+use self::announce::Announce;
+use self::record::make_record;
 
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
@@ -81,11 +84,6 @@ pub(crate) struct ServeOptions {
     #[arg(long, hide = true, requires = "background")]
     earlier_port: Option<u16>,
 }
-
-/// Options that say how a host is started, not what it is: the next start has its own.
-const NOT_REMEMBERED: [&str; 3] = ["--background", "--service", "--ready-json"];
-/// The same, with a value.
-const NOT_REMEMBERED_VALUES: [&str; 2] = ["--data", "--earlier-port"];
 
 impl ServeOptions {
     fn mode(&self) -> RunMode {
@@ -147,6 +145,8 @@ impl ServeOptions {
             config.workspaces = self.workspace.clone();
         }
         config.document_reader = document_reader();
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        config.user_agents = home.map(|home| PathBuf::from(home).join(".agents"));
         config.scripted &= !self.no_scripted;
         config.stdio = self.stdio;
         Ok(config)
@@ -173,7 +173,7 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
 }
 
 /// This program reads documents for the host, in processes of their own.
-fn document_reader() -> Vec<OsString> {
+pub(crate) fn document_reader() -> Vec<OsString> {
     match std::env::current_exe() {
         Ok(program) => vec![program.into(), "read-document".into()],
         Err(error) => {
@@ -280,40 +280,6 @@ async fn serve_once(options: &ServeOptions, config: Config) -> anyhow::Result<()
     Ok(host::serve(config, on_ready, stop).await?)
 }
 
-/// How this host was started, for who starts it again.
-fn make_record(mode: RunMode, data: &Path) -> anyhow::Result<HostRecord> {
-    Ok(HostRecord {
-        pid: std::process::id(),
-        version: host::VERSION.to_owned(),
-        started: now(),
-        mode,
-        arguments: remembered_arguments(std::env::args_os()),
-        directory: std::env::current_dir()?,
-        log: (mode != RunMode::Foreground).then(|| log_file::path_in(data)),
-    })
-}
-
-/// What followed `serve` on the command line and is to be said again.
-fn remembered_arguments(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments = all.skip_while(|argument| argument != "serve").skip(1);
-    let mut remembered = Vec::new();
-    while let Some(argument) = arguments.next() {
-        let text = argument.to_str().unwrap_or_default();
-        let name = text.split('=').next().unwrap_or_default();
-        if NOT_REMEMBERED.contains(&text) {
-            continue;
-        }
-        if NOT_REMEMBERED_VALUES.contains(&name) {
-            if name == text {
-                arguments.next();
-            }
-            continue;
-        }
-        remembered.push(argument);
-    }
-    remembered
-}
-
 /// Ends with the first SIGTERM or SIGINT.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
@@ -325,55 +291,6 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
         };
         tracing::info!(signal, "stopping");
     })
-}
-
-/// How the host says that it is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Announce {
-    Nothing,
-    Json,
-    Text,
-}
-
-impl Announce {
-    fn print(self, ready: &ServerReady, data: &Path) {
-        if self != Self::Text {
-            tracing::info!(url = %ready.url, version = ready.version, "ready");
-        }
-        let text = match self {
-            Self::Nothing => return,
-            Self::Json => ready_json(ready),
-            Self::Text => ready_text(ready, data),
-        };
-        // Whoever closed standard output does not want to know; the host serves all the same.
-        if let Err(error) = print(&text) {
-            tracing::warn!(%error, "standard output cannot be written");
-        }
-    }
-}
-
-fn ready_json(ready: &ServerReady) -> String {
-    let line = json!({
-        "url": ready.url,
-        "token": ready.token,
-        "pid": std::process::id(),
-        "version": ready.version,
-    });
-    format!("{line}\n")
-}
-
-fn ready_text(ready: &ServerReady, data: &Path) -> String {
-    let address = match &ready.token {
-        Some(token) => format!("{}?tkn={token}", ready.url),
-        None => ready.url.clone(),
-    };
-    format!(
-        "greenroom {} is ready.\n\n  Connect a client:  {address}\n  Data directory:    {}\n\n\
-         Talk to it, in another terminal:  {}\nStop it with Ctrl-C.\n",
-        ready.version,
-        data.display(),
-        command_for("chat", data),
-    )
 }
 
 #[cfg(test)]
@@ -408,27 +325,6 @@ mod tests {
             problem("0.0.0.0:4790", true)
                 .unwrap()
                 .contains("a token is needed")
-        );
-    }
-
-    #[test]
-    fn what_is_remembered_starts_the_same_host_again() {
-        let remembered = |line: &str| {
-            let words = line.split(' ').map(OsString::from);
-            let kept = remembered_arguments(words).into_iter();
-            kept.map(|word| word.into_string().unwrap())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(
-            remembered(
-                "greenroom serve --background --data /d --model http://h/v1#serve --earlier-port 7"
-            ),
-            "--model http://h/v1#serve"
-        );
-        assert_eq!(
-            remembered("greenroom serve --data=/d --listen 127.0.0.1:0 --ready-json --no-scripted"),
-            "--listen 127.0.0.1:0 --no-scripted"
         );
     }
 
@@ -487,27 +383,5 @@ mod tests {
         .unwrap();
         assert_eq!(flagged.listen.port(), 6);
         assert_eq!(options().config().unwrap().listen.port(), 4790);
-    }
-
-    #[test]
-    fn the_ready_line_is_one_line_of_json() {
-        let ready = ServerReady {
-            url: "ws://127.0.0.1:7/".to_owned(),
-            token: None,
-            version: "0.1.0",
-        };
-        let pid = std::process::id();
-        assert_eq!(
-            ready_json(&ready),
-            format!(
-                "{{\"url\":\"ws://127.0.0.1:7/\",\"token\":null,\"pid\":{pid},\"version\":\"0.1.0\"}}\n"
-            )
-        );
-        let ready = ServerReady {
-            token: Some("T".to_owned()),
-            ..ready
-        };
-        let text = ready_text(&ready, Path::new("/data"));
-        assert!(text.contains("ws://127.0.0.1:7/?tkn=T") && text.contains("greenroom chat"));
     }
 }

@@ -191,6 +191,18 @@ fn an_empty_message_is_refused() {
 }
 
 #[test]
+fn a_message_that_could_not_be_sent_is_refused() {
+    let workspace = tempfile::tempdir().unwrap();
+    let parts =
+        json!([{"type": "command", "id": "/rewind"}, {"type": "text", "text": "and go on"}]);
+    let refused = compose(workspace.path(), &["--json"], &parts.to_string());
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stdout));
+    assert!(text(&refused.stderr).contains("send it alone"));
+    let alone = compose(workspace.path(), &["--json"], "/rewind\n");
+    assert!(alone.status.success(), "{}", text(&alone.stderr));
+}
+
+#[test]
 fn plain_text_is_printed_and_nothing_is_written() {
     let workspace = tempfile::tempdir().unwrap();
     put(&workspace.path().join("a.txt"), "one\ntwo\n");

@@ -39,6 +39,25 @@ async fn start(data: TempDir) -> Host {
     started.await.unwrap()
 }
 
+/// What programs read: nothing is new, and then all of it is, because it was lost.
+async fn check_json(data: &Path, facts_file: &Path) {
+    let again = models_ok(data, &["refresh", "routed", "--json"]).await;
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(again[0]["changes"], json!([]), "{again:#}");
+    assert_eq!(again[0]["told"]["context_tokens"], 200_000);
+    assert_eq!(
+        (&again[0]["kept"], &again[0]["host"]),
+        (&json!(false), &Value::Null)
+    );
+    std::fs::remove_file(facts_file).unwrap();
+    let said = models_ok(data, &["refresh", "--json"]).await;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&said[0]["kept"], &said[0]["host"]),
+        (&json!(true), &json!("taken"))
+    );
+}
+
 /// A host that runs, and a server that says something of its models where Ollama, llama.cpp, OpenRouter and vLLM do.
 #[tokio::test]
 async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
@@ -93,21 +112,7 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
     assert_eq!(find("served")["maxContextWindow"], 4_096);
     assert_eq!(find("served")["supportsVision"], true);
     assert_eq!(find("vague").get("maxContextWindow"), None);
-    let again = models_ok(data, &["refresh", "routed", "--json"]).await;
-    let again: Value = serde_json::from_str(&again).unwrap();
-    assert_eq!(again[0]["changes"], json!([]), "{again:#}");
-    assert_eq!(again[0]["told"]["context_tokens"], 200_000);
-    assert_eq!(
-        (&again[0]["kept"], &again[0]["host"]),
-        (&json!(false), &Value::Null)
-    );
-    std::fs::remove_file(&facts_file).unwrap();
-    let said = models_ok(data, &["refresh", "--json"]).await;
-    let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(
-        (&said[0]["kept"], &said[0]["host"]),
-        (&json!(true), &json!("taken"))
-    );
+    check_json(data, &facts_file).await;
     let failed = models(data, &["refresh", "nobody"]).await;
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stderr).contains("there are: routed"));

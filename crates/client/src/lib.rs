@@ -6,6 +6,7 @@
 pub mod chat;
 pub mod connection;
 pub mod content;
+mod destination;
 pub mod endpoint;
 pub mod envelope;
 pub mod error;
@@ -21,10 +22,10 @@ pub mod status;
 pub mod transform;
 
 pub use connection::{
-    Connection, Destination, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
-    Target,
+    Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
 };
 pub use content::ReadContent;
+pub use destination::{Destination, Target};
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;

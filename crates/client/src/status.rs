@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::connection::{self, Destination};
+use crate::destination::{self, Destination};
 use crate::{ClientError, proof};
 
 /// More than the answer of any host.
@@ -42,7 +42,7 @@ async fn ask(destination: &Destination) -> Result<HostStatus, ClientError> {
         url: url(),
         why: error.to_string(),
     };
-    let (mut stream, authority) = connection::open_stream(destination).await?;
+    let (mut stream, authority) = destination::open_stream(destination).await?;
     let token = destination.target().token.as_deref();
     // A token that is no header value was never one of a host.
     if token.is_some_and(|token| token.contains(|c: char| c.is_control())) {

@@ -4,11 +4,13 @@
 //! Must not know: what agents do.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
+pub use agents::acp::AgentReport;
 pub use agents::acp::config::{AcpAgentConfig, TrustPolicy, find_program};
 pub use agents::acp::entry::AgentEntry;
 pub use agents::acp::presets::Preset;
-use agents::acp::{EntryError, EnvSource};
+use agents::acp::{AcpAgent, EntryError, EnvSource};
 pub use agents::trust::{
     Standing, Survey, TRUST_FILE, TrustEntry, TrustError, TrustStore, shown_path,
 };
@@ -69,6 +71,12 @@ impl Config {
                 });
             }
         }
+    }
+
+    /// What an agent last said of itself, as it is stored. Nothing is run.
+    pub fn read_report(&self, agent: &AcpAgentConfig) -> AgentReport {
+        let trust = Arc::new(self.trust_store());
+        AcpAgent::new(agent.clone(), &self.data, trust).report()
     }
 
     /// The directories that are trusted by the settings and by what users answered.

@@ -96,6 +96,13 @@ pub(crate) fn understand_message(
     compositor::compose(submitted, &around).map_err(|refused| WorkFailed(refused.to_string()))
 }
 
+/// Why a message could not be sent with all that is in it.
+pub(crate) fn conflict_in(composed: &Composed) -> Option<&'static str> {
+    let commands = composed.actions.iter();
+    let commands = commands.map(|action| (action.name.as_str(), &action.argv[..]));
+    kernel::find_conflict(commands, composed.reaches_model)
+}
+
 /// Composes a message and stores its bodies.
 pub fn compose_message(
     store: &dyn Blobs,

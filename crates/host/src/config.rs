@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::acp::AgentEntry;
+use agents::mcp::McpEntry;
 use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
+use workspace::UserDirectories;
 
 use crate::budget::BudgetSettings;
 use crate::entities::{Entities, NoEntities};
@@ -47,6 +49,9 @@ pub struct Config {
     /// The program that reads documents, and its arguments: `greenroom read-document`. Without it they are not read.
     #[serde(skip)]
     pub document_reader: Vec<OsString>,
+    /// What the user keeps for agents in all projects: `~/.agents`. Not searched if absent.
+    #[serde(skip)]
+    pub user_agents: Option<PathBuf>,
     /// What mentions may name, for programs that embed the host (G-42).
     #[serde(skip)]
     pub entities: Arc<dyn Entities>,
@@ -99,12 +104,17 @@ pub struct Config {
     pub agents_auto: bool,
     /// Directories that agents of others may be started in without a question (TR-1).
     pub trusted: Vec<PathBuf>,
+    /// Directories of plugins, beside those in `~/.agents/plugins` (CU-4).
+    pub plugins: Vec<PathBuf>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
     /// Agents of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentEntry>,
+    /// MCP servers of the native agent, in every directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpEntry>,
     /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -118,6 +128,7 @@ impl Default for Config {
             token: TokenChoice::InDataDir,
             on_log_level: None,
             document_reader: Vec::new(),
+            user_agents: None,
             entities: Arc::new(NoEntities),
             file: None,
             first_models: Vec::new(),
@@ -142,8 +153,10 @@ impl Default for Config {
             web_fetch_allow: Vec::new(),
             agents_auto: true,
             trusted: Vec::new(),
+            plugins: Vec::new(),
             default_model: None,
             agents: Vec::new(),
+            mcp: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -184,6 +197,14 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// What the user keeps for agents.
+    pub(crate) fn user_directories(&self) -> UserDirectories {
+        UserDirectories {
+            agents: self.user_agents.clone(),
+            plugins: self.plugins.clone(),
+        }
+    }
+
     pub fn default_for(data: PathBuf) -> Self {
         Self {
             data,
@@ -273,9 +294,13 @@ impl Config {
         file.compaction().check().map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
         check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
-        check_trusted(&file.trusted).map_err(problem)?;
+        check_absolute("trusted", &file.trusted).map_err(problem)?;
+        check_absolute("plugins", &file.plugins).map_err(problem)?;
         AgentEntry::resolve_all(&file.agents).map_err(|error| {
             SettingsProblem::of_entry(text, "agents", error.index, error.key, error.message)
+        })?;
+        McpEntry::check_all(&file.mcp).map_err(|error| {
+            SettingsProblem::of_entry(text, "mcp", error.index, error.key, error.message)
         })?;
         Ok(file)
     }
@@ -355,11 +380,11 @@ fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
 }
 
 /// A path that is not absolute means another directory wherever the host is started.
-fn check_trusted(directories: &[PathBuf]) -> Result<(), String> {
+fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), String> {
     match directories.iter().find(|path| !path.is_absolute()) {
         None => Ok(()),
         Some(other) => Err(format!(
-            "trusted: {other:?} is not an absolute path; `~` is not expanded here"
+            "{key}: {other:?} is not an absolute path; `~` is not expanded here"
         )),
     }
 }

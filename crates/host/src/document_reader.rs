@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,9 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often that is looked at.
 const END_POLL: Duration = Duration::from_millis(5);
+
+/// When a document is read again that had to wait too long: every request of a conversation would wait for it.
+const LATE_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 /// The most text of a document: no more is shown to a model.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 10;
@@ -50,7 +53,7 @@ pub struct ReadDocument {
 
 /// Reads documents with a program.
 #[derive(Debug, Default)]
-pub(crate) struct DocumentReader {
+pub struct DocumentReader {
     /// The program and its arguments; none: nothing is read.
     program: Vec<OsString>,
     /// Held while one is read: one process is enough.
@@ -60,34 +63,53 @@ pub(crate) struct DocumentReader {
 
 /// What is remembered of documents, those that were asked for last at the end.
 #[derive(Debug, Default)]
-struct KnownDocuments(VecDeque<([u8; 32], DocumentRead)>);
+struct KnownDocuments(VecDeque<KnownDocument>);
+
+#[derive(Debug)]
+struct KnownDocument {
+    digest: [u8; 32],
+    read: DocumentRead,
+    /// When it is read again; none if that would be no better.
+    until: Option<Instant>,
+}
 
 impl KnownDocuments {
-    fn find(&mut self, digest: &[u8; 32]) -> Option<DocumentRead> {
-        let at = self.0.iter().position(|(known, _)| known == digest)?;
+    fn find(&mut self, digest: &[u8; 32], now: Instant) -> Option<DocumentRead> {
+        let at = self.0.iter().position(|known| known.digest == *digest)?;
         let found = self.0.remove(at)?;
-        let read = found.1.clone();
+        if found.until.is_some_and(|until| until <= now) {
+            return None;
+        }
+        let read = found.read.clone();
         self.0.push_back(found);
         Some(read)
     }
 
-    fn insert(&mut self, digest: [u8; 32], read: DocumentRead) {
+    fn insert(&mut self, known: KnownDocument) {
         while self.0.len() >= KNOWN_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((digest, read));
+        self.0.push_back(known);
     }
 }
 
 /// What a process said until it ended.
 struct Said {
     output: Vec<u8>,
-    /// None if it did not end by itself.
-    status: Option<ExitStatus>,
+    end: ProcessEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProcessEnd {
+    Success,
+    /// It failed, was killed, or said too much.
+    Failure,
+    /// It had to wait too long: the machine may be busy.
+    Late,
 }
 
 impl DocumentReader {
-    pub(crate) fn new(program: Vec<OsString>) -> Self {
+    pub fn new(program: Vec<OsString>) -> Self {
         Self {
             program,
             ..Self::default()
@@ -100,18 +122,23 @@ impl DocumentReader {
             return None;
         }
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        if let Some(read) = self.known().find(&digest) {
+        if let Some(read) = self.known().find(&digest, Instant::now()) {
             return Some(read);
         }
         let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever read before may have read the same.
-        if let Some(read) = self.known().find(&digest) {
+        if let Some(read) = self.known().find(&digest, Instant::now()) {
             return Some(read);
         }
         match self.start().and_then(|child| exchange(child, bytes)) {
             Ok(said) => {
                 let read = understand(&said);
-                self.known().insert(digest, read.clone());
+                let is_late = said.end == ProcessEnd::Late;
+                self.known().insert(KnownDocument {
+                    digest,
+                    read: read.clone(),
+                    until: is_late.then(|| Instant::now() + LATE_AGAIN_AFTER),
+                });
                 Some(read)
             }
             // It says nothing about the document: the next time may be better.
@@ -151,12 +178,13 @@ fn understand(said: &Said) -> DocumentRead {
         serde_json::from_slice::<ReadDocument>(line).ok()
     });
     let read = lines.next_back();
-    let problem = match (&read, said.status.map(|status| status.success())) {
-        (Some(_), Some(true)) => None,
-        (None, Some(true)) => Some("its reader said nothing of it"),
-        (_, Some(false) | None) => {
+    let problem = match (&read, said.end) {
+        (Some(_), ProcessEnd::Success) => None,
+        (None, ProcessEnd::Success) => Some("its reader said nothing of it"),
+        (_, ProcessEnd::Failure) => {
             Some("reading it took more memory or time than it may, or failed")
         }
+        (_, ProcessEnd::Late) => Some("reading it took longer than a minute"),
     };
     let read = read.unwrap_or_default();
     DocumentRead {
@@ -185,32 +213,30 @@ fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Said> {
             let _ = done.send(all);
         });
         let output = waiting.recv_timeout(TIME_MAX);
-        let status = match &output {
+        let end = match &output {
             Ok(output) if (output.len() as u64) < OUTPUT_BYTES_MAX => wait_for_end(&mut child)?,
-            Ok(_) | Err(_) => None,
+            Ok(_) => ProcessEnd::Failure,
+            Err(_) => ProcessEnd::Late,
         };
         // Ends both threads: they hold the ends of its pipes.
         child.kill()?;
-        match output {
-            Ok(output) => Ok(Said { output, status }),
-            Err(_) => Err(std::io::Error::new(
-                std::io::ErrorKind::TimedOut,
-                format!("it took longer than {} seconds", TIME_MAX.as_secs()),
-            )),
-        }
+        // What it said before it was too late comes now.
+        let output = output.or_else(|_| waiting.recv()).unwrap_or_default();
+        std::io::Result::Ok(Said { output, end })
     });
     child.wait()?;
     said
 }
 
-/// How a process ends that has closed its output; `None` if it goes on.
-fn wait_for_end(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+/// How a process ends that has closed its output.
+fn wait_for_end(child: &mut Child) -> std::io::Result<ProcessEnd> {
     let deadline = Instant::now() + END_TIME_MAX;
     loop {
         match child.try_wait()? {
-            Some(status) => return Ok(Some(status)),
+            Some(status) if status.success() => return Ok(ProcessEnd::Success),
+            Some(_) => return Ok(ProcessEnd::Failure),
             None if Instant::now() < deadline => std::thread::sleep(END_POLL),
-            None => return Ok(None),
+            None => return Ok(ProcessEnd::Late),
         }
     }
 }
@@ -292,14 +318,24 @@ mod tests {
     fn what_was_asked_for_last_is_remembered() {
         let mut known = KnownDocuments::default();
         let digest = |n: usize| [u8::try_from(n).unwrap(); 32];
+        let now = Instant::now();
+        let document = |n: usize, until: Option<Instant>| KnownDocument {
+            digest: digest(n),
+            read: DocumentRead::default(),
+            until,
+        };
         for n in 0..KNOWN_MAX {
-            known.insert(digest(n), DocumentRead::default());
+            known.insert(document(n, None));
         }
-        assert!(known.find(&digest(0)).is_some());
-        known.insert(digest(KNOWN_MAX), DocumentRead::default());
-        assert!(known.find(&digest(0)).is_some(), "it was asked for again");
-        assert_eq!(known.find(&digest(1)), None);
+        assert!(known.find(&digest(0), now).is_some());
+        known.insert(document(KNOWN_MAX, Some(now + LATE_AGAIN_AFTER)));
+        assert!(known.find(&digest(0), now).is_some(), "asked for again");
+        assert_eq!(known.find(&digest(1), now), None);
         assert_eq!(known.0.len(), KNOWN_MAX);
+        assert!(known.find(&digest(KNOWN_MAX), now).is_some());
+        let later = now + LATE_AGAIN_AFTER;
+        assert_eq!(known.find(&digest(KNOWN_MAX), later), None);
+        assert!(known.find(&digest(0), later).is_some());
     }
 
     /// One document is being read for as long as the test wants; another is known.

@@ -330,6 +330,7 @@ impl KernelTask {
                 provider,
                 values,
             } => self.effects.tell_settings(&session, &provider, &values),
+            Effect::RequestMcp(wish) => self.effects.request_mcp(&wish),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;

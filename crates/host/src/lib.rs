@@ -33,6 +33,7 @@ pub mod rules;
 pub mod sent_request;
 mod server;
 pub mod settings_problem;
+mod settings_tables;
 mod settings_template;
 mod startup;
 mod stream_batcher;
@@ -46,7 +47,7 @@ pub use config::{
     TokenChoice,
 };
 pub use credentials::EndpointRecord;
-pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, ReadDocument};
+pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, DocumentReader, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
 pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};

@@ -12,20 +12,18 @@ use agent_api::{ModelTerms, PartDecision, UserMessage};
 use compositor::Part;
 use compositor::compose::DetachedBody;
 use compositor::lower::{Capabilities, Lowered, RequestBudget, Target, lower_into};
-use compositor::resolve::{InlineLimits, Resolved, Sources, resolve};
+use compositor::resolve::{DocumentRead, InlineLimits, Resolved, Sources, resolve};
 use kernel::{ContextUse, MessageCheck, WorkFailed};
 use serde_json::Value;
 use wire::ext::compose::{ComposeResult, ComposedPart, ContextRoom};
 use wire::{Object, Timestamp};
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
-use crate::blobs::{Blobs, Found};
-use crate::compose::{KnownNames, understand_message};
-use crate::effects::digest_in;
+use crate::blobs::Blobs;
+use crate::compose::{KnownNames, conflict_in, understand_message};
+use crate::document_reader::DocumentReader;
+use crate::effects::read_body;
 use crate::entities::Entities;
-
-/// The largest body that is read.
-const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// What there is around the message.
 pub struct CheckContext<'a> {
@@ -34,6 +32,7 @@ pub struct CheckContext<'a> {
     pub confinement: Option<&'a Confinement>,
     pub blobs: &'a dyn Blobs,
     pub entities: &'a dyn Entities,
+    pub documents: &'a DocumentReader,
     pub now: Timestamp,
 }
 
@@ -46,6 +45,9 @@ pub fn check_message(
 ) -> Result<Value, WorkFailed> {
     let directories = check.compose.working_directories.clone();
     let composed = understand_message(context.known, check.compose, context.now)?;
+    if let Some(conflict) = conflict_in(&composed) {
+        return Err(WorkFailed(conflict.to_owned()));
+    }
     let mut sources = WorkspaceSources {
         workspace: context
             .confinement
@@ -54,6 +56,7 @@ pub fn check_message(
             bodies: composed.bodies,
             blobs: context.blobs,
             entities: context.entities,
+            documents: context.documents,
         },
     };
     let limits = InlineLimits::default();
@@ -193,6 +196,7 @@ struct CheckStore<'a> {
     bodies: Vec<DetachedBody>,
     blobs: &'a dyn Blobs,
     entities: &'a dyn Entities,
+    documents: &'a DocumentReader,
 }
 
 impl ContentStore for CheckStore<'_> {
@@ -201,14 +205,7 @@ impl ContentStore for CheckStore<'_> {
         if let Some(own) = own.find(|body| body.content_id == content_id) {
             return Some(own.bytes.to_vec());
         }
-        match self.blobs.read(&digest_in(content_id)?, BODY_BYTES_MAX) {
-            Ok(Found::Body(body)) => Some(body),
-            Ok(Found::Missing | Found::TooLarge { .. }) => None,
-            Err(error) => {
-                tracing::error!(%error, "a body that a message refers to cannot be read");
-                None
-            }
-        }
+        read_body(self.blobs, content_id)
     }
 
     fn staged(&mut self, _: &Part) -> Option<String> {
@@ -217,5 +214,9 @@ impl ContentStore for CheckStore<'_> {
 
     fn entity(&mut self, kind: &str, target: &Object) -> bool {
         self.entities.has(kind, target)
+    }
+
+    fn read_document(&mut self, bytes: &[u8]) -> Option<DocumentRead> {
+        self.documents.read(bytes)
     }
 }

@@ -45,7 +45,8 @@ impl AgentRoster {
     ) -> Self {
         let models = config.models.iter();
         models.for_each(warn_of_open_key_file);
-        if native.has_models() {
+        // Agents of others run commands too.
+        if native.has_models() || agents.iter().any(|agent| agent.has_own_commands()) {
             hide_environment();
         }
         Self {

@@ -26,6 +26,9 @@ const TITLE_BYTES_MAX: usize = 4 << 10;
 const NAME_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
+/// All MCP servers of a session.
+const SERVERS_BYTES_MAX: usize = 256 << 10;
+
 /// The news of one agent.
 pub(crate) struct AgentNews {
     provider: String,
@@ -161,6 +164,15 @@ impl HostNews for AgentNews {
         }
         let name = name.to_owned();
         self.put(conversation, SessionChange::Setting { name, value });
+    }
+
+    fn mcp_servers(&self, conversation: &str, servers: Vec<Value>) {
+        let servers_bytes: usize = servers.iter().map(wire::rpc::json_bytes).sum();
+        if servers_bytes > SERVERS_BYTES_MAX {
+            tracing::warn!(provider = %self.provider, "the MCP servers of a session are too large to be shown");
+            return;
+        }
+        self.put(conversation, SessionChange::McpServers(servers));
     }
 
     fn title(&self, conversation: &str, mut title: String) {

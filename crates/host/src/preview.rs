@@ -9,7 +9,7 @@ use std::path::Path;
 use agent_api::UserMessage;
 use compositor::compose::{AttachmentBudget, DetachedBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
-use compositor::resolve::{InlineLimits, Resolved, resolve};
+use compositor::resolve::{DocumentRead, InlineLimits, Resolved, resolve};
 use compositor::{ComposeRefusal, Environment, Part, SubmittedMessage};
 use kernel::ContextUse;
 use serde_json::Value;
@@ -19,7 +19,9 @@ use workspace::UserDirectories;
 use workspace::discovery::discover;
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
+use crate::compose::conflict_in;
 use crate::config::Model;
+use crate::document_reader::DocumentReader;
 use crate::message_check::{UnderstoodMessage, describe};
 
 /// What there is around the message.
@@ -29,7 +31,17 @@ pub struct PreviewContext<'a> {
     /// Things that a mention may name: `kind` and `id`.
     pub entities: Vec<(String, String)>,
     pub capabilities: CapabilityMap,
+    pub documents: &'a DocumentReader,
     pub now: Timestamp,
+}
+
+/// Why a message would not be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PreviewRefusal {
+    #[error(transparent)]
+    Compose(#[from] ComposeRefusal),
+    #[error("{0}")]
+    Conflict(&'static str),
 }
 
 /// What would become of a message.
@@ -54,7 +66,7 @@ struct UnderstoodHere<'a> {
 fn understand<'a>(
     input: SubmittedMessage,
     context: &'a PreviewContext<'_>,
-) -> Result<UnderstoodHere<'a>, ComposeRefusal> {
+) -> Result<UnderstoodHere<'a>, PreviewRefusal> {
     let directory = std::fs::canonicalize(context.workspace)
         .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
@@ -83,11 +95,15 @@ fn understand<'a>(
             now_ms: context.now.0,
         },
     )?;
+    if let Some(conflict) = conflict_in(&composed) {
+        return Err(PreviewRefusal::Conflict(conflict));
+    }
     let mut sources = WorkspaceSources {
         workspace: Workspace::open(&directories, &confinement).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
             entities: &context.entities,
+            documents: context.documents,
         },
     };
     let limits = InlineLimits::default();
@@ -114,7 +130,7 @@ pub fn preview_for_model(
     input: SubmittedMessage,
     context: &PreviewContext<'_>,
     model: &Model,
-) -> Result<ComposeResult, ComposeRefusal> {
+) -> Result<ComposeResult, PreviewRefusal> {
     let UnderstoodHere {
         parts,
         resolved,
@@ -143,7 +159,7 @@ pub fn preview(
     input: SubmittedMessage,
     context: &PreviewContext<'_>,
     targets: &[Target],
-) -> Result<Preview, ComposeRefusal> {
+) -> Result<Preview, PreviewRefusal> {
     let mut understood = understand(input, context)?;
     let mut preview = Preview {
         parts: understood.parts,
@@ -174,6 +190,7 @@ pub fn preview(
 struct PreviewStore<'a> {
     bodies: Vec<DetachedBody>,
     entities: &'a [(String, String)],
+    documents: &'a DocumentReader,
 }
 
 impl ContentStore for PreviewStore<'_> {
@@ -191,5 +208,9 @@ impl ContentStore for PreviewStore<'_> {
         let id = target.get("id").and_then(Value::as_str);
         let mut entities = self.entities.iter();
         entities.any(|(known, named)| known == kind && Some(named.as_str()) == id)
+    }
+
+    fn read_document(&mut self, bytes: &[u8]) -> Option<DocumentRead> {
+        self.documents.read(bytes)
     }
 }

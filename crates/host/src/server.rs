@@ -65,6 +65,8 @@ pub enum ServeError {
     #[error("{0}")]
     Model(String),
     #[error("{0}")]
+    Agent(String),
+    #[error("{0}")]
     Script(String),
     #[error("capabilities: {0}")]
     Capabilities(String),
@@ -184,7 +186,9 @@ fn start_kernel(
 ) -> Result<Supervisor, ServeError> {
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
-    let bodies = bodies.confined_to(parts.confinement);
+    let bodies = bodies
+        .confined_to(parts.confinement)
+        .with_user_directories(config.user_directories());
     let (journal, boot) = JournalHandle::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
@@ -207,10 +211,11 @@ fn start_kernel(
     effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
     effects.services.calls = (&config.limits.server).into();
     let budget = Budget::open(config, clock);
-    effects.services.budget = budget.map_err(|error| ServeError::Data {
+    let budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),
         message: format!("what was spent of the budget cannot be read: {error}"),
     })?;
+    effects.services.budget = Some(budget);
     let task = KernelTask::new(
         kernel,
         clock,

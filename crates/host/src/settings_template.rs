@@ -8,9 +8,7 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::limits::ServerLimits;
-
-/// A key, what it does, and what it may look like if its default is to have none.
-type Setting = (&'static str, &'static str, Option<&'static str>);
+use crate::settings_tables::{AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, Setting};
 
 const SETTINGS: &[Setting] = &[
     (
@@ -104,186 +102,14 @@ const SETTINGS: &[Setting] = &[
         Some("[\"/home/me/src\"]"),
     ),
     (
+        "plugins",
+        "Directories of plugins, beside those in ~/.agents/plugins. Whole paths.",
+        Some("[\"/home/me/plugins/notes\"]"),
+    ),
+    (
         "default_model",
         "The id of the model that messages go to unless they name another; the first one without it.",
         Some("\"qwen3\""),
-    ),
-];
-
-/// The keys of a `[[models]]` table.
-const MODEL_SETTINGS: &[Setting] = &[
-    (
-        "id",
-        "What clients and the server call it.",
-        Some("\"qwen3\""),
-    ),
-    (
-        "base_url",
-        "Any server that speaks Chat Completions.",
-        Some("\"http://localhost:11434/v1\""),
-    ),
-    (
-        "api",
-        "How the server is asked: \"chat\" (Chat Completions), \"anthropic\", \"responses\" or \"gemini\".",
-        Some("\"chat\""),
-    ),
-    (
-        "name",
-        "What people see, if not the id.",
-        Some("\"Qwen 3\""),
-    ),
-    (
-        "model",
-        "What the server calls it, if not the id.",
-        Some("\"qwen3:latest\""),
-    ),
-    (
-        "key_env",
-        "The variable of the host's environment that holds the key. Keys are never in this file.",
-        Some("\"MY_API_KEY\""),
-    ),
-    (
-        "key_file",
-        "Or the file that holds it.",
-        Some("\"/path/to/key\""),
-    ),
-    (
-        "key_command",
-        "Or the command that prints it.",
-        Some("[\"pass\", \"show\", \"my-key\"]"),
-    ),
-    (
-        "key_header",
-        "The header that carries the key, if it is no bearer token.",
-        Some("\"x-api-key\""),
-    ),
-    (
-        "query",
-        "Query parameters of requests.",
-        Some("{ api-version = \"1\" }"),
-    ),
-    (
-        "headers",
-        "Further headers of requests.",
-        Some("{ X-Team = \"mine\" }"),
-    ),
-    (
-        "known_as",
-        "The known model that it is, where its server has another name for it.",
-        Some("\"gpt-5.5\""),
-    ),
-    (
-        "context_tokens",
-        "How much it can read at once.",
-        Some("32768"),
-    ),
-    (
-        "output_tokens",
-        "How much it may write in one answer.",
-        Some("8192"),
-    ),
-    ("vision", "Whether it can see images.", Some("false")),
-    ("pdf", "Whether it takes PDFs.", Some("false")),
-    ("pdf_pages", "The most pages of a PDF.", Some("100")),
-    ("pdf_bytes", "The largest PDF.", Some("32000000")),
-    (
-        "pdf_encrypted",
-        "Whether it can open an encrypted PDF.",
-        Some("false"),
-    ),
-    ("audio", "Whether it can hear.", Some("false")),
-    ("video", "Whether it can see films.", Some("false")),
-    ("tools", "Whether it can call tools.", Some("true")),
-    (
-        "efforts",
-        "How much it may be told to think, in its server's words.",
-        Some("[\"low\", \"high\"]"),
-    ),
-    (
-        "settings",
-        "Settings that messages may give it, as JSON Schema.",
-        Some("{ temperature = { type = \"number\" } }"),
-    ),
-    (
-        "server_tools",
-        "Tools that the server carries out itself, as its API names them.",
-        Some("[{ type = \"web_search\" }]"),
-    ),
-    (
-        "stall_s",
-        "Seconds for which the server may be silent.",
-        Some("300"),
-    ),
-    (
-        "prices",
-        "Dollars per million tokens.",
-        Some("{ input = 0.5, output = 1.5 }"),
-    ),
-];
-
-/// The keys of an `[[agents]]` table.
-const AGENT_SETTINGS: &[Setting] = &[
-    (
-        "id",
-        "What it is called on the command line: small letters, digits and `-`.",
-        Some("\"claude\""),
-    ),
-    (
-        "preset",
-        "What the rest is taken from: claude, codex, gemini, opencode, qwen, goose or copilot; the id, if it is one of them.",
-        Some("\"claude\""),
-    ),
-    ("name", "What people see.", Some("\"Claude Code\"")),
-    (
-        "command",
-        "The program: a name that is looked for on PATH, or a whole path. No shell.",
-        Some("\"claude-agent-acp\""),
-    ),
-    ("args", "Its arguments.", Some("[]")),
-    (
-        "env",
-        "Variables of its environment. It gets PATH, HOME and the like, and no keys of the host.",
-        Some("{ ANTHROPIC_BASE_URL = \"http://localhost:8080\" }"),
-    ),
-    (
-        "env_from",
-        "Variables that it gets from the host's environment, or from files: { NAME = { file = \"/path\" } }.",
-        Some("[\"ANTHROPIC_API_KEY\"]"),
-    ),
-    (
-        "auth",
-        "The method of its own by which it is signed in when it says that it is not.",
-        Some("{ method = \"api-key\" }"),
-    ),
-    (
-        "share",
-        "Who shares a process: \"directory\", all chats there; \"chat\", nobody.",
-        Some("\"directory\""),
-    ),
-    (
-        "mcp",
-        "Whether it gets the MCP servers that are configured here: \"hand-over\" or \"none\".",
-        Some("\"hand-over\""),
-    ),
-    (
-        "fs",
-        "Whether it reads and writes files through the host.",
-        Some("false"),
-    ),
-    (
-        "trust",
-        "Whether you are asked before it starts in a directory that is not trusted: \"ask\", \"always\" (it starts), \"never\".",
-        Some("\"ask\""),
-    ),
-    (
-        "idle_s",
-        "Seconds without a turn after which its process is stopped.",
-        Some("900"),
-    ),
-    (
-        "start_timeout_s",
-        "Seconds that it may take to start.",
-        Some("60"),
     ),
 ];
 
@@ -302,6 +128,12 @@ const AGENTS_HEAD: &str = "
 # Agents of others that speak the Agent Client Protocol, each with an [[agents]] line of its own. `greenroom agents` lists them.
 #
 #[[agents]]
+";
+
+const MCP_HEAD: &str = "
+# MCP servers for the native agent, each with an [[mcp]] line of its own. Those of a directory are in its .mcp.json.
+#
+#[[mcp]]
 ";
 
 const LIMITS_HEAD: &str = "
@@ -331,7 +163,11 @@ pub fn settings_template() -> String {
         let value = example.map_or_else(|| default.unwrap_or_default(), str::to_owned);
         write_setting(&mut text, &[words], key, &value);
     }
-    for (head, settings) in [(MODELS_HEAD, MODEL_SETTINGS), (AGENTS_HEAD, AGENT_SETTINGS)] {
+    for (head, settings) in [
+        (MODELS_HEAD, MODEL_SETTINGS),
+        (AGENTS_HEAD, AGENT_SETTINGS),
+        (MCP_HEAD, MCP_SETTINGS),
+    ] {
         text.push_str(head);
         for (key, words, example) in settings {
             // Writing into a string does not fail.
@@ -404,7 +240,7 @@ mod tests {
     #[test]
     fn every_setting_is_in_the_file() {
         let template = settings_template();
-        let tables = ["limits", "models", "agents", "budget"];
+        let tables = ["limits", "models", "agents", "mcp", "budget"];
         let keys = keys_of("no_such_key = 1\n");
         assert!(keys.len() > 5);
         for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
@@ -413,8 +249,8 @@ mod tests {
                 "{key} is missing"
             );
         }
-        for table in ["models", "agents"] {
-            let (_, part) = template.split_once(&format!("[[{table}]]")).unwrap();
+        for table in ["models", "agents", "mcp"] {
+            let (_, part) = template.split_once(&format!("\n#[[{table}]]")).unwrap();
             let part = part.split("\n\n").next().unwrap();
             for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
                 let line = format!("\n#{key} = ");

@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_api::Agent;
+use agents::acp::AcpAgent;
+use agents::native::McpSettings;
 use agents::{NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
 use kernel::HostFacts;
 use serde_json::json;
 use workspace::Confinement;
 
+use crate::acp_agents::OfferedAgent;
 use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
 use crate::config::{Config, JournalChoice, TokenChoice};
 use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
@@ -102,13 +105,22 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
+        .with_user_directories(config.user_directories())
+        .with_mcp(McpSettings {
+            entries: config.mcp.clone(),
+            settings_file: config.file_path(),
+            data: config.data.clone(),
+            trust: Arc::new(config.trust_store()),
+        })
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);
     let native = Arc::new(native);
+    let acp = create_acp_agents(config)?;
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
+    agents.extend(acp.iter().map(|agent| Arc::clone(agent) as Arc<dyn Agent>));
     if !config.scripted {
-        if !native.has_models() {
+        if !native.has_models() && acp.is_empty() {
             tracing::warn!(
                 "no model is configured: no session can be created until one is added with `greenroom models add`"
             );
@@ -124,6 +136,24 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     };
     agents.push(Arc::new(scripted.confined_to(confinement.clone())));
     Ok(AgentRoster::new(config, native, agents))
+}
+
+/// The agents of others, in the order in which they are listed (AG-2). No process is started.
+fn create_acp_agents(config: &Config) -> Result<Vec<Arc<AcpAgent>>, ServeError> {
+    let offered = config.offered_agents();
+    let offered = offered.map_err(|error| ServeError::Agent(error.to_string()))?;
+    let trust = Arc::new(config.trust_store());
+    let agents = offered.into_iter().map(|offered| {
+        let OfferedAgent {
+            config: agent,
+            is_configured,
+        } = offered;
+        if !is_configured {
+            tracing::info!(agent = %agent.id, "this agent is installed, and offered for that reason");
+        }
+        Arc::new(AcpAgent::new(agent, &config.data, Arc::clone(&trust)))
+    });
+    Ok(agents.collect())
 }
 
 /// Directories that working directories must lie in, without links, the default one first.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use agent_api::McpRequest;
 use serde_json::Value;
 use wire::ChannelUri;
 
@@ -17,8 +18,13 @@ pub struct SessionNews {
 /// What is different about a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionChange {
-    Setting { name: String, value: Value },
+    Setting {
+        name: String,
+        value: Value,
+    },
     Title(String),
+    /// Its MCP servers, all of them.
+    McpServers(Vec<Value>),
 }
 
 impl SessionChange {
@@ -26,12 +32,20 @@ impl SessionChange {
     pub fn is_about_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Setting { name, .. }, Self::Setting { name: other, .. }) => name == other,
-            (Self::Title(_), Self::Title(_)) => true,
-            (Self::Setting { .. }, Self::Title(_)) | (Self::Title(_), Self::Setting { .. }) => {
-                false
-            }
+            (Self::Title(_), Self::Title(_)) | (Self::McpServers(_), Self::McpServers(_)) => true,
+            (Self::Setting { .. } | Self::Title(_) | Self::McpServers(_), _) => false,
         }
     }
+}
+
+/// What a client wants of an MCP server of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpWish {
+    pub session: ChannelUri,
+    pub provider: String,
+    /// The customization's.
+    pub id: String,
+    pub request: McpRequest,
 }
 
 /// A setting whose values only its agent knows.

@@ -39,6 +39,27 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, found: Vec<Value>) 
         entry
     });
     let decided: Vec<Value> = decided.collect();
+    replace(step, session, decided, is_found_by_host);
+}
+
+/// The agent says which MCP servers a session has, and how they are (MC-4).
+pub(crate) fn publish_servers(step: &mut Step, session: &ChannelUri, mut servers: Vec<Value>) {
+    if step.unwritable().is_some() {
+        return; // its agent says so again when something changes
+    }
+    for server in &mut servers {
+        decide(step, session, server);
+    }
+    replace(step, session, servers, is_mcp_server);
+}
+
+/// Makes these the entries of their kind.
+fn replace(
+    step: &mut Step,
+    session: &ChannelUri,
+    decided: Vec<Value>,
+    is_of_kind: fn(&Value) -> bool,
+) {
     let now = step.session(session).state().customizations.clone();
     let Some(now) = now else {
         if !decided.is_empty() {
@@ -47,17 +68,51 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, found: Vec<Value>) 
         }
         return;
     };
-    let found_before = now.iter().filter(|entry| is_found_by_host(entry));
+    let found_before = now.iter().filter(|entry| is_of_kind(entry));
     let gone = found_before.filter(|entry| !decided.iter().any(|other| other["id"] == entry["id"]));
     for entry in gone {
         let fields = json!({"id": entry["id"]});
         step.act_as_host(session, ActionKind::SessionCustomizationRemoved, fields);
     }
     for entry in decided {
-        if !now.contains(&entry) {
-            let fields = json!({"customization": entry});
-            step.act_as_host(session, ActionKind::SessionCustomizationUpdated, fields);
+        match now.iter().find(|before| before["id"] == entry["id"]) {
+            Some(before) if *before == entry => {}
+            Some(before) if is_same_but_state(before, &entry) => {
+                let fields = json!({"id": entry["id"], "state": entry["state"]});
+                step.act_as_host(session, ActionKind::SessionMcpServerStateChanged, fields);
+            }
+            _ => {
+                let fields = json!({"customization": entry});
+                step.act_as_host(session, ActionKind::SessionCustomizationUpdated, fields);
+            }
         }
+    }
+}
+
+fn is_mcp_server(entry: &Value) -> bool {
+    entry["type"] == "mcpServer" && entry.get("clientId").is_none()
+}
+
+fn is_same_but_state(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
+        return false; // they have no states
+    };
+    let without_state = |entry: &Object| {
+        let fields = entry.iter().filter(|(name, _)| *name != "state");
+        fields
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Object>()
+    };
+    is_mcp_server(&Value::Object(after.clone())) && without_state(before) == without_state(after)
+}
+
+/// May a client want this of an MCP server?
+pub(crate) fn check_mcp_request(session: &SessionState, action: Action) -> Result<Action, Refusal> {
+    let id = action.text("id").unwrap_or_default();
+    let mut servers = session.customizations.iter().flatten();
+    match servers.any(|entry| is_mcp_server(entry) && entry["id"] == id) {
+        true => Ok(action),
+        false => Err(Refusal::because("no MCP server has this id")),
     }
 }
 

@@ -12,7 +12,9 @@ use wire::rpc::Malformed;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
-pub use crate::agent_word::{BroughtToken, SessionChange, SessionNews, SettingQuestion, TokenText};
+pub use crate::agent_word::{
+    BroughtToken, McpWish, SessionChange, SessionNews, SettingQuestion, TokenText,
+};
 use crate::bodies::{Body, Data, SentAction};
 use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
@@ -279,6 +281,8 @@ pub enum Effect {
         provider: String,
         values: wire::Object,
     },
+    /// A client wants something of an MCP server.
+    RequestMcp(McpWish),
     /// A client brought a token for an agent.
     Authenticate(BroughtToken),
     StartSession {

@@ -91,4 +91,4 @@ pub use received::Received;
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
 pub use state::Kernel;
-pub use submission::{FrozenPart, HostAction, Submission};
+pub use submission::{FrozenPart, HostAction, Submission, find_conflict};

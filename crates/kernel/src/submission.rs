@@ -90,16 +90,28 @@ impl Submission {
 
     /// Why a message cannot be carried out together with all that is in it.
     pub(crate) fn conflict(&self) -> Option<&'static str> {
-        let takes_itself_back =
-            |action: &HostAction| action.name == "/rewind" && action.argv.is_empty();
-        let has_more = self.reaches_model || self.actions.len() > 1;
-        (has_more && self.actions.iter().any(takes_itself_back)).then_some(REWIND_ALONE)
+        let commands = self.actions.iter();
+        let commands = commands.map(|action| (action.name.as_str(), &action.argv[..]));
+        find_conflict(commands, self.reaches_model)
     }
 
     pub(crate) fn command_steps(&self) -> Vec<CommandStep> {
         let actions = self.actions.iter().cloned();
         actions.map(CommandStep::Do).collect()
     }
+}
+
+/// Why commands of the host, by name and arguments, cannot be carried out together, or with what a model is asked beside them.
+pub fn find_conflict<'a>(
+    commands: impl IntoIterator<Item = (&'a str, &'a [String])>,
+    reaches_model: bool,
+) -> Option<&'static str> {
+    let (mut number, mut takes_itself_back) = (0, false);
+    for (name, arguments) in commands {
+        number += 1;
+        takes_itself_back |= name == "/rewind" && arguments.is_empty();
+    }
+    (takes_itself_back && (reaches_model || number > 1)).then_some(REWIND_ALONE)
 }
 
 /// What is remembered of a message until its turn works on it. The names in the journal are older than the fields' names.

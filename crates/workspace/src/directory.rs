@@ -58,6 +58,8 @@ pub(crate) struct Listing {
     pub(crate) entries: Vec<DirectoryEntry>,
     /// There are more than were read.
     pub(crate) is_cut: bool,
+    /// How many were left out because the caller wants so.
+    pub(crate) left_out: usize,
     mode: IgnoreMode,
     rules: Option<Arc<IgnoreRules>>,
 }
@@ -144,10 +146,14 @@ impl Workspace {
                 .is_some_and(|rules| rules.ignores(&self.absolute_path(&entry.path), entry.kind));
             entry.name != OsStr::new(".git") && !is_hidden && !is_ignored
         });
+        let all = entries.len();
+        entries.retain(|entry| !self.leaves_out(&entry.path));
+        let left_out = all - entries.len();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Listing {
             entries,
             is_cut,
+            left_out,
             mode: directory.mode,
             rules,
         })

@@ -35,6 +35,8 @@ pub struct FoundFiles {
     pub total: usize,
     /// Not everything was looked at.
     pub is_cut: bool,
+    /// How many files and directories the caller wanted to be left out.
+    pub left_out: usize,
 }
 
 impl Workspace {
@@ -65,6 +67,7 @@ impl Workspace {
                 Err(_) => continue,
             };
             found.is_cut |= listing.is_cut;
+            found.left_out += listing.left_out;
             for entry in &listing.entries {
                 if let Some(directory) = listing.subdirectory(entry) {
                     pending.push(directory);

@@ -25,6 +25,7 @@ mod diff;
 mod directory;
 pub mod discovery;
 mod error;
+mod file_filter;
 mod find;
 mod git;
 mod glob_bounds;

@@ -21,6 +21,8 @@ pub struct Tree {
     pub lines: Vec<String>,
     /// There is more within the requested depth.
     pub is_cut: bool,
+    /// How many entries the caller wanted to be left out.
+    pub left_out: usize,
 }
 
 impl Workspace {
@@ -34,7 +36,7 @@ impl Workspace {
     ) -> Result<Tree, FileError> {
         let mut lines = Vec::new();
         let mut bytes = 0;
-        let mut is_cut = false;
+        let (mut is_cut, mut left_out) = (false, 0);
         let mut pending = VecDeque::from([(self.directory(path, mode)?, String::new(), 1)]);
         'all: while let Some((directory, prefix, depth)) = pending.pop_front() {
             cancellation.check()?;
@@ -45,6 +47,7 @@ impl Workspace {
                 Err(_) => continue,
             };
             is_cut |= listing.is_cut;
+            left_out += listing.left_out;
             for entry in &listing.entries {
                 let line = format!("{prefix}{}", display_name(entry));
                 bytes += line.len() + 1;
@@ -61,7 +64,11 @@ impl Workspace {
             }
         }
         lines.sort();
-        Ok(Tree { lines, is_cut })
+        Ok(Tree {
+            lines,
+            is_cut,
+            left_out,
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! long as the process runs, so that nothing is overwritten that changed since.
 //! Must not know: what files are opened for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,6 +20,7 @@ use crate::confined::{self, Links, Stat};
 use crate::confinement::HiddenDirectory;
 use crate::discovery::SkillBody;
 use crate::error::io_to_file_error;
+use crate::file_filter::FileFilter;
 use crate::write::FileHistory;
 use crate::{Confinement, FileError, OpenError, WorkspacePath};
 
@@ -30,6 +31,8 @@ const SKILL_BODIES_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
+    /// What lists and searches leave out.
+    pub(crate) filter: Option<FileFilter>,
 }
 
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct RootsShared {
     history: Mutex<FileHistory>,
     /// Skills by name, as the session first read them.
     skill_bodies: Mutex<BTreeMap<String, Arc<SkillBody>>>,
+    /// Ids of customizations that the session switched off.
+    switched_off: Mutex<BTreeSet<String>>,
     /// Held from looking at a file to replacing it: two calls must not replace what neither of them saw.
     writing: Mutex<()>,
 }
@@ -182,8 +187,10 @@ impl Workspace {
                 roots,
                 history: Mutex::default(),
                 skill_bodies: Mutex::default(),
+                switched_off: Mutex::default(),
                 writing: Mutex::default(),
             }),
+            filter: None,
         }
     }
 
@@ -225,6 +232,17 @@ impl Workspace {
     pub(crate) fn lock_writes(&self) -> MutexGuard<'_, ()> {
         let writing = self.shared.writing.lock();
         writing.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves these customizations out from now on, by ids.
+    pub fn switch_off(&self, ids: BTreeSet<String>) {
+        let switched_off = self.shared.switched_off.lock();
+        *switched_off.unwrap_or_else(PoisonError::into_inner) = ids;
+    }
+
+    pub(crate) fn switched_off(&self) -> BTreeSet<String> {
+        let switched_off = self.shared.switched_off.lock();
+        switched_off.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A skill as the session read it before.

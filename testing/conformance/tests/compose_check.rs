@@ -142,6 +142,20 @@ async fn a_message_is_checked_for_the_model_and_the_room_and_nothing_happens() {
     let command = json!({"text": "/help", "origin": {"kind": "user"}});
     let result = checked.compose(json!({"channel": chat, "message": command}));
     assert_eq!(result.await.unwrap()["reachesModel"], false);
+    let conflict = json!({
+        "text": "say hi /rewind", "origin": {"kind": "user"},
+        "attachments": [{
+            "type": "simple", "label": "/rewind", "displayKind": "command",
+            "range": {"start": {"line": 0, "character": 7}, "end": {"line": 0, "character": 14}},
+            "_meta": {"compositor/part": {"type": "command", "id": "/rewind"}},
+        }],
+    });
+    let result = checked.compose(json!({"channel": chat, "message": conflict}));
+    let refused = result.await.unwrap_err().to_string();
+    assert!(
+        refused.contains("send it alone"),
+        "as when it is sent: {refused}"
+    );
 
     assert!(checked.server.requests().is_empty(), "no model was asked");
     let blobs = checked.directory.path().join("data/blobs/sha256");

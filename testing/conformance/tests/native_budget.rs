@@ -6,7 +6,7 @@
     reason = "a test that cannot go on ends"
 )]
 
-use conformance::native::{NativeHarness, ends, parts_of, texts_in};
+use conformance::native::{NativeHarness, SESSION, ends, parts_of, texts_in};
 use host::{BudgetLimits, BudgetSettings};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -335,4 +335,43 @@ async fn finish_makes_no_summary_of_the_conversation_first() {
     let last = requests[2].json();
     assert!(last.to_string().contains("last answer"), "{last:#}");
     assert_eq!(last.get("tools"), None, "{last:#}");
+}
+
+#[tokio::test]
+async fn a_session_has_a_budget_of_its_own() {
+    let mut harness = start_priced(BudgetSettings::default(), true).await;
+    let schema = &harness.ann.sees_session(SESSION)["config"]["schema"];
+    assert_eq!(
+        schema["properties"]["budget"]["type"], "number",
+        "{schema:#}"
+    );
+    let set = |usd: f64| json!({"type": "session/configChanged", "config": {"budget": usd}});
+    harness.ann.does_in(SESSION, set(0.5)).await;
+    // 0.3 dollars each.
+    let uses = || Answer::streams(["ok"]).with_usage(100, 20);
+    harness.talk("one", [uses()]).await;
+    harness.restart().await;
+    harness.talk("two", [uses()]).await;
+    harness.ann.sends_message("three").await;
+    let request = harness.ann.chooses("stop").await;
+    assert!(
+        message(&request)
+            .contains("this session used $0.60; the limit is $0.50 (`budget` of this session)"),
+        "{request:#}"
+    );
+    harness.ann.turn_over().await;
+    harness.ann.does_in(SESSION, set(0.8)).await;
+    let turn = harness.talk("four", [uses()]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    // Another session has none.
+    let work = harness.work();
+    let other = harness
+        .ann
+        .creates_session("native:/other", &work, json!({"budget": 0}));
+    other.await;
+    let turn = harness.talk("five", [uses()]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.does_in("native:/other", set(-1.0)).await;
+    let reason = harness.ann.refused().await;
+    assert!(reason.contains("must be at least 0"), "{reason}");
 }

@@ -29,6 +29,16 @@ async fn is_sent(harness: &mut NativeHarness, text: &str, expected: &Expect) {
     expected.assert_eq(&script_of(&harness.last_messages()));
 }
 
+/// The same where the first turn is remembered; `expected` is what comes after it.
+async fn is_sent_after_first(harness: &mut NativeHarness, text: &str, expected: &Expect) {
+    const FIRST: &str = "user: first\nassistant: Looking. [read {\"path\":\"a.txt\"}]\n\
+                         tool:      1\tone\n\nassistant: It says one.\n";
+    harness.talk(text, [Answer::streams(["ok"])]).await;
+    let script = script_of(&harness.last_messages());
+    let rest = script.strip_prefix(FIRST);
+    expected.assert_eq(rest.unwrap_or(&script));
+}
+
 fn turn_ids(harness: &NativeHarness) -> Vec<Value> {
     let chat = harness.ann.sees();
     let turns = chat["turns"].as_array().unwrap().iter();
@@ -58,15 +68,10 @@ async fn the_next_turn_has_the_history_also_after_a_restart() {
     let (called, answered) = ids(&requests[2].json());
     assert_eq!(called, answered, "every call has its result");
     harness.restart().await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "third",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: second
         assistant: ok
         user: third
@@ -82,15 +87,10 @@ async fn truncation_rewinds_the_models_history() {
     let first = turn_ids(&harness)[0].clone();
     let cut = json!({"type": "chat/truncated", "turnId": first});
     harness.ann.does(cut).await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "instead",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: instead
     "#]],
     )
@@ -125,29 +125,19 @@ async fn a_fork_has_the_history_until_its_turn_and_is_separate_after_it() {
     let first = turn_ids(&harness)[0].clone();
     let source = json!({"kind": "fork", "chat": main.as_str(), "turnId": first});
     harness.ann.opens_chat("ahp-chat:/fork", source).await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "in the fork",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: in the fork
     "#]],
     )
     .await;
     harness.ann.enters(SESSION, main.as_str()).await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "at home",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: second
         assistant: two
         user: at home
@@ -156,15 +146,10 @@ async fn a_fork_has_the_history_until_its_turn_and_is_separate_after_it() {
     .await;
     harness.restart().await;
     harness.ann.enters(SESSION, "ahp-chat:/fork").await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "back in the fork",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: in the fork
         assistant: ok
         user: back in the fork
@@ -207,15 +192,10 @@ async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
     gate.open();
     let idle = |chat: &Value| chat["activeTurn"].is_null();
     harness.ann.until("the turn ends", idle).await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "at home",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: hang on
         assistant: I am just about to
         user: at home
@@ -224,15 +204,10 @@ async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
     .await;
     harness.restart().await;
     harness.ann.enters(SESSION, "ahp-chat:/side").await;
-    is_sent(
+    is_sent_after_first(
         &mut harness,
         "again aside",
         &expect![[r#"
-        user: first
-        assistant: Looking. [read {"path":"a.txt"}]
-        tool:      1	one
-
-        assistant: It says one.
         user: hang on
         assistant: I am just about to
         user: aside

@@ -10,6 +10,8 @@
 mod refusing_servers;
 mod spoken;
 
+use std::ffi::OsString;
+
 use conformance::native::{NativeHarness, error_of, messages, texts_in};
 use futures_util::future::join_all;
 use refusing_servers::{AttachmentKind, SERVERS, Server};
@@ -47,8 +49,9 @@ fn refusals_in(turn: &Value) -> Vec<String> {
 
 /// What becomes of an attachment in a chat that goes on: three turns, a restart, a summary.
 async fn fate_of(server: &'static Server, kind: AttachmentKind) -> &'static str {
-    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
-        server.configure(model);
+    let configure = |model: &mut host::Model| server.configure(model);
+    let mut harness = NativeHarness::start_with_settings(json!({}), configure, |host| {
+        host.document_reader = document_reader();
     })
     .await;
     harness.model.behaves(|request| server.answer(request));
@@ -73,11 +76,28 @@ async fn fate_of(server: &'static Server, kind: AttachmentKind) -> &'static str 
     match sent {
         true => "native",
         false => {
-            let described = String::from_utf8_lossy(&harness.model.requests()[asked - 1].body)
-                .contains("file_attachment");
-            if described { "described" } else { "lost" }
+            let request = &harness.model.requests()[asked - 1];
+            let request = String::from_utf8_lossy(&request.body);
+            match (
+                request.contains(PDF_TEXT),
+                request.contains("file_attachment"),
+            ) {
+                (true, _) => "its text",
+                (false, true) => "described",
+                (false, false) => "lost",
+            }
         }
     }
+}
+
+/// What a document says, whichever it is.
+const PDF_TEXT: &str = "Words of the page";
+
+/// A program that reads documents as the host asks for it.
+fn document_reader() -> Vec<OsString> {
+    let read = json!({"pages": 1, "text": PDF_TEXT, "text_pages": 1});
+    let script = format!("cat >/dev/null; echo 'greenroom-document {read}'");
+    ["sh", "-c", &script].map(OsString::from).to_vec()
 }
 
 /// Each has hosts of its own.
@@ -224,7 +244,8 @@ async fn one_body_that_is_too_large_leaves_the_others() {
         });
     let turn = shows(&mut harness, "and this?", AttachmentKind::Document).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let words = "The model's server did not take a.pdf; the model got a description.";
+    let words =
+        "The model's server did not take a.pdf; the model got a description, or the text of a PDF.";
     let told = refusals_in(&turn);
     assert!(told.len() == 1 && told[0].starts_with(words), "{told:?}");
     assert!(holds(&last(&harness), AttachmentKind::Image));

@@ -273,9 +273,65 @@ async fn what_a_session_was_allowed_goes_with_it() {
         .unwrap()
         .contains(SESSION)
     {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
     }
     let work = harness.work();
     harness.ann.creates_session(SESSION, &work, json!({})).await;
     assert!(is_asked(&mut harness, bash("ls")).await);
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_not_found_either() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    std::fs::create_dir(harness.work().join("private")).unwrap();
+    for path in ["open.txt", ".env", "private/notes.txt", "asked.txt"] {
+        harness.write(path, "the word\n");
+    }
+    let rules =
+        "[always]\ndeny = [\"read(.env)\", \"read(private/**)\"]\nask = [\"read(asked.txt)\"]\n";
+    std::fs::write(rules_file(&harness), rules).unwrap();
+    let calls = [
+        Call::new(
+            "g",
+            "grep",
+            &json!({"pattern": "word", "include_ignored": true}),
+        ),
+        Call::new(
+            "f",
+            "glob",
+            &json!({"pattern": "**", "include_ignored": true}),
+        ),
+        Call::new("l", "list", &json!({"depth": 3, "include_ignored": true})),
+        Call::new("p", "grep", &json!({"pattern": "word", "path": "private"})),
+    ];
+    harness.talk("go", [Answer::calls(calls), ends()]).await;
+    let results = harness.last_results();
+    for result in &results[..3] {
+        assert!(result.contains("open.txt"), "{result}");
+        for hidden in [".env", "notes.txt", "asked.txt"] {
+            assert!(!result.contains(hidden), "{hidden}: {result}");
+        }
+        assert!(
+            result.contains("[3 files and directories are left out by the user's rules"),
+            "{result}"
+        );
+    }
+    assert!(
+        results[3].contains("[1 file or directory is left out") && !results[3].contains("notes"),
+        "{results:?}"
+    );
+    // A question about the call itself is about all that it shows.
+    std::fs::write(rules_file(&harness), "[always]\nask = [\"grep\"]\n").unwrap();
+    let grep = Call::new("g", "grep", &json!({"pattern": "word"}));
+    harness.model.answers([Answer::calls([grep]), ends()]);
+    harness.ann.sends_message("again").await;
+    let asked = harness.ann.asked().await;
+    harness.ann.decides_about(&asked, json!({})).await;
+    harness.ann.turn_over().await;
+    let results = harness.last_results();
+    let last = results.last().unwrap();
+    assert!(
+        last.contains("notes.txt") && !last.contains("left out"),
+        "{last}"
+    );
 }

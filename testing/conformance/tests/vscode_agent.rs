@@ -218,9 +218,11 @@ async fn approvals_are_a_chip_with_labels_and_count_from_the_next_call() {
     let properties = resolved["schema"]["properties"].as_object().unwrap();
     for (key, property) in properties {
         assert!(!KEYS_WITHOUT_CHIP.contains(&key.as_str()), "{key}");
-        let values = property["enum"].as_array().unwrap().len();
+        // It draws no chip for a number, and leaves it as it is.
+        let values = property["enum"].as_array().map(Vec::len);
+        assert!(values.is_some() || property["type"] == "number", "{key}");
         for texts in ["enumLabels", "enumDescriptions"] {
-            assert_eq!(property[texts].as_array().map(Vec::len), Some(values));
+            assert_eq!(property[texts].as_array().map(Vec::len), values);
         }
         assert_eq!(property["sessionMutable"], true);
     }

@@ -294,3 +294,64 @@ async fn stopping_ends_everything_that_was_started() {
     assert_eq!(server.state(), ServerState::Stopped);
     eventually("the end", || !is_alive(&leader) && !is_alive(&child)).await;
 }
+
+#[tokio::test]
+async fn a_question_is_taken_back_when_nobody_waits_for_its_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = ready(piped(&[]), directory.path()).await;
+    let caller = Caller::default();
+    let asking = server.call("ask", serde_json::Map::new(), &caller);
+    let stopping = async {
+        eventually("the question", || {
+            !caller.questions.lock().unwrap().is_empty()
+        })
+        .await;
+        server.stop();
+    };
+    let (answer, ()) = tokio::join!(asking, stopping);
+    assert_eq!(answer, Err(McpError::Stopped));
+    assert!(caller.withdrawn.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+/// Names the file that a process which is about to be killed writes its servers' processes into.
+const TO_BE_KILLED: &str = "MCP_TEST_TO_BE_KILLED";
+
+/// No test by itself: what the next one starts and kills.
+#[tokio::test]
+async fn holds_a_server_until_it_is_killed() {
+    let Some(file) = std::env::var_os(TO_BE_KILLED) else {
+        return; // nobody is about to kill it
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let server = ready(piped(&["--stays"]), directory.path()).await;
+    let leader = text(&call(&server, "pid", json!({})).await.unwrap());
+    let child = text(&call(&server, "child", json!({})).await.unwrap());
+    fs::write(file, format!("{leader} {child} ")).unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_no_server_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("processes");
+    let mut host = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "holds_a_server_until_it_is_killed"])
+        .env(TO_BE_KILLED, &file)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let read = || fs::read_to_string(&file).unwrap_or_default();
+    eventually("the server", || read().ends_with(' ')).await;
+    let processes = read();
+    let processes: Vec<&str> = processes.split_whitespace().collect();
+    assert!(
+        processes.iter().all(|process| is_alive(process)),
+        "{processes:?}"
+    );
+    host.kill().unwrap(); // SIGKILL
+    host.wait().unwrap();
+    eventually("the end", || {
+        !processes.iter().any(|process| is_alive(process))
+    })
+    .await;
+}

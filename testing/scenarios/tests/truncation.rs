@@ -13,6 +13,19 @@ fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
     of_chat.collect()
 }
 
+/// Ann's chat with so many turns, and bob, who watches only the last ones of them.
+fn short_window(
+    s: &mut Scenario,
+    turns: usize,
+    watched: u32,
+) -> (ScenarioClient, ScenarioClient, Vec<String>) {
+    let ann = s.client("ann").opens_chat();
+    let turns = ann.sends_messages(turns);
+    let bob = s.client("bob").joins(&ann);
+    bob.watches_turns(&ann.chat(), watched);
+    (ann, bob, turns)
+}
+
 // H-237
 #[test]
 fn a_truncate_removes_the_turns_after_the_named_one() {
@@ -193,10 +206,7 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
 #[test]
 fn a_page_that_holds_the_first_turn_leaves_no_cursor() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 1);
+    let (ann, bob, turns) = short_window(&mut s, 8, 1);
     ann.truncates(&turns[0]).unwrap();
     assert_eq!(bob.turns(), turns[..1]);
     assert!(bob.sees(&ann.chat()).get("turnsNextCursor").is_none());
@@ -210,10 +220,7 @@ fn who_fetched_the_named_turn_gets_no_page() {
         limits.open_turns = 2;
         limits.page_turns = 3;
     });
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(10);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 2);
+    let (ann, bob, turns) = short_window(&mut s, 10, 2);
     bob.fetches_turns();
     assert_eq!(bob.turns(), turns[5..]);
     chat_envelopes(&bob);
@@ -232,10 +239,7 @@ fn who_fetched_the_named_turn_gets_no_page() {
 #[test]
 fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(6);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 1);
+    let (_, bob, turns) = short_window(&mut s, 6, 1);
     chat_envelopes(&bob);
     bob.truncates(&turns[2]).unwrap();
     let envelopes = chat_envelopes(&bob);
@@ -278,10 +282,7 @@ fn a_page_uses_a_seq_of_its_own() {
 #[test]
 fn a_gap_that_cuts_below_the_last_snapshot_is_answered_with_snapshots() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 2);
+    let (ann, bob, turns) = short_window(&mut s, 8, 2);
     bob.loses_connection();
     ann.truncates(&turns[3]).unwrap();
     let answer = bob.reconnects();
@@ -297,10 +298,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
         limits.open_turns = 2;
         limits.page_turns = 50;
     });
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 2);
+    let (ann, bob, turns) = short_window(&mut s, 8, 2);
     bob.fetches_turns();
     assert_eq!(bob.turns().len(), 8);
     bob.loses_connection();
@@ -313,10 +311,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
 #[test]
 fn a_page_that_came_with_a_truncate_does_not_count_either() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 2);
+    let (ann, bob, turns) = short_window(&mut s, 8, 2);
     ann.truncates(&turns[4]).unwrap();
     assert_eq!(bob.turns(), turns[..5]);
     bob.loses_connection();
@@ -329,10 +324,7 @@ fn a_page_that_came_with_a_truncate_does_not_count_either() {
 #[test]
 fn a_truncate_whose_page_was_lost_on_the_way_is_not_replayed() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 2);
+    let (ann, bob, turns) = short_window(&mut s, 8, 2);
     bob.stalls();
     ann.truncates(&turns[4]).unwrap();
     bob.loses_connection();
@@ -375,10 +367,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
         limits.open_turns = 2;
         limits.page_turns = 2;
     });
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(8);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 4);
+    let (ann, bob, turns) = short_window(&mut s, 8, 4);
     bob.loses_connection();
     ann.truncates(&turns[4]).unwrap();
     assert_eq!(bob.reconnects()["type"], "replay");
@@ -492,10 +481,7 @@ fn two_truncates_at_once_are_taken_one_after_the_other() {
 #[test]
 fn a_truncate_that_cannot_be_written_changes_nothing() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
-    let turns = ann.sends_messages(5);
-    let bob = s.client("bob").joins(&ann);
-    bob.watches_turns(&ann.chat(), 1);
+    let (ann, bob, turns) = short_window(&mut s, 5, 1);
     s.faults().break_disk();
     assert!(ann.truncates(&turns[1]).is_err());
     assert_eq!(bob.turns(), turns[4..]);

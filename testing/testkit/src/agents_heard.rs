@@ -1,6 +1,6 @@
 //! What agents are told and asked outside of turns, and what they know.
 
-use kernel::{BroughtToken, SettingQuestion};
+use kernel::{BroughtToken, McpWish, SettingQuestion};
 use serde_json::Value;
 use wire::{ChannelUri, Object};
 
@@ -10,6 +10,8 @@ pub struct AgentsHeard {
     /// All settings of a session, as often as a client changed some.
     pub settings: Vec<(String, Object)>,
     pub tokens: Vec<BroughtToken>,
+    /// What clients want of MCP servers.
+    pub mcp_wishes: Vec<McpWish>,
     pub unloaded: Vec<String>,
     pub ended: Vec<String>,
     pub asked: Vec<SettingQuestion>,

@@ -3,17 +3,19 @@
 //! Promises: write, send, act, in this order; the same calls with the same seed give the same bytes.
 //! Must not know: what a test wants to prove.
 
+mod kernel_task;
+mod time;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use agent_api::{AgentError, AgentEvent, AgentReply};
+use agent_api::{AgentError, AgentReply};
 use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
-use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
-use kernel::bodies::{detach_from_event, fill_event};
+use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::{
     Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
-    MessageCheck, ModelChange, ModelsChanged, Output, PeerId, Query, ReadFailed, RunId, WorkFailed,
+    MessageCheck, ModelChange, ModelsChanged, PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -23,7 +25,7 @@ use crate::client::Client;
 use crate::connections::{Connections, StoredClient};
 use crate::ledger::Ledger;
 use crate::link::Link;
-use crate::model::{Models, Played};
+use crate::model::Models;
 use crate::rng::SeededRng;
 
 /// Where a host can die within one batch.
@@ -197,157 +199,6 @@ impl World {
         }
     }
 
-    // The kernel task.
-
-    /// One batch of at most `most` inputs. Whether there was anything to do.
-    pub fn batch(&mut self, most: usize) -> bool {
-        if self.kernel.is_none() || self.queue.is_empty() {
-            return false;
-        }
-        let mut outputs = Vec::new();
-        for _ in 0..most.max(1) {
-            let (Some(input), Some(kernel)) = (self.queue.pop_front(), self.kernel.as_mut()) else {
-                break;
-            };
-            self.connections.note_input(&input);
-            outputs.push(kernel.step(input, self.now));
-        }
-        self.release(outputs);
-        true
-    }
-
-    fn dies_at(&mut self, point: Kill) -> bool {
-        if self.kill_at == Some(point) {
-            self.kill();
-            return true;
-        }
-        false
-    }
-
-    fn release(&mut self, mut outputs: Vec<Output>) {
-        let Some(kernel) = self.kernel.as_mut() else {
-            return;
-        };
-        if outputs.iter().all(|output| !output.wrote) {
-            kernel.committed();
-            self.send_and_act(outputs, AfterFrames::Act);
-            return;
-        }
-        if self.dies_at(Kill::BeforeWrite) {
-            return;
-        }
-        match self.write(&mut outputs) {
-            Ok(()) => {
-                if let Some(kernel) = self.kernel.as_mut() {
-                    kernel.committed();
-                }
-                self.look_at_blocks();
-                if !self.dies_at(Kill::BeforeSend) {
-                    let dies = self.kill_at == Some(Kill::BeforeAct);
-                    self.send_and_act(
-                        outputs,
-                        if dies {
-                            AfterFrames::Die
-                        } else {
-                            AfterFrames::Act
-                        },
-                    );
-                }
-            }
-            Err(error) => {
-                let text = error.to_string();
-                self.log(|| format!("batch fails: {text}"));
-                if let Some(kernel) = self.kernel.as_mut() {
-                    let instead = kernel.rolled_back(outputs, &text);
-                    self.note_frames(&instead);
-                    for different in self.rollback_differences() {
-                        self.ledger.violations.push(format!(
-                            "after a failed write, against a fresh start: {different}"
-                        ));
-                    }
-                    self.send_and_act(vec![instead], AfterFrames::Act);
-                }
-            }
-        }
-    }
-
-    /// Writes the records of some steps; one that can never be written fails its own step and those that rest on it.
-    fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
-        loop {
-            let kernel = self.kernel.as_mut().expect("the host is up");
-            let records = outputs.iter().flat_map(|output| output.records.clone());
-            let batch = Batch {
-                seq: kernel.seq(),
-                records: records.collect(),
-            };
-            let (mut index, reason) = match self.journal.append(&batch) {
-                Err(JournalError::BadRecord { index, reason }) => (index, reason),
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    self.ledger.written(&batch);
-                    return Ok(());
-                }
-            };
-            let step = outputs.iter().position(|output| {
-                let is_here = index < output.records.len();
-                if !is_here {
-                    index -= output.records.len();
-                }
-                is_here
-            });
-            let step = step.expect("the record is one of these");
-            let left = kernel.running().len();
-            kernel.step_failed(outputs, step, index, &reason);
-            let ended = left - kernel.running().len();
-            self.log(|| format!("step {step} cannot be written; {ended} runs end"));
-        }
-    }
-
-    fn send_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
-        let mut effects = Vec::new();
-        for output in outputs {
-            self.note_frames(&output);
-            for outgoing in output.frames {
-                let bytes = outgoing.frame.to_bytes();
-                for to in outgoing.recipients.as_slice() {
-                    self.hash_frame(to.peer.0, &bytes);
-                    if let Some(link) = self.links.get_mut(&to.peer) {
-                        link.to_client.push_back((bytes.clone(), to.window_ms));
-                    }
-                }
-            }
-            effects.extend(output.effects);
-        }
-        if then == AfterFrames::Die {
-            // What was spoken is on the wire and may arrive before the end is noticed.
-            for peer in self.links.keys().copied().collect::<Vec<_>>() {
-                while self
-                    .links
-                    .get(&peer)
-                    .is_some_and(|link| !link.to_client.is_empty())
-                    && self.carry_to_client(peer)
-                {}
-            }
-            return self.kill();
-        }
-        for effect in effects {
-            self.act(effect);
-        }
-    }
-
-    fn note_frames(&mut self, output: &Output) {
-        let mut connections = std::mem::take(&mut self.connections);
-        for outgoing in &output.frames {
-            let frame = outgoing.frame.to_bytes();
-            for to in outgoing.recipients.as_slice() {
-                connections.note_frame(to.peer, &frame, output.seq.0, |client_id| {
-                    self.stored_client(client_id)
-                });
-            }
-        }
-        self.connections = connections;
-    }
-
     /// The sessions that the journal holds and nobody used: the list may lack them (G-28).
     pub(crate) fn unused_sessions(&self) -> Vec<String> {
         let query = Query::EmptySessions {
@@ -477,6 +328,7 @@ impl World {
             } => self.agents_heard.hear_settings(&session, values),
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
+            Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
             // Models leave nothing running.
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } => {}
@@ -515,6 +367,7 @@ impl World {
             confinement: None,
             blobs: &self.blobs,
             entities: &host::entities::NoEntities,
+            documents: &host::DocumentReader::default(),
             now: self.now,
         };
         host::message_check::check_message(check, &context, |_| None)
@@ -555,100 +408,5 @@ impl World {
 
     pub fn input(&mut self, input: Input) {
         self.queue.push_back(input);
-    }
-
-    // Time.
-
-    /// Everything that is due by now goes to the kernel or to a model.
-    pub fn take_due(&mut self) -> bool {
-        let mut any = false;
-        while let Some(entry) = self.agenda.first_entry()
-            && entry.key().0 <= self.now
-        {
-            any = true;
-            match entry.remove() {
-                Due::Timer(timer) => self.queue.push_back(Input::Woke(timer)),
-                Due::Input(input) => self.queue.push_back(input),
-                Due::ModelStep(run) => self.play_model_step(run),
-            }
-        }
-        any
-    }
-
-    fn play_model_step(&mut self, run: RunId) {
-        match self.models.play(run) {
-            Played::Emits(mut event) => {
-                let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
-                if !bodies.is_empty() {
-                    let pointers = bodies.iter().map(|body| body.pointer.clone()).collect();
-                    let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
-                    fill_event(
-                        &mut event,
-                        pointers,
-                        stored.map_err(|failed| failed.to_string()),
-                    );
-                }
-                if let AgentEvent::Render { render, .. } = &event {
-                    self.models.rendering.insert((run, *render), self.now);
-                }
-                self.queue.push_back(Input::Agent { run, event });
-                self.at(self.now, Due::ModelStep(run));
-            }
-            Played::Executes(execution) => {
-                self.log(|| format!("{execution:?}"));
-                if let Some(chat) = self
-                    .models
-                    .chat_of(run)
-                    .filter(|_| !self.models.is_halted(run))
-                {
-                    self.ledger.executes(chat);
-                }
-                self.at(self.now, Due::ModelStep(run));
-            }
-            Played::Waits(ms) => self.at(self.now.plus_ms(ms), Due::ModelStep(run)),
-            Played::Silent => {}
-        }
-    }
-
-    pub fn advance_ms(&mut self, ms: u64) {
-        self.now = self.now.plus_ms(ms);
-        self.take_due();
-    }
-
-    /// When the next thing happens that is no timer of the kernel's.
-    fn next_work(&self) -> Option<Timestamp> {
-        let works = |due: &Due| !matches!(due, Due::Timer(_));
-        self.agenda
-            .iter()
-            .find(|(_, due)| works(due))
-            .map(|((at, _), _)| *at)
-    }
-
-    /// Until nothing moves any more, waiting for reads, starts and models, but not for timers.
-    pub fn settle(&mut self) {
-        for _ in 0..1_000_000 {
-            let mut moved = self.take_due();
-            for peer in self.links.keys().copied().collect::<Vec<_>>() {
-                while self.carry_to_host(peer) {
-                    moved = true;
-                }
-            }
-            while self.batch(self.batch_max) {
-                moved = true;
-            }
-            for peer in self.links.keys().copied().collect::<Vec<_>>() {
-                while self.carry_to_client(peer) {
-                    moved = true;
-                }
-            }
-            if moved {
-                continue;
-            }
-            match self.next_work() {
-                Some(at) => self.now = self.now.max(at),
-                None => return,
-            }
-        }
-        panic!("the world does not come to rest");
     }
 }

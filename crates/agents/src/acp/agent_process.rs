@@ -74,7 +74,7 @@ impl AgentProcess {
         self.connection.forget(&id);
         if self.abilities.close && !self.connection.is_over() {
             let connection = self.connection.clone();
-            tokio::spawn(async move {
+            self.connection.spawn(async move {
                 let params = json!({"sessionId": id});
                 let limit = std::time::Duration::from_secs(10);
                 let closed =

@@ -88,6 +88,13 @@ impl AgentCore {
         }
     }
 
+    pub(super) fn tell_title(&self, conversation: &str, title: &str) {
+        let title = super::label::label(title, super::mapper::TITLE_CHARS_MAX);
+        if let Some(news) = self.news.get().filter(|_| !title.is_empty()) {
+            news.title(conversation, title);
+        }
+    }
+
     pub(super) fn token(&self) -> Token {
         self.token
             .lock()

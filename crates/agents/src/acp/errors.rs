@@ -123,14 +123,6 @@ pub(super) fn protocol(config: &AcpAgentConfig, why: &str) -> AgentError {
     error("agentProtocol", format!("{}: {why}", config.name), true)
 }
 
-pub(super) fn hung(config: &AcpAgentConfig) -> AgentError {
-    let message = format!(
-        "{} has not ended the turn before this one. Its session is given up; send the message again.",
-        config.name
-    );
-    error("agentError", message, true)
-}
-
 pub(super) fn no_compact(config: &AcpAgentConfig) -> AgentError {
     let message = format!(
         "{} has no command `/compact`: it decides by itself when to summarise the conversation.",

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{AgentCommand, AgentInfo, ModelInfo};
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,14 @@ pub(super) struct KnownCommand {
 }
 
 #[derive(Debug)]
-pub(super) struct KnownFile {
+pub(super) struct KnownFile(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     path: PathBuf,
     known: Mutex<Known>,
+    /// Held by who writes: what is written last is what is true last.
+    writing: Mutex<()>,
 }
 
 impl KnownFile {
@@ -54,39 +59,47 @@ impl KnownFile {
     pub(super) fn open(data: &Path, id: &str) -> Self {
         let path = data.join("agents").join(format!("{id}.json"));
         let known = read(&path).unwrap_or_default();
-        Self {
+        Self(Arc::new(Inner {
             path,
             known: Mutex::new(known),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+            writing: Mutex::default(),
+        }))
     }
 
     pub(super) fn get(&self) -> Known {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Changes it; whether it is something else now. The file follows in its own time.
     pub(super) fn change(&self, change: impl FnOnce(&mut Known)) -> bool {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let before = known.clone();
         change(&mut known);
         if *known == before {
             return false;
         }
-        let (path, known) = (self.path.clone(), known.clone());
-        let write = move || {
-            if let Err(error) = write(&path, &known) {
-                tracing::warn!(error = %error.kind(), "what an agent said of itself could not be stored");
-            }
-        };
+        drop(known);
+        let inner = Arc::clone(&self.0);
+        let write = move || inner.write();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(write)),
             Err(_) => write(),
         }
         true
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.lock().clone();
+        if let Err(error) = write(&self.path, &known) {
+            tracing::warn!(error = %error.kind(), "what an agent said of itself could not be stored");
+        }
     }
 }
 
@@ -168,7 +181,10 @@ impl Known {
             config_schema: self.config_schema(),
             renamed_settings: Vec::new(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
-            sections: Vec::new(),
+            sections: match self.abilities.as_ref().is_some_and(|can| can.system_prompt) {
+                true => crate::prompt::catalogue(),
+                false => Vec::new(),
+            },
             protected_resources: match &config.auth {
                 Some(AcpAuth::Resource { resource, .. }) => vec![json!({
                     "resource": resource,

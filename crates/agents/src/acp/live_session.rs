@@ -94,7 +94,8 @@ impl Said {
         }
     }
 
-    fn tell(&self, change: ViewChange) {
+    /// Tells what is another one than before.
+    fn tell(&self, change: ViewChange, before: &[Choice]) {
         let Some(core) = self.core.upgrade() else {
             return; // the host goes down
         };
@@ -103,12 +104,13 @@ impl Said {
             ViewChange::Commands => core.learn_commands(&view.commands),
             ViewChange::Settings => {
                 core.learn_view(&view);
-                for setting in &view.settings {
-                    core.tell_setting(
-                        &self.conversation,
-                        &setting.property(),
-                        setting.current.clone(),
-                    );
+                let is_new = |setting: &&Choice| {
+                    let known = before.iter().find(|known| known.id == setting.id);
+                    known.is_none_or(|known| known.current != setting.current)
+                };
+                for setting in view.settings.iter().filter(is_new) {
+                    let (property, value) = (setting.property(), setting.current.clone());
+                    core.tell_setting(&self.conversation, &property, value);
                 }
             }
         }
@@ -116,13 +118,23 @@ impl Said {
 }
 
 impl SessionListener for Said {
-    fn hear(&self, update: &acp::SessionUpdate) {
+    fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool) {
         if let acp::SessionUpdate::UsageUpdate(usage) = update {
             lock(&self.usage).hear(usage);
         }
-        let change = lock(&self.view).hear(update);
+        if let acp::SessionUpdate::SessionInfoUpdate(info) = update
+            && !is_in_turn
+            && let (Some(title), Some(core)) = (info.title.value(), self.core.upgrade())
+        {
+            core.tell_title(&self.conversation, title);
+        }
+        let (before, change) = {
+            let mut view = lock(&self.view);
+            let before = view.settings.clone();
+            (before, view.hear(update))
+        };
         if let Some(change) = change {
-            self.tell(change);
+            self.tell(change, &before);
         }
     }
 }
@@ -149,8 +161,9 @@ impl LiveSession {
         lock(&self.through).clone()
     }
 
-    pub(super) fn set_through(&self, turn: &str) {
-        *lock(&self.through) = Some(turn.to_owned());
+    /// Sets it; what it was.
+    pub(super) fn set_through(&self, turn: Option<String>) -> Option<String> {
+        std::mem::replace(&mut *lock(&self.through), turn)
     }
 
     /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).
@@ -158,7 +171,12 @@ impl LiveSession {
         let _changing = self.changing.lock().await;
         for setting in self.said.view().settings {
             let Some(wanted) = config.get(&setting.property()) else {
-                continue; // the session says nothing of it
+                // The session says nothing of it: it has what the agent has.
+                if let Some(core) = self.said.core.upgrade() {
+                    let property = setting.property();
+                    core.tell_setting(&self.said.conversation, &property, setting.current);
+                }
+                continue;
             };
             if *wanted == setting.current || *wanted == json!("") {
                 continue;

@@ -135,6 +135,10 @@ impl Agent for AcpAgent {
         true
     }
 
+    fn has_own_commands(&self) -> bool {
+        true
+    }
+
     fn commands(&self, session: &SessionFacts) -> Vec<AgentCommand> {
         let processes = self.core.pool.processes();
         let live = processes
@@ -166,7 +170,9 @@ impl Agent for AcpAgent {
             for session in process.all_sessions() {
                 if session.said.conversation == conversation {
                     let (connection, config) = (process.connection.clone(), config.clone());
-                    tokio::spawn(async move { session.apply_settings(&connection, &config).await });
+                    process.connection.spawn(async move {
+                        session.apply_settings(&connection, &config).await;
+                    });
                 }
             }
         }

@@ -35,8 +35,11 @@ pub trait CallHost: Send + Sync {
     /// One line that says how far the call is.
     async fn show_progress(&self, line: String);
 
-    /// Asks the user. Dropped when nobody waits for the answer any more.
+    /// Asks the user. Dropped when nobody waits for the answer any more; then [`CallHost::withdraw`] follows.
     async fn elicit(&self, elicitation: Elicitation) -> ElicitationAnswer;
+
+    /// Takes back the question that is open.
+    async fn withdraw(&self);
 }
 
 /// A question of a server to the user.
@@ -103,6 +106,7 @@ pub(super) async fn call(
                         }
                         answer = &mut handle.rx => {
                             cancel.request = None;
+                            host.withdraw().await;
                             return read_answer(answer, shared);
                         }
                     },

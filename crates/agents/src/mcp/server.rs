@@ -46,6 +46,8 @@ pub enum ServerState {
 
 /// A server of a session. Dropping it stops it.
 pub struct McpServer {
+    /// What its owner knows it by.
+    id: String,
     core: Arc<Core>,
 }
 
@@ -67,6 +69,7 @@ struct Live {
 impl McpServer {
     pub fn new(declaration: McpDeclaration, place: ServerPlace) -> Self {
         Self {
+            id: String::new(),
             core: Arc::new(Core {
                 declaration,
                 place,
@@ -74,6 +77,16 @@ impl McpServer {
                 live: Mutex::default(),
             }),
         }
+    }
+
+    #[must_use]
+    pub fn with_id(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.id);
+        self
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     pub fn declaration(&self) -> &McpDeclaration {

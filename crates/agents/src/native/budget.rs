@@ -159,6 +159,17 @@ impl CallBudget {
     }
 }
 
+/// The setting as sessions offer it (G-69).
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "number",
+        "title": "Budget",
+        "description": "What this session may spend on models, in US dollars; at the limit it asks before it goes on. 0: no limit of its own.",
+        "minimum": 0,
+        "sessionMutable": true,
+    })
+}
+
 fn limit_request(reached: &[ReachedLimit]) -> InputRequest {
     let question = json!({
         "kind": "single-select",
@@ -280,6 +291,7 @@ mod tests {
             unit,
             allowance: 10.0,
             spent: 12.0,
+            is_own: false,
         };
         let request = limit_request(&[
             reached(BudgetScope::Turn, BudgetUnit::Tokens),

@@ -14,6 +14,7 @@ use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
 use super::host_call::{describe_other_model, other_model, request_of, run_host_call};
+use super::mcp::run_mcp_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
@@ -31,6 +32,7 @@ pub(super) async fn run_calls(
 ) -> Result<Vec<CallAnswer>, TurnOver> {
     let outcomes = calls.iter().map(|call| async {
         match offered.find(&call.tool_use.name) {
+            Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
             Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
             Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
         }
@@ -46,7 +48,7 @@ async fn run_call(
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
         Some(OfferedTool::Own(tool)) => tool,
-        Some(OfferedTool::Client(_)) | None => {
+        Some(OfferedTool::Server(_) | OfferedTool::Client(_)) | None => {
             let known: Vec<&str> = offered.names().collect();
             let known = known.join(", ");
             let text = format!("There is no tool `{name}`. There are: {known}.");
@@ -80,7 +82,8 @@ async fn run_call(
             }
             Verdict::Run => {
                 turn = None;
-                match run_without_consent(context, call, (tool, &input), &plan).await? {
+                let about = (&plan, &subject);
+                match run_without_consent(context, call, (tool, &input), about).await? {
                     Some(answer) => return Ok(answer),
                     None => continue,
                 }
@@ -105,15 +108,18 @@ async fn run_without_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
-    plan: &Plan,
+    (plan, subject): (&Plan, &CallSubject),
 ) -> Result<Option<CallAnswer>, TurnOver> {
+    let Ok(limits) = context.reading_limits(subject).await else {
+        return Ok(None); // the rules cannot be read any more, so it is asked about
+    };
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
         let reason = match tool.nature() {
             Nature::Reads => ToolCallConfirmationReason::NotNeeded,
             Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
         };
         send_ready(context, call, plan, reason).await?;
-        let outcome = run_tool(context, call, tool, input).await?;
+        let outcome = run_tool(context, call, (tool, input), limits).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
     // Looked at again now that the calls before it are done: it is held to what it sees.
@@ -130,7 +136,7 @@ async fn run_without_consent(
         return Ok(None);
     }
     send_ready(context, call, &plan, ToolCallConfirmationReason::Setting).await?;
-    let outcome = run_tool(context, call, tool, input).await?;
+    let outcome = run_tool(context, call, (tool, input), limits).await?;
     complete_call(context, call, outcome).await.map(Some)
 }
 
@@ -167,7 +173,11 @@ async fn run_with_consent(
     let mut outcome = match context.verdict(tool.nature(), &subject).await? {
         _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
-        Verdict::Run | Verdict::Ask => run_tool(context, call, tool, &input).await?,
+        Verdict::Run | Verdict::Ask => {
+            // Whoever approved it while the rules cannot be read was told that.
+            let limits = context.reading_limits(&subject).await.unwrap_or_default();
+            run_tool(context, call, (tool, &input), limits).await?
+        }
     };
     if let Some(remark) = remark {
         outcome.text = format!("{remark}\n{}", outcome.text);

@@ -14,7 +14,7 @@ use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use super::{Model, NativeContext};
-use crate::permission::CallPlace;
+use crate::permission::{CallPlace, FileSubject, ReadingLimits};
 use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
@@ -172,8 +172,8 @@ async fn store_all(context: &ToolContext<'_>, bodies: &[Vec<u8>]) -> bool {
 pub(super) async fn run_tool(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    tool: &dyn Tool,
-    input: &Value,
+    (tool, input): (&dyn Tool, &Value),
+    limits: Option<ReadingLimits>,
 ) -> Result<CallOutcome, TurnOver> {
     let mark = call.meta.get(MARK).and_then(Value::as_str);
     let mark = mark.unwrap_or_default().to_owned();
@@ -192,8 +192,10 @@ pub(super) async fn run_tool(
         }
         Ok::<(), TurnOver>(())
     };
+    let limited = limits.map(|limits| limit_reading(context.workspace, limits));
+    let workspace = limited.as_ref().unwrap_or(context.workspace);
     let working = async move {
-        let running = tool.run(input, context.workspace, &sender);
+        let running = tool.run(input, workspace, &sender);
         tool::with_mark(mark, running).await
     };
     let (worked, forwarded) = tokio::join!(working, forwarding);
@@ -201,6 +203,16 @@ pub(super) async fn run_tool(
     Ok(match worked {
         Ok(outcome) => store_outcome(context, outcome).await,
         Err(ToolError(text)) => CallOutcome::failed(tool.display_name(), text),
+    })
+}
+
+/// The files of a workspace without those that the user's rules keep from a call.
+fn limit_reading(workspace: &Workspace, limits: ReadingLimits) -> Workspace {
+    workspace.leaving_out(move |location| {
+        limits.hides(FileSubject {
+            root: location.root.clone(),
+            relative: location.relative.clone(),
+        })
     })
 }
 
@@ -387,7 +399,7 @@ mod tests {
             },
             meta: wire::Object::new(),
         };
-        let outcome = run_tool(&context, &call, &Unrecordable, &json!({})).await;
+        let outcome = run_tool(&context, &call, (&Unrecordable, &json!({})), None).await;
         let outcome = outcome.unwrap();
         assert!(!outcome.success);
         assert_eq!(outcome.text, "the file cannot be looked at");

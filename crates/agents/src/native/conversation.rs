@@ -19,17 +19,19 @@ use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
+use super::mcp::TurnServers;
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
-use super::offered_tools::{OfferedTools, offers_for_worker};
+use super::offered_tools::{OfferedTools, offers_within};
 use super::outputs::PausedAnswer;
 use super::recorded_call::CallContext;
 use super::stop::TurnStop;
+use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
 use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
-use crate::tool::{Brief, Tool};
+use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
 const LEFT_OUT_NAMED_MAX: usize = 5;
@@ -44,9 +46,11 @@ pub(super) struct Conversation<'a> {
     pub tool_context: ToolContext<'a>,
     /// The agent's own tools, as far as the model may call them.
     pub tools: &'a [&'a dyn Tool],
+    /// The MCP servers of the session, if this turn may use any.
+    pub servers: TurnServers<'a>,
     /// What a worker may use.
-    pub brief: Option<Brief>,
-    /// Tools of clients that were last said not to be offered.
+    pub scope: ToolScope,
+    /// Tools of servers and clients that were last said not to be offered.
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
@@ -140,8 +144,10 @@ impl<'a> Conversation<'a> {
             true => events.client_tools().await?,
             false => Vec::new(),
         };
-        let offers = offers_for_worker(offers, self.brief.as_ref());
-        let offered = OfferedTools::new(self.tools, offers);
+        let offers = offers_within(offers, &self.scope);
+        let servers = self.servers.tools(&self.scope);
+        let offered = OfferedTools::with_servers(self.tools, servers, offers);
+        self.prompt.tool_instructions.servers = self.servers.instructions();
         if offered.left_out != self.left_out {
             self.left_out.clone_from(&offered.left_out);
             if !offered.left_out.is_empty() {
@@ -279,7 +285,7 @@ impl<'a> Conversation<'a> {
 
 /// What the user reads of tools that the model is not offered.
 fn describe_left_out(left_out: &[String]) -> String {
-    let mut text = "Some tools of clients are not offered to the model:\n".to_owned();
+    let mut text = "Some tools are not offered to the model:\n".to_owned();
     for reason in left_out.iter().take(LEFT_OUT_NAMED_MAX) {
         text.push_str("\n- ");
         text.push_str(reason);

@@ -16,10 +16,12 @@ mod compact;
 mod consent;
 mod context;
 mod conversation;
+mod customizations;
 mod exit_plan;
 mod fallback;
 mod history;
 mod host_call;
+mod mcp;
 mod memory;
 mod model_facts;
 mod model_list;
@@ -40,6 +42,7 @@ mod shorten;
 mod stop;
 mod title;
 mod todo_list;
+mod tool_scope;
 mod turn;
 mod usage;
 mod vendors;
@@ -47,26 +50,28 @@ mod work_state;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostServices, ModelTerms, Section,
-    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostNews, HostServices, McpRequest,
+    ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
-use workspace::{Confinement, Workspace};
+use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::locale::Locale;
 use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
+use mcp::SessionMcp;
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
+pub use mcp::McpSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::models_of_environment;
@@ -86,6 +91,17 @@ pub struct NativeAgent {
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     /// What tools left running, by chat.
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
+    /// The MCP servers of sessions that have a chat in memory.
+    servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
+    /// Where news goes, once the host has started.
+    host: OnceLock<HostLink>,
+}
+
+/// What is needed between turns.
+struct HostLink {
+    news: Arc<dyn HostNews>,
+    /// What the host asks for between turns may come from any thread.
+    runtime: tokio::runtime::Handle,
 }
 
 /// What a model makes of a message in a chat where nothing was refused yet.
@@ -104,6 +120,9 @@ pub(crate) struct NativeContext {
     compaction: CompactionSettings,
     titles: TitleModel,
     rules: rules::Rules,
+    user_directories: UserDirectories,
+    /// None: the host knows no MCP servers.
+    mcp: Option<Arc<McpSettings>>,
 }
 
 impl NativeAgent {
@@ -122,9 +141,13 @@ impl NativeAgent {
                 compaction: CompactionSettings::default(),
                 titles: TitleModel::default(),
                 rules: None,
+                user_directories: UserDirectories::default(),
+                mcp: None,
             }),
             workspaces: Mutex::default(),
             chats: Mutex::default(),
+            servers: Mutex::default(),
+            host: OnceLock::new(),
         })
     }
 
@@ -153,6 +176,24 @@ impl NativeAgent {
     pub fn with_rules(mut self, data: &Path) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.rules = Some(Arc::new(RuleStore::new(data)));
+        }
+        self
+    }
+
+    /// Reads what the user keeps for agents in these directories.
+    #[must_use]
+    pub fn with_user_directories(mut self, directories: UserDirectories) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.user_directories = directories;
+        }
+        self
+    }
+
+    /// Starts the MCP servers that are declared in these places.
+    #[must_use]
+    pub fn with_mcp(mut self, settings: McpSettings) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.mcp = Some(Arc::new(settings));
         }
         self
     }
@@ -226,6 +267,34 @@ impl NativeAgent {
         }
     }
 
+    /// The MCP servers of a session, which one more chat uses.
+    fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = servers
+            .entry(facts.conversation.clone())
+            .or_insert_with(|| {
+                let news = self.host.get().map(|host| Arc::clone(&host.news));
+                Arc::new(SessionMcp::new(&facts.conversation, news))
+            });
+        session.add_chat(&facts.chat);
+        Arc::clone(session)
+    }
+
+    /// A chat does not use its session's servers any more; the last one stops them.
+    fn leave_servers(&self, chat: &str) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = servers.extract_if(|_, session| session.remove_chat(chat));
+        let left: Vec<Arc<SessionMcp>> = left.map(|(_, session)| session).collect();
+        drop(servers);
+        for session in left {
+            match self.host.get() {
+                // They may take a while to go by themselves.
+                Some(host) => drop(host.runtime.spawn(async move { session.stop() })),
+                None => session.stop(),
+            }
+        }
+    }
+
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
         let mut open = self
             .workspaces
@@ -246,7 +315,7 @@ impl NativeAgent {
         let opened = Workspace::open_with_readable(
             directories,
             copies,
-            &workspace::UserDirectories::default(),
+            &self.shared.user_directories,
             confinement,
         );
         let opened = opened.map_err(|error| AgentError {
@@ -284,6 +353,27 @@ impl Agent for NativeAgent {
         }
     }
 
+    fn start(&self, news: Arc<dyn HostNews>) {
+        let runtime = tokio::runtime::Handle::current();
+        let link = HostLink { news, runtime };
+        let is_first = self.host.set(link).is_ok();
+        debug_assert!(is_first, "a host starts its agents once");
+    }
+
+    fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
+        let Some(host) = self.host.get() else {
+            return; // no host, no clients
+        };
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(session) = servers.get(conversation).map(Arc::clone) else {
+            // Nothing runs before the session's first turn, which finds out what there is.
+            return host.news.mcp_servers(conversation, Vec::new());
+        };
+        let id = id.to_owned();
+        host.runtime
+            .spawn(async move { session.request(&id, request) });
+    }
+
     fn needs_history(&self) -> bool {
         true
     }
@@ -293,6 +383,10 @@ impl Agent for NativeAgent {
     }
 
     fn needs_attachment_files(&self) -> bool {
+        true
+    }
+
+    fn reads_customizations(&self) -> bool {
         true
     }
 
@@ -340,21 +434,27 @@ impl Agent for NativeAgent {
         let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
-            session: facts.conversation,
             tools: all_tools(&self.shared.tool_settings, &chat),
             chat,
+            servers: self.session_servers(&facts),
+            session: facts.conversation,
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
 
     fn end_chat(&self, chat: &str) {
+        self.leave_servers(chat);
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = chats.remove(chat) {
             tools.end();
         }
         drop(chats);
         self.forget_rules(chat);
+    }
+
+    fn unload_chat(&self, chat: &str) {
+        self.leave_servers(chat);
     }
 }
 
@@ -366,7 +466,11 @@ fn all_tools(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn
 }
 
 fn config_schema() -> Value {
-    json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
+    let properties = json!({
+        consent::SETTING: consent::schema(),
+        SESSION_BUDGET: budget::schema(),
+    });
+    json!({"type": "object", "properties": properties})
 }
 
 struct NativeSession {
@@ -376,6 +480,7 @@ struct NativeSession {
     session: String,
     tools: Vec<Box<dyn Tool>>,
     chat: Arc<ChatTools>,
+    servers: Arc<SessionMcp>,
 }
 
 /// Ends what a worker left running: nobody looks at it any more.
@@ -396,6 +501,7 @@ impl AgentSession for NativeSession {
             workspace: &self.workspace,
             session: &self.session,
             tools: &self.tools,
+            servers: &self.servers,
         };
         turn::run(&self.shared, &context, input, events).await
     }

@@ -1,8 +1,9 @@
-//! The tools that a model is offered in one round: the agent's own, and those of the active clients (G-73).
+//! The tools that a model is offered in one round: the agent's own, those of MCP servers (MC-6), and those of the active
+//! clients (G-73).
 //!
-//! Promises: every name is one that model servers take, and means one tool; an agent's own tool wins over a client's of
-//! the same name; what is too large for a request is left out, and said.
-//! Must not know: which client offers a tool.
+//! Promises: every name is one that model servers take, and means one tool; an agent's own tool wins over a server's,
+//! and that over a client's of the same name; what is too large for a request is left out, and said.
+//! Must not know: which client offers a tool, how servers are spoken to.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,14 +13,20 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wire::Object;
 use wire::meta::TOOL_KIND;
+use wire::published::state::{ToolCallContributor, ToolCallMcpContributor};
 
 use super::consent::PermissionMode;
 use super::exit_plan;
+use super::tool_scope::ToolScope;
+use crate::mcp::SessionTool;
 use crate::provider::ToolSpec;
-use crate::tool::{Brief, Tool};
+use crate::tool::Tool;
 
 /// Servers take at most 128 tools a request; the agent's own come first.
 const CLIENT_TOOLS_MAX: usize = 100;
+
+/// What a request may have at most.
+const TOOLS_MAX: usize = 128;
 
 /// Longer descriptions are cut.
 const DESCRIPTION_BYTES_MAX: usize = 4 * 1_024;
@@ -39,14 +46,16 @@ const NAME_DIGEST_DIGITS: usize = 8;
 /// What a model may call in one round.
 pub(super) struct OfferedTools<'a> {
     own: Vec<&'a dyn Tool>,
+    servers: Vec<SessionTool>,
     clients: Vec<OfferedClientTool>,
-    /// Tools of clients that are not offered, and why.
+    /// Tools of servers and clients that are not offered, and why.
     pub left_out: Vec<String>,
 }
 
 /// One of them.
 pub(super) enum OfferedTool<'a> {
     Own(&'a dyn Tool),
+    Server(&'a SessionTool),
     Client(&'a OfferedClientTool),
 }
 
@@ -59,28 +68,66 @@ pub(super) struct OfferedClientTool {
     spec: ToolSpec,
 }
 
-/// The tools of clients that a worker may use: those that its brief names, by the names that models know them by.
-pub(super) fn offers_for_worker(
+/// The tools of clients that a turn may use, by the names that models know them by.
+pub(super) fn offers_within(
     offers: Vec<ClientToolOffer>,
-    brief: Option<&Brief>,
+    scope: &ToolScope,
 ) -> Vec<ClientToolOffer> {
-    let may_use =
-        |offer: &ClientToolOffer| brief.is_none_or(|brief| brief.allows(&model_name(&offer.name)));
+    let may_use = |offer: &ClientToolOffer| scope.allows(&model_name(&offer.name));
     offers.into_iter().filter(may_use).collect()
 }
 
 impl<'a> OfferedTools<'a> {
     pub(super) fn new(own: &[&'a dyn Tool], offers: Vec<ClientToolOffer>) -> Self {
+        Self::with_servers(own, Vec::new(), offers)
+    }
+
+    pub(super) fn with_servers(
+        own: &[&'a dyn Tool],
+        servers: Vec<SessionTool>,
+        offers: Vec<ClientToolOffer>,
+    ) -> Self {
         let mut offered = Self {
             own: own.to_vec(),
+            servers: Vec::new(),
             clients: Vec::new(),
             left_out: Vec::new(),
         };
+        offered.add_servers(servers);
+        offered.add_clients(offers);
+        offered
+    }
+
+    fn add_servers(&mut self, tools: Vec<SessionTool>) {
+        let mut bytes = 0;
+        for tool in tools {
+            let size = tool.model_name.len()
+                + tool.tool.description.len()
+                + wire::rpc::to_json(&tool.tool.schema).len();
+            if self.own.len() + self.servers.len() >= TOOLS_MAX {
+                let why = format!("at most {TOOLS_MAX} tools are offered to a model");
+                self.leave_out(&tool.model_name, &why);
+            } else if bytes + size > OFFER_BYTES_MAX {
+                let why = format!("those of MCP servers have at most {OFFER_BYTES_MAX} bytes");
+                self.leave_out(&tool.model_name, &why);
+            } else {
+                bytes += size;
+                self.servers.push(tool);
+            }
+        }
+    }
+
+    fn add_clients(&mut self, offers: Vec<ClientToolOffer>) {
+        let offered = self;
         let mut bytes = 0;
         for offer in offers {
             let name = offer.name.clone();
             match OfferedClientTool::from_offer(offer) {
                 Ok(tool) if offered.find(&tool.spec.name).is_some() => {} // the first wins
+                Ok(tool) if offered.count() >= TOOLS_MAX => {
+                    let why = format!("at most {TOOLS_MAX} tools are offered to a model");
+                    offered.leave_out(&tool.name, &why);
+                }
                 Ok(tool) if offered.clients.len() >= CLIENT_TOOLS_MAX => {
                     let why = format!("at most {CLIENT_TOOLS_MAX} tools of clients are offered");
                     offered.leave_out(&tool.name, &why);
@@ -96,7 +143,10 @@ impl<'a> OfferedTools<'a> {
                 Err(why) => offered.leave_out(&name, &why),
             }
         }
-        offered
+    }
+
+    fn count(&self) -> usize {
+        self.own.len() + self.servers.len() + self.clients.len()
     }
 
     /// Only who plans is asked to show a plan.
@@ -116,21 +166,26 @@ impl<'a> OfferedTools<'a> {
     /// The tool that a model means.
     pub(super) fn find(&self, name: &str) -> Option<OfferedTool<'_>> {
         let own = self.own.iter().find(|tool| tool.name() == name);
+        let server = || self.servers.iter().find(|tool| tool.model_name == name);
         let client = || self.clients.iter().find(|tool| tool.spec.name == name);
-        match own {
-            Some(tool) => Some(OfferedTool::Own(*tool)),
-            None => client().map(OfferedTool::Client),
-        }
+        let own = own.map(|tool| OfferedTool::Own(*tool));
+        own.or_else(|| server().map(OfferedTool::Server))
+            .or_else(|| client().map(OfferedTool::Client))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.clients.is_empty()
+        self.count() == 0
     }
 
     /// The names that the model knows them by.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.own.iter().map(|tool| tool.name());
-        own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
+        own.chain(self.names_of_others())
+    }
+
+    fn names_of_others(&self) -> impl Iterator<Item = &str> {
+        let servers = self.servers.iter().map(|tool| tool.model_name.as_str());
+        servers.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
     }
 
     /// The names of those that may change something.
@@ -138,7 +193,7 @@ impl<'a> OfferedTools<'a> {
         let own = self.own.iter();
         let own = own.filter(|tool| tool.nature().changes());
         let own = own.map(|tool| tool.name());
-        own.chain(self.clients.iter().map(|tool| tool.spec.name.as_str()))
+        own.chain(self.names_of_others())
     }
 
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
@@ -147,8 +202,13 @@ impl<'a> OfferedTools<'a> {
             description: tool.description().to_owned(),
             parameters: tool.parameters(),
         });
+        let servers = self.servers.iter().map(|tool| ToolSpec {
+            name: tool.model_name.clone(),
+            description: tool.tool.description.clone(),
+            parameters: tool.tool.schema.clone(),
+        });
         let clients = self.clients.iter().map(|tool| tool.spec.clone());
-        own.chain(clients).collect()
+        own.chain(servers).chain(clients).collect()
     }
 
     /// How a call that a model makes is announced.
@@ -160,6 +220,14 @@ impl<'a> OfferedTools<'a> {
                 meta: tool
                     .kind()
                     .map(|kind| Object::from_iter([(TOOL_KIND.to_owned(), json!(kind))])),
+                ..ToolStart::default()
+            },
+            Some(OfferedTool::Server(tool)) => ToolStart {
+                name: name.to_owned(),
+                display_name: tool.tool.title.clone(),
+                contributor: Some(ToolCallContributor::Mcp(ToolCallMcpContributor {
+                    customization_id: tool.server.id().to_owned(),
+                })),
                 ..ToolStart::default()
             },
             Some(OfferedTool::Client(tool)) => ToolStart {
@@ -245,6 +313,7 @@ pub(super) fn model_name(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::tool;
+    use crate::tool::Brief;
 
     fn offer(name: &str) -> ClientToolOffer {
         ClientToolOffer {
@@ -275,17 +344,17 @@ mod tests {
         let offers = || vec![offer("rename"), offer("mcp server/tool"), offer("other")];
         let brief = |tools: Value| {
             let brief = json!({ "tools": tools }).to_string();
-            Brief::read(brief.as_bytes()).unwrap()
+            Some(Brief::read(brief.as_bytes()).unwrap())
         };
-        let names = |brief: Option<&Brief>| -> Vec<String> {
-            let offers = offers_for_worker(offers(), brief);
+        let names = |brief: Option<Brief>| -> Vec<String> {
+            let offers = offers_within(offers(), &ToolScope::new(brief, None));
             offers.into_iter().map(|offer| offer.name).collect()
         };
         assert_eq!(names(None).len(), 3);
-        assert_eq!(names(Some(&brief(json!([])))).len(), 3);
+        assert_eq!(names(brief(json!([]))).len(), 3);
         let made = model_name("mcp server/tool").into_owned();
         let some = brief(json!(["read", "rename", made]));
-        assert_eq!(names(Some(&some)), ["rename", "mcp server/tool"]);
+        assert_eq!(names(some), ["rename", "mcp server/tool"]);
     }
 
     #[test]

@@ -144,6 +144,10 @@ fn inspect(call: &Value, workspace: &Workspace) -> String {
     if call["contributor"]["kind"] == "client" {
         return "A client was to carry it out; what it did until then is not known.".to_owned();
     }
+    if is_of_server(call) {
+        return "An MCP server was to carry it out; what it did until then is not known."
+            .to_owned();
+    }
     if !call["_meta"][meta::EDITS].is_array() {
         return "It had changed nothing yet.".to_owned();
     }
@@ -153,6 +157,12 @@ fn inspect(call: &Value, workspace: &Workspace) -> String {
     }
     let found = edits.iter().map(|edit| inspect_edit(edit, workspace));
     found.collect::<Vec<_>>().join(" ")
+}
+
+/// Whether an MCP server had begun to carry a call out.
+fn is_of_server(call: &Value) -> bool {
+    let name = call["toolName"].as_str().unwrap_or("");
+    name.starts_with("mcp__") && call["_meta"][meta::EDITS].is_array()
 }
 
 fn inspect_command(call: &Value) -> String {

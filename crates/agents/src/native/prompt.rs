@@ -13,6 +13,7 @@ pub(super) fn build(facts: Facts, tools: &OfferedTools<'_>, mode: PermissionMode
         environment_context: facts.environment,
         custom_instructions: CustomInstructions {
             files: facts.instructions,
+            listed: Vec::new(),
         },
         ..Prompt::default()
     };

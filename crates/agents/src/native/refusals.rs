@@ -138,12 +138,16 @@ impl Refusals {
             .collect();
         if self.strings_only && !before.strings_only {
             return format!(
-                "This model takes plain text only; it got descriptions of attachments. {AGAIN}"
+                "This model takes plain text only; it got descriptions of attachments, and the text of PDFs. {AGAIN}"
             );
         }
         if !new.is_empty() {
             let kinds = join_words(&new);
-            return format!("This model does not take {kinds}; it got a description. {AGAIN}");
+            let got = match new.contains(&MediaKind::Document.plural()) {
+                true => "it got the text of PDFs, or a description",
+                false => "it got a description",
+            };
+            return format!("This model does not take {kinds}; {got}. {AGAIN}");
         }
         if self.signatures && !before.signatures {
             let words =
@@ -151,7 +155,9 @@ impl Refusals {
             return words.to_owned();
         }
         let names = bodies.join(", ");
-        format!("The model's server did not take {names}; the model got a description. {AGAIN}")
+        format!(
+            "The model's server did not take {names}; the model got a description, or the text of a PDF. {AGAIN}"
+        )
     }
 }
 
@@ -227,7 +233,10 @@ mod tests {
         assert!(said.contains("did not take a.png;"), "{said}");
         after.kinds.extend([MediaKind::Document, MediaKind::Image]);
         let said = after.describe_since(&before, &[]);
-        assert!(said.contains("does not take images and PDFs;"), "{said}");
+        assert!(
+            said.contains("does not take images and PDFs; it got the text of PDFs"),
+            "{said}"
+        );
         after.strings_only = true;
         let said = after.describe_since(&before, &[]);
         assert!(said.contains("plain text only"), "{said}");

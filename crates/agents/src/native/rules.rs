@@ -13,8 +13,9 @@ use workspace::Workspace;
 use super::call_events::ToolContext;
 use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
 use crate::permission::{
-    CallSubject, FileSubject, Pattern, PermissionRule, RuleEffect, RuleScope, RuleStore,
-    RulesError, SubjectDetail, allows, is_protected, propose, read_host,
+    ArgumentKind, CallSubject, FileSubject, FileUse, Pattern, PermissionRule, ReadingLimits,
+    RuleEffect, RuleScope, RuleStore, RulesError, SubjectDetail, allows, is_protected, propose,
+    read_host,
 };
 use crate::tool::{Nature, Plan, PlanSubject, Tool};
 
@@ -81,6 +82,17 @@ pub(super) async fn offer_rule(
     })
 }
 
+/// The rule that may be agreed to with a call of a server's tool: all calls of that tool (MC-7).
+pub(super) async fn offer_tool_rule(context: &ToolContext<'_>, tool: &str) -> Option<OfferedRule> {
+    let store = context.rules.clone()?;
+    let pattern = Pattern::parse(tool).ok()?;
+    run_blocking(move || store.load()).await.ok()?;
+    Some(OfferedRule {
+        pattern,
+        for_project: !context.place.directories.is_empty(),
+    })
+}
+
 impl ToolContext<'_> {
     /// What is to be done about a call, as things are now: settings may change in mid-turn, and so may rules.
     pub(super) async fn verdict(
@@ -120,6 +132,25 @@ impl ToolContext<'_> {
             Some((RuleEffect::Ask, _)) => RuleDecision::Ask,
             Some((RuleEffect::Deny, pattern)) => RuleDecision::Deny(pattern.clone()),
         })
+    }
+
+    /// What the rules keep from a call that shows files or their names.
+    pub(super) async fn reading_limits(
+        &self,
+        subject: &CallSubject,
+    ) -> Result<Option<ReadingLimits>, RulesError> {
+        let is_about_files = match ArgumentKind::of_tool(&subject.tool) {
+            ArgumentKind::File(FileUse::Shows | FileUse::Names) => true,
+            ArgumentKind::File(FileUse::Changes)
+            | ArgumentKind::Command
+            | ArgumentKind::Page
+            | ArgumentKind::Input => false,
+        };
+        let Some(store) = self.rules.clone().filter(|_| is_about_files) else {
+            return Ok(None);
+        };
+        let rules = run_blocking(move || store.load()).await?;
+        Ok(rules.reading_limits(subject, &self.place))
     }
 
     /// Says once a turn that the rules cannot be used.
@@ -216,7 +247,6 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permission::{ArgumentKind, FileUse};
 
     /// What rules know of a tool by its name is what it does.
     #[test]

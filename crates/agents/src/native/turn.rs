@@ -8,8 +8,8 @@ use std::sync::Arc;
 use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use workspace::Workspace;
 use workspace::discovery::Skill;
+use workspace::{InstructionFile, Workspace};
 
 use super::answer::Numbers;
 use super::budget::CallBudget;
@@ -18,16 +18,19 @@ use super::compact::{RequestHead, Summariser};
 use super::consent::PermissionMode;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
+use super::customizations::{self, TurnCustomizations};
 use super::history::Recalled;
+use super::mcp::{SessionMcp, TurnPlace, TurnServers};
 use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
 use super::notices::with_notices;
-use super::offered_tools::{OfferedTools, offers_for_worker};
+use super::offered_tools::{OfferedTools, offers_within};
 use super::orphans::inspect_orphans;
 use super::outputs::TurnOutputs;
 use super::stop::TurnStop;
 use super::title::make_title;
+use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{
     Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
@@ -49,6 +52,8 @@ pub(super) struct TurnContext<'a> {
     pub session: &'a str,
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
+    /// The MCP servers of the session.
+    pub servers: &'a Arc<SessionMcp>,
 }
 
 /// Works on a turn to its end.
@@ -72,17 +77,24 @@ async fn converse(
 ) -> Result<(), TurnStop> {
     let chosen = choose_model(shared, &input.message)?;
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
-    let skills = find_skills(context.workspace).await;
+    let custom = customizations::read(context.workspace, input).await?;
     let brief = input.brief.as_deref().map(read_brief).transpose()?;
-    let tools = offered_tools(context, model, &skills, brief.as_ref());
-    let prompt = build_prompt(shared, context, input, &tools, &skills).await;
+    let listed = custom
+        .agent
+        .as_ref()
+        .and_then(|agent| agent.tools.as_deref());
+    let scope = ToolScope::new(brief, listed);
+    let tools = offered_tools(context, model, &custom.skills, &scope);
+    let servers = start_servers(shared, context, (model, input), events).await?;
+    let prompt = build_prompt(shared, context, input, (&tools, &servers), custom).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let head = begin_requests((model, brief.as_ref()), &tools, &prompt, events).await?;
+            let tools = (tools.as_slice(), &servers);
+            let head = begin_requests((model, &scope), tools, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -114,7 +126,8 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
-        brief,
+        servers,
+        scope,
         left_out: Vec::new(),
         tool_context: build_tool_context(shared, context, model, events),
         view,
@@ -228,8 +241,8 @@ fn recall(
 
 /// The prompt and the tools of the agent and of clients, as a request to the model would begin now.
 async fn begin_requests(
-    (model, brief): (&Model, Option<&Brief>),
-    tools: &[&dyn Tool],
+    (model, scope): (&Model, &ToolScope),
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
@@ -237,7 +250,8 @@ async fn begin_requests(
         true => events.client_tools().await?,
         false => Vec::new(),
     };
-    let offered = OfferedTools::new(tools, offers_for_worker(offers, brief));
+    let offers = offers_within(offers, scope);
+    let offered = OfferedTools::with_servers(tools, servers.tools(scope), offers);
     let sections = prompt.render();
     Ok(RequestHead {
         system: events.render(sections.clone()).await?,
@@ -250,29 +264,27 @@ async fn build_prompt(
     shared: &NativeContext,
     context: &TurnContext<'_>,
     input: &TurnInput,
-    tools: &[&dyn Tool],
-    skills: &[Skill],
+    (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
+    custom: TurnCustomizations,
 ) -> Prompt {
-    let facts = shared.gatherer.gather(context.directories).await;
+    let mut facts = shared.gatherer.gather(context.directories).await;
+    let is_on = |file: &InstructionFile| !custom.switched_off.contains(&file.path);
+    facts.instructions.retain(is_on);
+    facts.instructions.extend(custom.rules);
     let mode = PermissionMode::of(&input.config);
     let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
     let mut prompt = prompt::build(facts, &offered, mode);
-    prompt.tool_instructions.skills = prompt::list_skills(skills);
+    prompt.tool_instructions.skills = prompt::list_skills(&custom.skills);
+    prompt.custom_instructions.listed = custom.listed_rules;
+    let agent = custom.agent.map(|agent| (agent.name, agent.instructions));
+    prompt.runtime_instructions.agent = agent;
+    prompt.tool_instructions.servers = servers.instructions();
     prompt.runtime_instructions.is_worker = input.brief.is_some();
     let todo = todo_list::find_open(input).filter(|_| !tools.is_empty());
     prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
     prompt
-}
-
-async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
-    let workspace = workspace.clone();
-    let looking = tokio::task::spawn_blocking(move || workspace.skills());
-    match looking.await {
-        Ok(skills) => skills,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
 }
 
 /// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.
@@ -293,7 +305,7 @@ fn offered_tools<'a>(
     context: &TurnContext<'a>,
     model: &Model,
     skills: &[Skill],
-    brief: Option<&Brief>,
+    scope: &ToolScope,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
@@ -301,10 +313,34 @@ fn offered_tools<'a>(
     let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
-        .filter(|tool| brief.is_none_or(|brief| brief.allows(tool.name())))
-        // The plan of the session is not a worker's to show.
-        .filter(|tool| tool.name() != exit_plan::NAME || brief.is_none())
+        .filter(|tool| match tool.name() == exit_plan::NAME {
+            // The plan of the session is not a worker's to show; whoever else plans must be able to.
+            true => scope.brief.is_none(),
+            false => scope.allows(tool.name()),
+        })
         .collect()
+}
+
+/// Starts the session's MCP servers, if the model can call anything.
+async fn start_servers<'a>(
+    shared: &NativeContext,
+    context: &TurnContext<'a>,
+    (model, input): (&Model, &TurnInput),
+    events: &dyn EventSink,
+) -> Result<TurnServers<'a>, TurnOver> {
+    let has_tools = model.calls_tools() && input.reaches_model;
+    let (Some(settings), true) = (&shared.mcp, has_tools) else {
+        return Ok(TurnServers::none());
+    };
+    let place = TurnPlace {
+        session: context.session,
+        directories: &context.workspace.real_directories(),
+        roots: context.directories,
+        may_ask: input.brief.is_none(),
+        switched_off: &input.switched_off,
+    };
+    context.servers.begin_turn(settings, place, events).await?;
+    Ok(TurnServers::new(context.servers))
 }
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its

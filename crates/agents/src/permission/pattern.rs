@@ -253,6 +253,11 @@ impl Pattern {
         }
     }
 
+    /// Whether it is about files that some tool, or this one, shows.
+    pub(crate) fn is_about_reading(&self, tool: &str) -> bool {
+        self.tool == READ || self.tool == tool
+    }
+
     /// Rules of `edit` are about every tool that changes files, those of `read` about every one that shows a file.
     fn is_about(&self, call: &CallSubject) -> bool {
         (self.tool == EDIT && call.is_edit)

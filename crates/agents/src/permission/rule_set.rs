@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::pattern::Pattern;
 use super::shell;
-use super::subject::{CallSubject, SubjectDetail};
+use super::subject::{CallSubject, FileSubject, SubjectDetail};
 
 /// What a rule does about the calls it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +117,23 @@ impl RuleSet {
         self.rules.iter().filter(holds).collect()
     }
 
+    /// What a call that is made may not show of the files that it looks at; none if it may show all of them. A rule that asks
+    /// is kept by showing nothing of its files, unless it is about the call itself: that was approved.
+    pub fn reading_limits(&self, call: &CallSubject, place: &CallPlace) -> Option<ReadingLimits> {
+        let rules = self.in_force(place).into_iter();
+        let limits = rules.filter(|rule| match rule.effect {
+            RuleEffect::Deny => true,
+            RuleEffect::Ask => !rule.touches(call),
+            RuleEffect::Allow => false,
+        });
+        let of_reads = limits.filter(|rule| rule.pattern.is_about_reading(&call.tool));
+        let rules: Vec<PermissionRule> = of_reads.cloned().collect();
+        (!rules.is_empty()).then(|| ReadingLimits {
+            tool: call.tool.clone(),
+            rules,
+        })
+    }
+
     /// The rule that decides about a call, if any does. Of a command that several rules allow together, the first of them.
     pub fn decide<'a>(
         &'a self,
@@ -148,6 +165,26 @@ impl RuleSet {
             .or_else(|| touching(RuleEffect::Ask))
             .or_else(|| allowing().find(|rule| rule.covers(call)))
             .or_else(together)
+    }
+}
+
+/// What the user's rules keep from a call that looks at many files.
+#[derive(Debug, Clone)]
+pub struct ReadingLimits {
+    tool: String,
+    rules: Vec<PermissionRule>,
+}
+
+impl ReadingLimits {
+    /// Whether a file is not to be shown.
+    pub fn hides(&self, file: FileSubject) -> bool {
+        let reading = CallSubject {
+            tool: self.tool.clone(),
+            is_edit: false,
+            is_read: true,
+            detail: SubjectDetail::Path(file),
+        };
+        self.rules.iter().any(|rule| rule.touches(&reading))
     }
 }
 

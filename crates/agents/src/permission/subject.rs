@@ -26,11 +26,6 @@ impl CallSubject {
             detail,
         }
     }
-
-    /// Some tool shows this file.
-    pub fn reading(file: FileSubject) -> Self {
-        Self::new("read", SubjectDetail::Path(file))
-    }
 }
 
 /// What a call is about.

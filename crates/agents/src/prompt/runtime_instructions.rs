@@ -11,6 +11,8 @@ const MENTIONS_MAX: usize = 32;
 pub struct RuntimeInstructions {
     /// What the session's mode means for the agent, in words.
     pub mode: Option<String>,
+    /// The custom agent that the user chose: its name, and what it is told.
+    pub agent: Option<(String, String)>,
     /// The turn is a task that another agent gave.
     pub is_worker: bool,
     /// The agent's own list of what is to be done, as it stood when the turn began.
@@ -29,6 +31,10 @@ impl RuntimeInstructions {
     pub(super) fn text(&self) -> Cow<'static, str> {
         let mut lines: Vec<String> = Vec::new();
         lines.extend(self.mode.as_ref().map(|mode| one_line(mode, 1_024)));
+        lines.extend(self.agent.as_ref().map(|(name, text)| {
+            let name = one_line(name, 128);
+            format!("The user chose the agent \"{name}\", which is told this:\n{text}\n")
+        }));
         lines.extend(self.is_worker.then(|| WORKER.to_owned()));
         lines.extend(self.todo.as_ref().map(|todo| {
             let end = todo.floor_char_boundary(TODO_BYTES_MAX);

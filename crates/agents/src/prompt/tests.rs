@@ -52,11 +52,14 @@ fn huge() -> Prompt {
         tool_instructions: ToolInstructions {
             tools: vec![long.clone(); 1_000],
             skills: vec![skill; 1_000],
+            servers: vec![(long.clone(), long.clone()); 1_000],
         },
         custom_instructions: CustomInstructions {
+            listed: vec![".agents/rules/ts.mdc (for **/*.ts): TypeScript".to_owned()],
             files: vec![file; 100],
         },
         runtime_instructions: RuntimeInstructions {
+            agent: Some(("reviewer".to_owned(), "You review.".to_owned())),
             mode: Some(long.clone()),
             is_worker: true,
             todo: Some(long.clone()),
@@ -105,6 +108,7 @@ fn skills_are_listed_and_those_asked_for_are_called_for() {
                 name: "tables".to_owned(),
                 description: "Makes tables.".to_owned(),
             }],
+            ..ToolInstructions::default()
         },
         runtime_instructions: RuntimeInstructions {
             skills: vec!["tables".to_owned()],

@@ -1,18 +1,27 @@
 //! A change to one file, from the proposal to the result: what `write` and `edit` have in common.
 //!
+//! Promises: what is proposed, what is recorded before it, and what is done are the same change, or it fails.
 //! Must not know: how the new content comes about.
 
+use std::marker::PhantomData;
+
+use async_trait::async_trait;
 use serde_json::Value;
+use tokio::sync::mpsc;
 use wire::Digest;
 use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Workspace, digest_of};
 
 use super::file_edit;
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Edits, Plan, PlanSubject, ToolError, ToolOutcome};
+use super::{Edits, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
-pub(super) trait Change: ToolInput {
+pub(super) trait Change: ToolInput + Sync {
+    const NAME: &'static str;
+    const DISPLAY_NAME: &'static str;
+    const DESCRIPTION: &'static str;
+
     /// As the model named it.
     fn path(&self) -> &str;
 
@@ -29,47 +38,69 @@ pub(super) struct NewContent {
     pub(super) note: String,
 }
 
-/// What a change would do.
-pub(super) async fn plan_change<C: Change>(
-    tool: &str,
-    input: &Value,
-    workspace: &Workspace,
-) -> Result<Plan, ToolError> {
-    let id = change_id(tool, input);
-    let propose = move |change: &C, workspace: &Workspace, _: &Cancellation| {
-        propose_change(change, id, workspace)
-    };
-    parse_and_run(input, workspace, propose).await
+/// The tool that makes a kind of change.
+pub(super) struct ChangeTool<C>(PhantomData<C>);
+
+impl<C> ChangeTool<C> {
+    pub(super) fn new() -> Self {
+        Self(PhantomData)
+    }
 }
 
-/// What a change is about to do, as the file is now; it is made exactly so, or not at all.
-pub(super) async fn preview_edits<C: Change>(
-    tool: &str,
-    input: &Value,
-    workspace: &Workspace,
-) -> Result<Edits, ToolError> {
-    let id = change_id(tool, input);
-    let preview = move |change: &C, workspace: &Workspace, _: &Cancellation| {
-        let request = request(change, id);
-        let change = workspace.pin_change(&request, |before, path| {
-            change.apply(before, path).map(|edited| edited.content)
-        });
-        change.map(file_edit::recorded_edit)
-    };
-    parse_and_run(input, workspace, preview).await
-}
+#[async_trait]
+impl<C: Change> Tool for ChangeTool<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
 
-/// Makes a change.
-pub(super) async fn run_change<C: Change>(
-    tool: &str,
-    input: &Value,
-    workspace: &Workspace,
-) -> Result<ToolOutcome, ToolError> {
-    let id = change_id(tool, input);
-    let apply = move |change: &C, workspace: &Workspace, cancellation: &Cancellation| {
-        apply_change(change, id, workspace, cancellation)
-    };
-    parse_and_run(input, workspace, apply).await
+    fn display_name(&self) -> &'static str {
+        C::DISPLAY_NAME
+    }
+
+    fn description(&self) -> &'static str {
+        C::DESCRIPTION
+    }
+
+    fn parameters(&self) -> Value {
+        C::schema()
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Edits
+    }
+
+    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
+        let id = change_id(C::NAME, input);
+        let propose = move |change: &C, workspace: &Workspace, _: &Cancellation| {
+            propose_change(change, id, workspace)
+        };
+        parse_and_run(input, workspace, propose).await
+    }
+
+    async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
+        let id = change_id(C::NAME, input);
+        let preview = move |change: &C, workspace: &Workspace, _: &Cancellation| {
+            let request = request(change, id);
+            let change = workspace.pin_change(&request, |before, path| {
+                change.apply(before, path).map(|edited| edited.content)
+            });
+            change.map(file_edit::recorded_edit)
+        };
+        parse_and_run(input, workspace, preview).await
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<ToolOutcome, ToolError> {
+        let id = change_id(C::NAME, input);
+        let apply = move |change: &C, workspace: &Workspace, cancellation: &Cancellation| {
+            apply_change(change, id, workspace, cancellation)
+        };
+        parse_and_run(input, workspace, apply).await
+    }
 }
 
 /// Names a change: the tool and its input.

@@ -1,17 +1,16 @@
 //! `edit`: exact replacements in a file, several in one call, all or none.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use workspace::{
-    Extent, FileError, LineEndings, NearMiss, Replacement, ReplacementError, Workspace, is_binary,
+    Extent, FileError, LineEndings, NearMiss, Replacement, ReplacementError, is_binary,
 };
 
-use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
+use super::ToolError;
+use super::change::{Change, ChangeTool, NewContent};
+use super::file_tool::PATH_DESCRIPTION;
 use super::format::{count, group_digits, list_some};
 use super::input::ToolInput;
-use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// Replacements of one call.
 const REPLACEMENTS_MAX: usize = 200;
@@ -19,10 +18,10 @@ const REPLACEMENTS_MAX: usize = 200;
 /// Line numbers in an error.
 const LINES_LISTED_MAX: usize = 10;
 
-pub(super) struct EditTool;
+pub(super) type EditTool = ChangeTool<EditInput>;
 
 #[derive(Debug, Deserialize)]
-struct EditInput {
+pub(super) struct EditInput {
     path: String,
     #[serde(default)]
     edits: Vec<ReplacementInput>,
@@ -97,10 +96,7 @@ impl ToolInput for EditInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
                 "edits": {
                     "type": "array",
                     "minItems": 1,
@@ -126,49 +122,13 @@ impl ToolInput for EditInput {
     }
 }
 
-#[async_trait]
-impl Tool for EditTool {
-    fn name(&self) -> &'static str {
-        "edit"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Edit"
-    }
-
-    fn description(&self) -> &'static str {
-        "Changes parts of a file by exact replacement. The edits are applied in order, each to what the ones before \
-         it made; all of them or none. `old_text` must be in the file exactly once, white space included and without \
-         the line numbers that `read` shows: give as many lines around as make it unique, or set `all`."
-    }
-
-    fn parameters(&self) -> Value {
-        EditInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Edits
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        plan_change::<EditInput>(self.name(), input, workspace).await
-    }
-
-    async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
-        preview_edits::<EditInput>(self.name(), input, workspace).await
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
-        workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
-    ) -> Result<ToolOutcome, ToolError> {
-        run_change::<EditInput>(self.name(), input, workspace).await
-    }
-}
-
 impl Change for EditInput {
+    const NAME: &'static str = "edit";
+    const DISPLAY_NAME: &'static str = "Edit";
+    const DESCRIPTION: &'static str = "Changes parts of a file by exact replacement. The edits are applied in order, each to what the ones before \
+         it made; all of them or none. `old_text` must be in the file exactly once, white space included and without \
+         the line numbers that `read` shows: give as many lines around as make it unique, or set `all`.";
+
     fn path(&self) -> &str {
         &self.path
     }

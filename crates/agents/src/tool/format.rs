@@ -39,6 +39,21 @@ pub(super) fn list_some(numbers: &[usize], max: usize) -> String {
     }
 }
 
+/// What is said of files that the user's rules keep from a call; nothing if there are none.
+pub(super) fn describe_left_out(left_out: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        left_out => {
+            let entries = count(
+                left_out,
+                "file or directory is",
+                "files and directories are",
+            );
+            format!("[{entries} left out by the user's rules; do not try to get around them]\n")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

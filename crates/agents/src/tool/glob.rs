@@ -1,14 +1,13 @@
 //! `glob`: files by their names, the most recently changed first.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use workspace::{Cancellation, FindOptions, Workspace};
+use workspace::{Cancellation, FindOptions, Workspace, WorkspacePath};
 
-use super::format::{count, group_digits, shorten};
-use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::file_tool::{FileInput, FileTool};
+use super::format::{count, describe_left_out, group_digits, shorten};
+use super::input::ToolInput;
+use super::{TEXT_BYTES_MAX, ToolError, ToolOutcome, input};
 
 /// Files of one call.
 const FILES_MAX: usize = 500;
@@ -19,7 +18,7 @@ const PATTERN_CHARS_MAX: usize = 60;
 pub(super) struct GlobTool;
 
 #[derive(Debug, Deserialize)]
-struct GlobInput {
+pub(super) struct GlobInput {
     pattern: String,
     path: Option<String>,
     include_ignored: Option<bool>,
@@ -54,89 +53,63 @@ impl ToolInput for GlobInput {
     }
 }
 
-#[async_trait]
-impl Tool for GlobTool {
-    fn name(&self) -> &'static str {
-        "glob"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Find"
-    }
-
-    fn description(&self) -> &'static str {
-        "Finds files whose paths match a pattern, at most 500, the most recently changed first. Files that `.gitignore` \
-         or `.ignore` exclude are left out."
-    }
-
-    fn parameters(&self) -> Value {
-        GlobInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("search")
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: GlobInput = input::parse(input)?;
-        let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
-        Ok(Plan {
-            summary: format!("Find {pattern} in {}", workspace.display_path(&path)),
-            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
-            ..Plan::default()
-        })
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
-        workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
-    ) -> Result<ToolOutcome, ToolError> {
-        parse_and_run(input, workspace, find).await
+impl FileInput for GlobInput {
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(".")
     }
 }
 
-fn find(
-    input: &GlobInput,
-    workspace: &Workspace,
-    cancellation: &Cancellation,
-) -> Result<ToolOutcome, ToolError> {
-    let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-    let options = FindOptions {
-        ignore: input::ignore_mode(input.include_ignored),
-        glob: input.pattern.clone(),
-        files_max: FILES_MAX,
-        bytes_max: TEXT_BYTES_MAX - 1_024,
-    };
-    let found = workspace.find_files(&path, &options, cancellation)?;
-    let mut text = String::new();
-    for path in &found.paths {
-        text.push_str(path);
-        text.push('\n');
+impl FileTool for GlobTool {
+    type Input = GlobInput;
+
+    const NAME: &'static str = "glob";
+    const DISPLAY_NAME: &'static str = "Find";
+    const DESCRIPTION: &'static str = "Finds files whose paths match a pattern, at most 500, the most recently changed first. \
+         Files that `.gitignore` or `.ignore` exclude are left out.";
+    const KIND: &'static str = "search";
+
+    fn summarise(input: &GlobInput, display_path: &str) -> Result<String, ToolError> {
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+        Ok(format!("Find {pattern} in {display_path}"))
     }
-    if found.total == 0 {
-        text.push_str("[no file matches]\n");
-    } else if found.paths.len() < found.total {
-        let more = group_digits((found.total - found.paths.len()) as u64);
-        text.push_str(&format!("[{more} more match; narrow the pattern]\n"));
+
+    fn look(
+        input: &GlobInput,
+        path: &WorkspacePath,
+        workspace: &Workspace,
+        cancellation: &Cancellation,
+    ) -> Result<ToolOutcome, ToolError> {
+        let options = FindOptions {
+            ignore: input::ignore_mode(input.include_ignored),
+            glob: input.pattern.clone(),
+            files_max: FILES_MAX,
+            bytes_max: TEXT_BYTES_MAX - 1_024,
+        };
+        let found = workspace.find_files(path, &options, cancellation)?;
+        let mut text = String::new();
+        for path in &found.paths {
+            text.push_str(path);
+            text.push('\n');
+        }
+        if found.total == 0 {
+            text.push_str("[no file matches]\n");
+        } else if found.paths.len() < found.total {
+            let more = group_digits((found.total - found.paths.len()) as u64);
+            text.push_str(&format!("[{more} more match; narrow the pattern]\n"));
+        }
+        if found.is_cut {
+            text.push_str("[not every directory was looked at; name one further down as `path`]\n");
+        }
+        text.push_str(&describe_left_out(found.left_out));
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+        Ok(ToolOutcome {
+            text,
+            summary: format!(
+                "Found {} for {pattern}",
+                count(found.total, "file", "files")
+            ),
+            success: true,
+            ..ToolOutcome::default()
+        })
     }
-    if found.is_cut {
-        text.push_str("[not every directory was looked at; name one further down as `path`]\n");
-    }
-    let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
-    Ok(ToolOutcome {
-        text,
-        summary: format!(
-            "Found {} for {pattern}",
-            count(found.total, "file", "files")
-        ),
-        success: true,
-        ..ToolOutcome::default()
-    })
 }

@@ -1,16 +1,16 @@
 //! `grep`: lines that match a pattern, in a directory or a file.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use workspace::{
     Cancellation, SearchMatches, SearchOptions, SearchOutput, SearchPattern, Workspace,
+    WorkspacePath,
 };
 
-use super::format::{count, shorten};
-use super::input::{Texts, ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::file_tool::{FileInput, FileTool};
+use super::format::{count, describe_left_out, shorten};
+use super::input::{Texts, ToolInput};
+use super::{TEXT_BYTES_MAX, ToolError, ToolOutcome, input};
 
 /// Matching lines of one call.
 const LINES_MAX: usize = 200;
@@ -29,7 +29,7 @@ const PATTERN_CHARS_MAX: usize = 60;
 pub(super) struct GrepTool;
 
 #[derive(Debug, Deserialize)]
-struct GrepInput {
+pub(super) struct GrepInput {
     pattern: String,
     path: Option<String>,
     #[serde(default, alias = "glob")]
@@ -114,86 +114,59 @@ impl ToolInput for GrepInput {
     }
 }
 
-#[async_trait]
-impl Tool for GrepTool {
-    fn name(&self) -> &'static str {
-        "grep"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Search"
-    }
-
-    fn description(&self) -> &'static str {
-        "Searches files for lines that match a regular expression (Rust syntax, one line at a time), at most 200 lines, \
-         or at most 500 files if only files or counts are asked for. \
-         Binary files and files that `.gitignore` or `.ignore` exclude are skipped."
-    }
-
-    fn parameters(&self) -> Value {
-        GrepInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("search")
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: GrepInput = input::parse(input)?;
-        compile(&input)?;
-        let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
-        Ok(Plan {
-            summary: format!("Search {} for {pattern}", workspace.display_path(&path)),
-            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
-            ..Plan::default()
-        })
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
-        workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
-    ) -> Result<ToolOutcome, ToolError> {
-        parse_and_run(input, workspace, grep).await
+impl FileInput for GrepInput {
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(".")
     }
 }
 
-fn grep(
-    input: &GrepInput,
-    workspace: &Workspace,
-    cancellation: &Cancellation,
-) -> Result<ToolOutcome, ToolError> {
-    let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-    let output = input.output();
-    let options = SearchOptions {
-        ignore: input::ignore_mode(input.include_ignored),
-        globs: input.globs.0.clone(),
-        context_lines: input.context.unwrap_or(0).min(CONTEXT_LINES_MAX),
-        output,
-        lines_max: LINES_MAX,
-        files_max: FILES_MAX,
-        text_bytes_max: MATCHES_BYTES_MAX,
-    };
-    let matches = workspace.search(&path, &compile(input)?, &options, cancellation)?;
-    let lines = count(matches.lines, "line", "lines");
-    let files = count(matches.files, "file", "files");
-    let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
-    Ok(ToolOutcome {
-        summary: match matches.files {
-            0 => format!("Found no match for {pattern}"),
-            _ if output == SearchOutput::Files => format!("Found {pattern} in {files}"),
-            _ => format!("Found {lines} in {files} for {pattern}"),
-        },
-        text: into_text(matches),
-        success: true,
-        ..ToolOutcome::default()
-    })
+impl FileTool for GrepTool {
+    type Input = GrepInput;
+
+    const NAME: &'static str = "grep";
+    const DISPLAY_NAME: &'static str = "Search";
+    const DESCRIPTION: &'static str = "Searches files for lines that match a regular expression (Rust syntax, one line at a \
+         time), at most 200 lines, or at most 500 files if only files or counts are asked for. Binary files and files that \
+         `.gitignore` or `.ignore` exclude are skipped.";
+    const KIND: &'static str = "search";
+
+    fn summarise(input: &GrepInput, display_path: &str) -> Result<String, ToolError> {
+        compile(input)?;
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+        Ok(format!("Search {display_path} for {pattern}"))
+    }
+
+    fn look(
+        input: &GrepInput,
+        path: &WorkspacePath,
+        workspace: &Workspace,
+        cancellation: &Cancellation,
+    ) -> Result<ToolOutcome, ToolError> {
+        let output = input.output();
+        let options = SearchOptions {
+            ignore: input::ignore_mode(input.include_ignored),
+            globs: input.globs.0.clone(),
+            context_lines: input.context.unwrap_or(0).min(CONTEXT_LINES_MAX),
+            output,
+            lines_max: LINES_MAX,
+            files_max: FILES_MAX,
+            text_bytes_max: MATCHES_BYTES_MAX,
+        };
+        let matches = workspace.search(path, &compile(input)?, &options, cancellation)?;
+        let lines = count(matches.lines, "line", "lines");
+        let files = count(matches.files, "file", "files");
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+        Ok(ToolOutcome {
+            summary: match matches.files {
+                0 => format!("Found no match for {pattern}"),
+                _ if output == SearchOutput::Files => format!("Found {pattern} in {files}"),
+                _ => format!("Found {lines} in {files} for {pattern}"),
+            },
+            text: into_text(matches),
+            success: true,
+            ..ToolOutcome::default()
+        })
+    }
 }
 
 fn compile(input: &GrepInput) -> Result<SearchPattern, ToolError> {
@@ -218,5 +191,6 @@ fn into_text(matches: SearchMatches) -> String {
         let files = count(matches.skipped_files, "file was", "files were");
         text.push_str(&format!("[{files} too large to be searched]\n"));
     }
+    text.push_str(&describe_left_out(matches.left_out));
     text
 }

@@ -1,14 +1,13 @@
 //! `list`: what is in a directory, and below it as deep as is asked.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use workspace::{Cancellation, TreeLimits, Workspace};
+use workspace::{Cancellation, TreeLimits, Workspace, WorkspacePath};
 
-use super::format::count;
-use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::file_tool::{FileInput, FileTool};
+use super::format::{count, describe_left_out};
+use super::input::ToolInput;
+use super::{TEXT_BYTES_MAX, ToolError, ToolOutcome, input};
 
 /// Entries of one call.
 const ENTRIES_MAX: usize = 1_000;
@@ -18,7 +17,7 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct ListTool;
 
 #[derive(Debug, Deserialize)]
-struct ListInput {
+pub(super) struct ListInput {
     path: Option<String>,
     depth: Option<usize>,
     include_ignored: Option<bool>,
@@ -56,79 +55,56 @@ impl ToolInput for ListInput {
     }
 }
 
-#[async_trait]
-impl Tool for ListTool {
-    fn name(&self) -> &'static str {
-        "list"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "List"
-    }
-
-    fn description(&self) -> &'static str {
-        "Lists a directory, at most 1,000 entries: directories end in `/`, symbolic links in `@`. Files that \
-         `.gitignore` or `.ignore` exclude are left out."
-    }
-
-    fn parameters(&self) -> Value {
-        ListInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("read")
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: ListInput = input::parse(input)?;
-        let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-        Ok(Plan {
-            summary: format!("List {}", workspace.display_path(&path)),
-            subject: PlanSubject::File(input.path.unwrap_or_else(|| ".".to_owned())),
-            ..Plan::default()
-        })
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
-        workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
-    ) -> Result<ToolOutcome, ToolError> {
-        parse_and_run(input, workspace, list).await
+impl FileInput for ListInput {
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(".")
     }
 }
 
-fn list(
-    input: &ListInput,
-    workspace: &Workspace,
-    cancellation: &Cancellation,
-) -> Result<ToolOutcome, ToolError> {
-    let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
-    let display_path = workspace.display_path(&path);
-    let mode = input::ignore_mode(input.include_ignored);
-    let limits = TreeLimits {
-        depth: input.depth.unwrap_or(1).clamp(1, DEPTH_MAX),
-        entries: ENTRIES_MAX,
-        bytes: TEXT_BYTES_MAX,
-    };
-    let tree = workspace.list_tree(&path, mode, limits, cancellation)?;
-    let mut text = tree.lines.join("\n");
-    if tree.lines.is_empty() {
-        text.push_str(&format!("[nothing in {display_path}]"));
+impl FileTool for ListTool {
+    type Input = ListInput;
+
+    const NAME: &'static str = "list";
+    const DISPLAY_NAME: &'static str = "List";
+    const DESCRIPTION: &'static str = "Lists a directory, at most 1,000 entries: directories end in `/`, symbolic links in `@`. \
+         Files that `.gitignore` or `.ignore` exclude are left out.";
+    const KIND: &'static str = "read";
+
+    fn summarise(_: &ListInput, display_path: &str) -> Result<String, ToolError> {
+        Ok(format!("List {display_path}"))
     }
-    if tree.is_cut {
-        text.push_str("\n[there is more; list a directory further down, or with less depth]");
+
+    fn look(
+        input: &ListInput,
+        path: &WorkspacePath,
+        workspace: &Workspace,
+        cancellation: &Cancellation,
+    ) -> Result<ToolOutcome, ToolError> {
+        let display_path = workspace.display_path(path);
+        let mode = input::ignore_mode(input.include_ignored);
+        let limits = TreeLimits {
+            depth: input.depth.unwrap_or(1).clamp(1, DEPTH_MAX),
+            entries: ENTRIES_MAX,
+            bytes: TEXT_BYTES_MAX,
+        };
+        let tree = workspace.list_tree(path, mode, limits, cancellation)?;
+        let mut text = tree.lines.join("\n");
+        if tree.lines.is_empty() {
+            text.push_str(&format!("[nothing in {display_path}]"));
+        }
+        if tree.is_cut {
+            text.push_str("\n[there is more; list a directory further down, or with less depth]");
+        }
+        if tree.left_out > 0 {
+            text.push('\n');
+            text.push_str(describe_left_out(tree.left_out).trim_end());
+        }
+        let entries = count(tree.lines.len(), "entry", "entries");
+        Ok(ToolOutcome {
+            text,
+            summary: format!("Listed {entries} of {display_path}"),
+            success: true,
+            ..ToolOutcome::default()
+        })
     }
-    let entries = count(tree.lines.len(), "entry", "entries");
-    Ok(ToolOutcome {
-        text,
-        summary: format!("Listed {entries} of {display_path}"),
-        success: true,
-        ..ToolOutcome::default()
-    })
 }

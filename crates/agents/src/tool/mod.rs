@@ -12,6 +12,7 @@ mod chat_tools;
 mod edit;
 mod error;
 mod file_edit;
+mod file_tool;
 mod format;
 mod glob;
 mod grep;
@@ -36,7 +37,8 @@ use workspace::Workspace;
 pub(crate) use ask_user::describe_answers;
 pub use bash::ProcessRecord;
 pub(crate) use bash::{
-    Mark, command_environment, end_marked, end_processes, kill_session, new_mark, with_mark,
+    Mark, command_environment, end_marked, end_processes, is_allowed_variable, kill_session,
+    new_mark, with_mark,
 };
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
@@ -48,7 +50,7 @@ pub(crate) use todo::{NAME as TODO, TodoList};
 
 /// The largest text of one call. A result of this size stays in state as it is (G-32), so that the model sees
 /// the same again in later turns.
-const TEXT_BYTES_MAX: usize = 48 * 1_024;
+pub(crate) const TEXT_BYTES_MAX: usize = 48 * 1_024;
 
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,8 +189,8 @@ pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn T
         Box::new(list::ListTool),
         Box::new(glob::GlobTool),
         Box::new(grep::GrepTool),
-        Box::new(write::WriteTool),
-        Box::new(edit::EditTool),
+        Box::new(write::WriteTool::new()),
+        Box::new(edit::EditTool::new()),
         Box::new(bash::BashTool {
             settings: Arc::clone(settings),
             chat: Arc::clone(chat),

@@ -1,18 +1,17 @@
 //! `view_image`: a picture, shown to a model that sees pictures.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use workspace::Workspace;
+use workspace::{Cancellation, Workspace, WorkspacePath};
 
-use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, input, read};
+use super::file_tool::{FileInput, FileTool, PATH_DESCRIPTION};
+use super::input::ToolInput;
+use super::{ToolError, ToolOutcome, read};
 
 pub(super) struct ViewImageTool;
 
 #[derive(Debug, Deserialize)]
-struct ViewImageInput {
+pub(super) struct ViewImageInput {
     path: String,
 }
 
@@ -23,10 +22,7 @@ impl ToolInput for ViewImageInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
             },
             "required": ["path"],
             "additionalProperties": false,
@@ -38,51 +34,31 @@ impl ToolInput for ViewImageInput {
     }
 }
 
-#[async_trait]
-impl Tool for ViewImageTool {
-    fn name(&self) -> &'static str {
-        "view_image"
+impl FileInput for ViewImageInput {
+    fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl FileTool for ViewImageTool {
+    type Input = ViewImageInput;
+
+    const NAME: &'static str = "view_image";
+    const DISPLAY_NAME: &'static str = "View";
+    const DESCRIPTION: &'static str = "Shows you an image file (PNG, JPEG, GIF, WebP), at most 8 MiB: a screenshot, a diagram, a \
+         plot that a command made.";
+    const KIND: &'static str = "read";
+
+    fn summarise(_: &ViewImageInput, display_path: &str) -> Result<String, ToolError> {
+        Ok(format!("View {display_path}"))
     }
 
-    fn display_name(&self) -> &'static str {
-        "View"
-    }
-
-    fn description(&self) -> &'static str {
-        "Shows you an image file (PNG, JPEG, GIF, WebP), at most 8 MiB: a screenshot, a diagram, a plot that a command made."
-    }
-
-    fn parameters(&self) -> Value {
-        ViewImageInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("read")
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: ViewImageInput = input::parse(input)?;
-        let path = workspace.display_path(&workspace.resolve(&input.path)?);
-        Ok(Plan {
-            summary: format!("View {path}"),
-            subject: PlanSubject::File(input.path),
-            ..Plan::default()
-        })
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
+    fn look(
+        _: &ViewImageInput,
+        path: &WorkspacePath,
         workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
+        _: &Cancellation,
     ) -> Result<ToolOutcome, ToolError> {
-        parse_and_run(input, workspace, |input: &ViewImageInput, workspace, _| {
-            read::view_image(&workspace.resolve(&input.path)?, workspace)
-        })
-        .await
+        read::view_image(path, workspace)
     }
 }

@@ -1,19 +1,18 @@
 //! `write`: a file with this content, new or in place of the old one.
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use workspace::{Extent, Workspace};
+use workspace::Extent;
 
-use super::change::{Change, NewContent, plan_change, preview_edits, run_change};
+use super::ToolError;
+use super::change::{Change, ChangeTool, NewContent};
+use super::file_tool::PATH_DESCRIPTION;
 use super::input::ToolInput;
-use super::{Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
 
-pub(super) struct WriteTool;
+pub(super) type WriteTool = ChangeTool<WriteInput>;
 
 #[derive(Debug, Deserialize)]
-struct WriteInput {
+pub(super) struct WriteInput {
     path: String,
     content: String,
 }
@@ -25,10 +24,7 @@ impl ToolInput for WriteInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
                 "content": {"type": "string", "description": "The whole content of the file."},
             },
             "required": ["path", "content"],
@@ -41,48 +37,12 @@ impl ToolInput for WriteInput {
     }
 }
 
-#[async_trait]
-impl Tool for WriteTool {
-    fn name(&self) -> &'static str {
-        "write"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Write"
-    }
-
-    fn description(&self) -> &'static str {
-        "Writes a file: creates it, with the directories it needs, or replaces all of its content. An existing file \
-         must have been read in this session first; to change parts of it, use `edit`."
-    }
-
-    fn parameters(&self) -> Value {
-        WriteInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Edits
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        plan_change::<WriteInput>(self.name(), input, workspace).await
-    }
-
-    async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
-        preview_edits::<WriteInput>(self.name(), input, workspace).await
-    }
-
-    async fn run(
-        &self,
-        input: &Value,
-        workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
-    ) -> Result<ToolOutcome, ToolError> {
-        run_change::<WriteInput>(self.name(), input, workspace).await
-    }
-}
-
 impl Change for WriteInput {
+    const NAME: &'static str = "write";
+    const DISPLAY_NAME: &'static str = "Write";
+    const DESCRIPTION: &'static str = "Writes a file: creates it, with the directories it needs, or replaces all of its content. An existing file \
+         must have been read in this session first; to change parts of it, use `edit`.";
+
     fn path(&self) -> &str {
         &self.path
     }

@@ -18,6 +18,9 @@ const DIRECTORIES_MAX: usize = 1_000;
 /// Directories that are trusted in one session: the oldest go when there are more.
 const SESSION_ENTRIES_MAX: usize = 200;
 
+/// Answers about single things: the oldest go when there are more.
+const ITEMS_MAX: usize = 1_000;
+
 const HEAD: &str = "# Directories in which agents may be started. `greenroom agents trust` lists and changes them.\n\n";
 
 /// What was answered of one directory.
@@ -38,33 +41,71 @@ pub struct TrustEntry {
     pub files: Vec<String>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// What was answered of one thing that a file of a directory declares (TR-2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TrustText {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    trusted: Vec<TrustEntry>,
+pub struct ItemEntry {
+    /// Absolute, without links.
+    pub directory: PathBuf,
+    /// `mcp:NAME`.
+    pub item: String,
+    /// SHA-256 of the declaration: another one asks again.
+    pub digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    pub since: String,
+    pub by: String,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<TrustEntry>, String> {
+/// All of the file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TrustText {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) trusted: Vec<TrustEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) items: Vec<ItemEntry>,
+}
+
+pub(super) fn parse(text: &str) -> Result<TrustText, String> {
     let read: Result<TrustText, toml::de::Error> = toml::from_str(text);
     let entries = read.map_err(|error| {
         let message = error.message().lines().next().unwrap_or("");
         at_line(text, error.span(), message)
     })?;
-    let entries = entries.trusted;
-    if let Some(entry) = entries.iter().find(|entry| !entry.directory.is_absolute()) {
-        let directory = super::shown_path(&entry.directory);
+    let directories = entries.trusted.iter().map(|entry| &entry.directory);
+    let mut directories = directories.chain(entries.items.iter().map(|item| &item.directory));
+    if let Some(directory) = directories.find(|directory| !directory.is_absolute()) {
+        let directory = super::shown_path(directory);
         return Err(format!("`{directory}` is not an absolute path"));
     }
-    match entries.len() > DIRECTORIES_MAX + SESSION_ENTRIES_MAX {
+    let is_too_long = entries.trusted.len() > DIRECTORIES_MAX + SESSION_ENTRIES_MAX
+        || entries.items.len() > ITEMS_MAX;
+    match is_too_long {
         true => Err("there are too many entries in it".to_owned()),
         false => Ok(entries),
     }
 }
 
+/// The text with an item more, in the place of an older answer about it.
+pub(super) fn add_item(text: &str, item: ItemEntry) -> Result<String, String> {
+    let mut entries = parse(text)?;
+    let is_same = |other: &ItemEntry| {
+        (&other.directory, &other.item, &other.session)
+            == (&item.directory, &item.item, &item.session)
+    };
+    entries.items.retain(|other| !is_same(other));
+    // The oldest answers go when there are too many: they are asked for again.
+    let too_many = (entries.items.len() + 1).saturating_sub(ITEMS_MAX);
+    entries.items.drain(..too_many);
+    entries.items.push(item);
+    write(&entries)
+}
+
 /// The text with an entry more, in the place of an older one of the same directory and session.
 pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
-    let mut entries = parse(text)?;
+    let mut all = parse(text)?;
+    let mut entries = std::mem::take(&mut all.trusted);
     let is_same = |other: &TrustEntry| {
         (&other.directory, &other.session) == (&entry.directory, &entry.session)
     };
@@ -84,7 +125,8 @@ pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
         false => {}
     }
     entries.push(entry);
-    write(entries)
+    all.trusted = entries;
+    write(&all)
 }
 
 fn drop_oldest(entries: &mut Vec<TrustEntry>, mut count: usize) {
@@ -98,16 +140,18 @@ fn drop_oldest(entries: &mut Vec<TrustEntry>, mut count: usize) {
 /// The text without what was said of a directory, in any session; none if nothing was.
 pub(super) fn remove(text: &str, directory: &std::path::Path) -> Result<Option<String>, String> {
     let mut entries = parse(text)?;
-    let before = entries.len();
-    entries.retain(|entry| entry.directory != directory);
-    match entries.len() == before {
+    let count = |entries: &TrustText| entries.trusted.len() + entries.items.len();
+    let before = count(&entries);
+    entries.trusted.retain(|entry| entry.directory != directory);
+    entries.items.retain(|item| item.directory != directory);
+    match count(&entries) == before {
         true => Ok(None),
-        false => write(entries).map(Some),
+        false => write(&entries).map(Some),
     }
 }
 
-fn write(trusted: Vec<TrustEntry>) -> Result<String, String> {
-    let text = toml::to_string(&TrustText { trusted });
+fn write(entries: &TrustText) -> Result<String, String> {
+    let text = toml::to_string(entries);
     let text = text.map_err(|error| format!("it cannot be written: {error}"))?;
     Ok(format!("{HEAD}{text}"))
 }

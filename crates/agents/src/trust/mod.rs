@@ -12,7 +12,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use file::{TRUST_FILE, TrustEntry};
+pub use file::{ItemEntry, TRUST_FILE, TrustEntry};
 pub use question::require_trust;
-pub use store::{Standing, TrustError, TrustStore};
+pub use store::{Standing, TrustError, TrustStore, TrustedItem};
 pub use survey::{Survey, shown_path};

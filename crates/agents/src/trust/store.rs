@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, TRUST_FILE, TrustEntry};
+use super::file::{self, ItemEntry, TRUST_FILE, TrustEntry, TrustText};
 use super::survey::Survey;
 use crate::data_file::DataFile;
 
 /// The directories that a host trusts.
 #[derive(Debug)]
 pub struct TrustStore {
-    file: DataFile<Vec<TrustEntry>>,
+    file: DataFile<TrustText>,
     /// Those of the settings file.
     configured: Vec<PathBuf>,
 }
@@ -22,6 +22,17 @@ pub struct TrustStore {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TrustError(pub String);
+
+/// Something that a file of a directory declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrustedItem<'a> {
+    /// Absolute, without links.
+    pub directory: &'a Path,
+    /// `mcp:NAME`.
+    pub name: &'a str,
+    /// Of the declaration, and of what it starts.
+    pub digest: &'a str,
+}
 
 /// How far a directory is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +67,7 @@ impl TrustStore {
     /// What users answered, oldest first. An error says what is wrong with the file, and then nothing is trusted by it.
     pub fn entries(&self) -> Result<Vec<TrustEntry>, TrustError> {
         let entries = self.file.load().map_err(TrustError)?;
-        Ok(entries.as_ref().clone())
+        Ok(entries.trusted.clone())
     }
 
     /// How far a directory is trusted in a session, with what was found in it. `directory` is absolute and without links.
@@ -79,7 +90,7 @@ impl TrustStore {
             let holds = entry.session.is_none() || entry.session.as_deref() == session;
             holds && directory.starts_with(&entry.directory)
         };
-        let covering: Vec<&TrustEntry> = entries.iter().filter(covers).collect();
+        let covering: Vec<&TrustEntry> = entries.trusted.iter().filter(covers).collect();
         if covering.is_empty() {
             return Ok(Standing::Unknown);
         }
@@ -107,13 +118,49 @@ impl TrustStore {
         let entry = TrustEntry {
             directory: directory.to_owned(),
             session: session.map(str::to_owned),
-            since: jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%SZ")
-                .to_string(),
+            since: now(),
             by: by.to_owned(),
             files: survey.files.clone(),
         };
         let added = self.file.change(|text| file::add(text, entry).map(Some));
+        added.map(drop).map_err(TrustError)
+    }
+
+    /// Whether a thing that a file of a directory declares may be started in a session (TR-2).
+    pub fn is_item_trusted(
+        &self,
+        item: TrustedItem<'_>,
+        session: &str,
+    ) -> Result<bool, TrustError> {
+        let entries = self.file.load().map_err(TrustError)?;
+        let covers = |entry: &ItemEntry| {
+            let holds = entry.session.as_deref().is_none_or(|of| of == session);
+            holds
+                && entry.directory == item.directory
+                && entry.item == item.name
+                && entry.digest == item.digest
+        };
+        Ok(entries.items.iter().any(covers))
+    }
+
+    /// Trusts such a thing; it is on the disk afterwards.
+    pub fn add_item(
+        &self,
+        item: TrustedItem<'_>,
+        session: Option<&str>,
+        by: &str,
+    ) -> Result<(), TrustError> {
+        let entry = ItemEntry {
+            directory: item.directory.to_owned(),
+            item: item.name.to_owned(),
+            digest: item.digest.to_owned(),
+            session: session.map(str::to_owned),
+            since: now(),
+            by: by.to_owned(),
+        };
+        let added = self
+            .file
+            .change(|text| file::add_item(text, entry).map(Some));
         added.map(drop).map_err(TrustError)
     }
 
@@ -122,4 +169,9 @@ impl TrustStore {
         let revoked = self.file.change(|text| file::remove(text, directory));
         revoked.map_err(TrustError)
     }
+}
+
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

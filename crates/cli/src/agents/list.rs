@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use host::Config;
-use host::acp_agents::{AcpAgentConfig, Preset, TrustPolicy};
+use host::acp_agents::{AcpAgentConfig, AgentReport, Preset, TrustPolicy};
 use serde_json::{Value, json};
 use wire::ChannelUri;
 
@@ -30,6 +30,8 @@ pub(crate) struct ListedAgent {
     origin: Origin,
     /// Where its program is now.
     program: Option<PathBuf>,
+    /// What it last said of itself.
+    report: AgentReport,
 }
 
 /// Why an agent is in the list.
@@ -77,6 +79,7 @@ pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>>
     });
     let listed = offered.chain(known).map(|(config, origin)| ListedAgent {
         program: config.find_program(),
+        report: settings.read_report(&config),
         config,
         origin,
     });
@@ -108,6 +111,11 @@ impl ListedAgent {
             "program": self.program.as_ref().map(|path| path.to_string_lossy()),
             "install": config.install,
             "trust": trust_name(config.trust),
+            "title": self.report.title,
+            "version": self.report.version,
+            "signedIn": self.report.signed_in,
+            "models": self.report.models,
+            "can": self.report.can,
         })
     }
 
@@ -123,7 +131,31 @@ impl ListedAgent {
             TrustPolicy::Always => " (starts in any directory)",
             TrustPolicy::Never => " (starts in trusted directories only, asks nobody)",
         };
-        escape_line(&format!("{}: {what}{trust}", config.name))
+        let name = match &self.report.version {
+            Some(version) => format!("{} {version}", config.name),
+            None => config.name.clone(),
+        };
+        let told = self.describe_report();
+        escape_line(&format!("{name}: {what}{told}{trust}"))
+    }
+
+    /// What it said of itself when it ran last.
+    fn describe_report(&self) -> String {
+        let signed_in = match self.report.signed_in {
+            Some(true) => Some("signed in".to_owned()),
+            Some(false) => Some("not signed in".to_owned()),
+            None => None,
+        };
+        // The first is the agent's own choice.
+        let models = match self.report.models.len().saturating_sub(1) {
+            0 => None,
+            1 => Some("1 model".to_owned()),
+            count => Some(format!("{count} models")),
+        };
+        let can =
+            (!self.report.can.is_empty()).then(|| format!("can {}", self.report.can.join(", ")));
+        let told = [signed_in, models, can].into_iter().flatten();
+        told.map(|told| format!(" · {told}")).collect()
     }
 }
 

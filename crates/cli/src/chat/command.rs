@@ -27,6 +27,8 @@ pub(crate) enum ChatCommand {
     /// A number of the list, or a URI.
     Open(String),
     New,
+    /// A new session with this agent, or asks which.
+    Agents(String),
     Rename(String),
     /// To this file, or one with a name of ours.
     Export(String),
@@ -157,6 +159,13 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
     command("/new", &["/clear"], "", "start a new session", |_| {
         ChatCommand::New
     }),
+    command(
+        "/agents",
+        &["/agent"],
+        "[ID]",
+        "start a new session with another agent",
+        ChatCommand::Agents,
+    ),
     command(
         "/rename",
         &[],

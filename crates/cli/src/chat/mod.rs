@@ -44,9 +44,10 @@ mod wrap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, ensure};
-use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
+use anyhow::{anyhow, ensure};
+use client::chat::{ChatError, OpenChat, OpenOptions};
 use client::{Live, Updates};
+use host::acp_agents::Preset;
 use wire::ChannelUri;
 
 use self::attention::Signal;
@@ -60,9 +61,9 @@ use crate::format::format_age;
 use crate::input_lines::{InputLines, LineSource};
 use crate::models::key_alone;
 use crate::models::local_servers::{self, Hint};
-use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
+use crate::models::on_host::NATIVE;
 use crate::restart::note_other_version;
-use crate::session_name::SessionName;
+use crate::session_choice::SessionChoice;
 use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
@@ -72,6 +73,7 @@ use crate::terminal::escape;
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
+  greenroom chat --agent claude         an agent that is installed here; `greenroom agents` lists them
   greenroom chat --continue             continue the latest session of this directory
   greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
@@ -89,19 +91,8 @@ the question that stood there when it was typed. Answers of the agent go to stan
 output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
-    /// Continue this session (its URI, a part of its id, or its title), or one chat of it; without it a new session is created
-    #[arg(long, value_name = "SESSION")]
-    session: Option<SessionName>,
-    /// Continue the session that was used last in the current directory
-    #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
-    latest: bool,
-    /// Agent of the new session [default: the first one the host offers]
-    #[arg(long, value_name = "ID", conflicts_with = "session")]
-    agent: Option<String>,
-    /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
-    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
-    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
-    model: Option<ModelChoice>,
+    #[command(flatten)]
+    choice: SessionChoice,
     /// Choose a session from a list first
     #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain"])]
     resume: bool,
@@ -116,39 +107,6 @@ pub(crate) struct ChatOptions {
 }
 
 impl ChatOptions {
-    async fn selector(
-        &self,
-        live: &Live,
-        directory: Option<PathBuf>,
-    ) -> anyhow::Result<ChatSelector> {
-        Ok(match (&self.session, self.latest) {
-            (Some(name), _) => ChatSelector::Channel(name.find(live).await?),
-            (None, true) => ChatSelector::LatestSession { directory },
-            (None, false) => ChatSelector::NewSession {
-                agent: match &self.model {
-                    Some(_) => Some(NATIVE.to_owned()),
-                    None => self.agent.clone(),
-                },
-            },
-        })
-    }
-
-    /// Where the agent of a new session works, and whose latest session is continued. None on another machine, whose
-    /// directories are not ours.
-    fn directory(&self) -> anyhow::Result<Option<PathBuf>> {
-        if self.host.named_host().is_some() {
-            return Ok(None);
-        }
-        match std::env::current_dir() {
-            Ok(directory) => Ok(Some(directory)),
-            // A session that is named has a directory of its own.
-            Err(_) if self.session.is_some() => Ok(None),
-            Err(error) => Err(error).context(
-                "the current directory cannot be used: go to one that is there and that you may enter",
-            ),
-        }
-    }
-
     /// `hint` is shown when it is known.
     fn terminal_options(
         &self,
@@ -181,7 +139,7 @@ impl ChatOptions {
 }
 
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
-    let directory = options.directory()?;
+    let directory = options.choice.directory(&options.host)?;
     if options.draws() {
         return match open(&options, directory.clone()).await {
             Ok((chat, hint)) => {
@@ -236,9 +194,21 @@ pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
         Some(ChatError::NoSessionIn { newest: None, .. } | ChatError::NoSessionYet) => {
             ": `greenroom chat` starts one".to_owned()
         }
+        Some(ChatError::UnknownAgent { agent, .. }) => explain_missing_agent(agent),
         _ => String::new(),
     };
     format!("{error:#}{advice}")
+}
+
+/// What to do about an agent that the host does not offer.
+fn explain_missing_agent(id: &str) -> String {
+    let Some(preset) = Preset::find(id) else {
+        return ". `greenroom agents` lists those that are known".to_owned();
+    };
+    match preset.to_config().find_program() {
+        Some(_) => ". It is installed here: `greenroom restart` lets the host look again, unless `agents_auto = false`".to_owned(),
+        None => format!(". {}", preset.install.trim_end_matches('.')),
+    }
 }
 
 async fn open(
@@ -249,18 +219,10 @@ async fn open(
     if let Some(note) = note_other_version(&options.host) {
         eprintln!("{}", escape(&note));
     }
-    let mut model = None;
-    if let Some(choice) = &options.model {
-        let found = find_or_add(&live, choice).await?;
-        if let Some(note) = found.note {
-            eprintln!("{note}");
-        }
-        model = Some(found.id);
-    }
+    let model = options.choice.find_model(&live).await?;
     // Only where there is none at all is anything looked for, and nobody waits for it.
-    let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
-    let is_first_look = is_new && options.host.named_host().is_none();
-    let hint = (is_first_look && model_ids(&live).is_empty())
+    let is_first_look = options.choice.is_new() && options.host.named_host().is_none();
+    let hint = (is_first_look && !live.has_real_agent())
         .then(local_servers::hint)
         .flatten();
     let note = match (is_first_look, model.is_some()) {
@@ -274,7 +236,7 @@ async fn open(
         eprintln!("{note}");
     }
     let open_options = open_options(directory.clone());
-    let selector = options.selector(&live, directory).await?;
+    let selector = options.choice.selector(&live, directory).await?;
     let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),

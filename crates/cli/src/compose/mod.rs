@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use compositor::SubmittedMessage;
 use compositor::lower::{CapabilityMap, Lowered, Target};
+use host::DocumentReader;
 use host::preview::{Preview, PreviewContext, preview};
 use serde_json::{Value, json};
 use wire::ext::compose::ComposeResult;
@@ -18,6 +19,7 @@ use wire::ext::compose::ComposeResult;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
+use crate::serve::document_reader;
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line, json_line};
@@ -88,10 +90,12 @@ pub(crate) async fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         Some(file) => CapabilityMap::built_in().with(&read_json(file)?)?,
         None => CapabilityMap::built_in(),
     };
+    let documents = DocumentReader::new(document_reader());
     let context = PreviewContext {
         workspace: &options.workspace,
         entities,
         capabilities,
+        documents: &documents,
         now: now(),
     };
     let targets: Vec<Target> = match options.target {

@@ -13,15 +13,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use client::chat::{Attachment, ChatSelector, OpenChat, OpenOptions};
+use client::chat::{Attachment, OpenChat, OpenOptions};
 use wire::ChannelUri;
 
 use crate::chat::{connect, explain_no_session};
 use crate::exit::Exit;
 use crate::models::key_alone;
-use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
 use crate::serve::settings;
-use crate::session_name::SessionName;
+use crate::session_choice::SessionChoice;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
 
@@ -45,25 +44,15 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 The agent of a new session works in the current directory. On a terminal you are asked before it does what needs consent. Without one \
 (a pipe, a script, --json) whatever asks is denied at once and questions are dismissed; --approvals says what needs no asking.
 
-Where no host runs and a model is configured, or a key is in the environment, a host is started in the background and stays.
+Where no host runs and a model is configured, a key is in the environment, or an agent is installed, a host is started in the background and stays.
 
 Ctrl-C cancels the turn. Exit codes: 0 complete, 1 the turn failed, 2 wrong usage, 3 cancelled, 4 no host or refused, 5 complete, but \
 something was denied because nobody could be asked, 6 cancelled because --timeout passed.")]
 pub(crate) struct SendOptions {
     /// The message; `-` reads it from standard input
     text: String,
-    /// Continue this session: its URI, a part of its id, or its title; without it a new one is created
-    #[arg(long, value_name = "SESSION")]
-    session: Option<SessionName>,
-    /// Continue the session that was used last in the current directory
-    #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
-    latest: bool,
-    /// Agent of the new session [default: the first one the host offers]
-    #[arg(long, value_name = "ID", conflicts_with = "session")]
-    agent: Option<String>,
-    /// Ask this model: the id of one that the host has, or BASE_URL#MODEL, which the host then has until it stops
-    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
-    model: Option<ModelChoice>,
+    #[command(flatten)]
+    choice: SessionChoice,
     /// What the agent may do without asking, from now on in this session
     #[arg(long, value_name = "MODE", value_enum)]
     approvals: Option<ApprovalMode>,
@@ -198,50 +187,31 @@ fn content_type_of(path: &Path, data: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a host that is started here would have a model, as far as can be told.
-fn may_have_model(host: &HostOptions) -> bool {
+/// Whether a host that is started here would have a model, or an agent that brings its own, as far as can be told.
+fn may_answer(host: &HostOptions) -> bool {
     let data = host.data_directory();
     let settings = data.and_then(|data| settings(data, None));
     // What is wrong with the settings is said by the host that is started with them.
-    settings.map_or(true, |settings| !settings.ordered_models().is_empty())
+    settings.map_or(true, |settings| {
+        let agents = settings.offered_agents().unwrap_or_default();
+        !settings.ordered_models().is_empty() || !agents.is_empty()
+    })
 }
 
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = match may_have_model(&options.host) {
+    let (live, updates) = match may_answer(&options.host) {
         true => connect(&options.host).await?,
         // A host without a model answers nobody who is in earnest: it is started by whoever wants one.
         false => options.host.live(&[ChannelUri::root()]).await?,
     };
-    if options.model.is_none()
+    let model = options.choice.find_model(&live).await?;
+    if model.is_none()
         && let Some(note) = key_alone::note(&live)
     {
         eprintln!("{note}");
     }
-    // Another machine's directories are not ours.
-    let directory = match options.host.named_host() {
-        Some(_) => None,
-        None => Some(std::env::current_dir().context("the current directory cannot be used")?),
-    };
-    let mut model = None;
-    if let Some(choice) = &options.model {
-        let found = find_or_add(&live, choice).await?;
-        if let Some(note) = found.note {
-            eprintln!("{note}");
-        }
-        model = Some(found.id);
-    }
-    let selector = match &options.session {
-        Some(name) => ChatSelector::Channel(name.find(&live).await?),
-        None if options.latest => ChatSelector::LatestSession {
-            directory: directory.clone(),
-        },
-        None => ChatSelector::NewSession {
-            agent: match &model {
-                Some(_) => Some(NATIVE.to_owned()),
-                None => options.agent.clone(),
-            },
-        },
-    };
+    let directory = options.choice.directory(&options.host)?;
+    let selector = options.choice.selector(&live, directory.clone()).await?;
     let open_options = OpenOptions {
         directory,
         ..OpenOptions::default()

@@ -66,11 +66,7 @@ impl TerminalPrompt {
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), all);
         self.number.count = all.len();
-        let is_same = match (&before, &self.asked) {
-            (Some(before), Some(now)) => before.is_same(now),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
+        let is_same = AskedInput::is_unchanged(before.as_ref(), self.asked.as_ref());
         if is_same {
             return Ok(());
         }

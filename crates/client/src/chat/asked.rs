@@ -50,6 +50,15 @@ impl AskedInput {
         still.or_else(|| asked.first().cloned())
     }
 
+    /// Whether the same is asked as before, or nothing now as then.
+    pub fn is_unchanged(before: Option<&Self>, now: Option<&Self>) -> bool {
+        match (before, now) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
     /// The same question, whatever was answered or edited meanwhile?
     pub fn is_same(&self, other: &Self) -> bool {
         self.chat == other.chat && self.input.is_same(&other.input)

@@ -29,6 +29,7 @@
 //! in the queue, or is reported as refused. Texts of the host are passed on as they came.
 //! Must not know: kernel, agents, host, terminals.
 
+mod agent;
 mod answer;
 mod approvals;
 mod asked;
@@ -81,6 +82,7 @@ pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
+pub use agent::AgentOffer;
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

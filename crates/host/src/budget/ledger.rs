@@ -10,7 +10,7 @@ use agent_api::{BudgetScope, BudgetUnit, CallKind, ReachedLimit};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use wire::Timestamp;
 
-use super::settings::BudgetSettings;
+use super::settings::TurnLimits;
 
 const FILE: &str = "budget.sqlite";
 
@@ -114,7 +114,7 @@ impl Ledger {
     pub(crate) fn begin_call(
         &mut self,
         by: &SpentBy,
-        limits: &BudgetSettings,
+        limits: &TurnLimits,
         (worked, call): (f64, Amounts),
         kind: CallKind,
         at: Timestamp,
@@ -154,7 +154,7 @@ impl Ledger {
     pub(crate) fn extend(
         &mut self,
         by: &SpentBy,
-        limits: &BudgetSettings,
+        limits: &TurnLimits,
         shown: &[ReachedLimit],
     ) -> rusqlite::Result<()> {
         let tx = self.transaction()?;
@@ -224,7 +224,7 @@ fn add(tx: &Transaction<'_>, by: &SpentBy, add: Amounts, at: Timestamp) -> rusql
 fn reached(
     tx: &Transaction<'_>,
     by: &SpentBy,
-    limits: &BudgetSettings,
+    limits: &TurnLimits,
 ) -> rusqlite::Result<Vec<ReachedLimit>> {
     let mut statement = tx.prepare_cached(
         "SELECT tokens - from_tokens, usd - from_usd, calls - from_calls, seconds - from_seconds
@@ -243,7 +243,7 @@ fn reached(
         let spent = spent.optional()?.unwrap_or_default();
         for unit in BudgetUnit::ALL {
             let spent = spent.get(unit);
-            if let Some(allowance) = limits.of(scope).of(unit)
+            if let Some((allowance, is_own)) = limits.of(scope, unit)
                 && spent >= allowance
             {
                 all.push(ReachedLimit {
@@ -251,6 +251,7 @@ fn reached(
                     unit,
                     allowance,
                     spent,
+                    is_own,
                 });
             }
         }

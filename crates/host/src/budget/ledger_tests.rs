@@ -1,6 +1,6 @@
 //! What the sums promise, on a real file.
 
-use super::super::settings::BudgetLimits;
+use super::super::settings::{BudgetLimits, BudgetSettings};
 use super::*;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -13,8 +13,8 @@ fn by(turn: &str, session: &str, day: &str) -> SpentBy {
     }
 }
 
-fn limits() -> BudgetSettings {
-    BudgetSettings {
+fn limits() -> TurnLimits {
+    let host = BudgetSettings {
         turn: BudgetLimits {
             calls: Some(2),
             ..BudgetLimits::default()
@@ -28,6 +28,10 @@ fn limits() -> BudgetSettings {
             usd: Some(1.0),
             ..BudgetLimits::default()
         },
+    };
+    TurnLimits {
+        host,
+        session_usd: None,
     }
 }
 
@@ -55,6 +59,7 @@ fn shown(scope: BudgetScope, unit: BudgetUnit) -> ReachedLimit {
         unit,
         allowance: 1.0,
         spent: 1.0,
+        is_own: false,
     }
 }
 

@@ -8,49 +8,74 @@ mod ledger;
 mod settings;
 mod work_clock;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_api::{CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit, StoreError};
+use agent_api::{
+    CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit, SESSION_BUDGET, StoreError,
+};
 use kernel::TurnRun;
 use serde_json::Value;
 use tokio::time::Instant;
-use wire::Timestamp;
 use wire::published::state::UsageInfo;
+use wire::{Object, Timestamp};
 
 use crate::clock::Clock;
 use crate::config::{Config, JournalChoice};
 use ledger::{Amounts, Ledger, SpentBy};
+use settings::TurnLimits;
 use work_clock::WorkClock;
 
 pub use settings::{BudgetLimits, BudgetSettings};
 
-/// The limits, and what was spent.
+/// The limits of the host, and what was spent.
 pub(crate) struct Budget {
     limits: BudgetSettings,
-    ledger: Mutex<Ledger>,
+    place: LedgerPlace,
+    /// Opened when something is limited first.
+    ledger: Mutex<Option<Ledger>>,
     clock: Clock,
 }
 
+/// Where the sums are.
+enum LedgerPlace {
+    Directory(PathBuf),
+    Memory,
+}
+
 impl Budget {
-    /// The budget of a configuration; `None` if it sets no limit.
-    pub(crate) fn open(config: &Config, clock: Clock) -> Result<Option<Arc<Self>>, StoreError> {
-        if config.budget.is_empty() {
-            return Ok(None);
-        }
-        let ledger = match config.journal {
-            JournalChoice::Sqlite => Ledger::open(&config.data, clock.now()),
-            JournalChoice::Memory => Ledger::in_memory(),
-        };
-        let ledger = ledger.map_err(|error| StoreError(error.to_string()))?;
-        Ok(Some(Arc::new(Self {
+    /// The budget of a configuration. Where that sets a limit, sums that cannot be read are an error.
+    pub(crate) fn open(config: &Config, clock: Clock) -> Result<Arc<Self>, StoreError> {
+        let budget = Self {
             limits: config.budget,
-            ledger: Mutex::new(ledger),
+            place: match config.journal {
+                JournalChoice::Sqlite => LedgerPlace::Directory(config.data.clone()),
+                JournalChoice::Memory => LedgerPlace::Memory,
+            },
+            ledger: Mutex::default(),
             clock,
-        })))
+        };
+        if !config.budget.is_empty() {
+            let opened = budget.with_ledger(|_| Ok(()));
+            opened.map_err(|error| StoreError(error.to_string()))?;
+        }
+        Ok(Arc::new(budget))
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does something with the sums. Blocks.
+    fn with_ledger<T>(
+        &self,
+        work: impl FnOnce(&mut Ledger) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match ledger.take() {
+            Some(open) => open,
+            None => match &self.place {
+                LedgerPlace::Directory(data) => Ledger::open(data, self.clock.now())?,
+                LedgerPlace::Memory => Ledger::in_memory()?,
+            },
+        };
+        work(ledger.insert(open))
     }
 }
 
@@ -71,6 +96,8 @@ struct Meter {
     shown: Option<(Vec<ReachedLimit>, SpentBy)>,
     /// The sums that the run last reported.
     reported: ReportedSums,
+    /// What the session may spend by its own setting, in dollars.
+    session_usd: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -108,7 +135,20 @@ impl TurnBudget {
                 reserved: None,
                 shown: None,
                 reported: reported.unwrap_or_default(),
+                session_usd: read_session_limit(&turn.config),
             }),
+        }
+    }
+
+    /// The session's settings are these now.
+    pub(crate) fn read_settings(&self, settings: &Object) {
+        self.meter().session_usd = read_session_limit(settings);
+    }
+
+    fn limits(&self) -> TurnLimits {
+        TurnLimits {
+            host: self.budget.limits,
+            session_usd: self.meter().session_usd,
         }
     }
 
@@ -143,8 +183,12 @@ impl TurnBudget {
         estimate: CallEstimate,
         kind: CallKind,
     ) -> Result<CallPermit, StoreError> {
+        let limits = self.limits();
         let by = self.spent_today();
         let worked = self.meter().clock.take(Instant::now());
+        if limits.is_empty() {
+            return Ok(CallPermit::Granted { unpriced: false });
+        }
         let call = Amounts {
             tokens: estimate.tokens as f64,
             usd: estimate.usd.unwrap_or(0.0),
@@ -162,7 +206,7 @@ impl TurnBudget {
         }
         self.meter().reserved = Some((estimate, asked.day));
         Ok(CallPermit::Granted {
-            unpriced: estimate.usd.is_none() && self.budget.limits.limits_money(),
+            unpriced: estimate.usd.is_none() && limits.limits_money(),
         })
     }
 
@@ -239,6 +283,9 @@ impl TurnBudget {
             };
             (self.spent_by(day), used)
         };
+        if self.limits().is_empty() {
+            return Ok(()); // nobody wants to know
+        }
         self.write(move |ledger, _, now| ledger.add(&by, used, now))
             .await
     }
@@ -246,13 +293,13 @@ impl TurnBudget {
     /// Does what waits for a disk on a thread that may.
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Ledger, &BudgetSettings, Timestamp) -> rusqlite::Result<T>
-        + Send
-        + 'static,
+        work: impl FnOnce(&mut Ledger, &TurnLimits, Timestamp) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (budget, now) = (Arc::clone(&self.budget), self.budget.clock.now());
-        let done =
-            tokio::task::spawn_blocking(move || work(&mut budget.ledger(), &budget.limits, now));
+        let limits = self.limits();
+        let done = tokio::task::spawn_blocking(move || {
+            budget.with_ledger(|ledger| work(ledger, &limits, now))
+        });
         match done.await {
             Ok(done) => done.map_err(|error| StoreError(error.to_string())),
             Err(died) => Err(StoreError(died.to_string())),
@@ -263,6 +310,9 @@ impl TurnBudget {
 /// The rest of the time that was worked is counted when the run ends, however it does.
 impl Drop for TurnBudget {
     fn drop(&mut self) {
+        if self.limits().is_empty() {
+            return; // nobody wants to know
+        }
         let worked = self.meter().clock.take(Instant::now());
         let (budget, by) = (Arc::clone(&self.budget), self.spent_today());
         let write = move || {
@@ -271,7 +321,8 @@ impl Drop for TurnBudget {
                 ..Amounts::default()
             };
             let now = budget.clock.now();
-            if let Err(error) = budget.ledger().add(&by, amounts, now) {
+            let added = budget.with_ledger(|ledger| ledger.add(&by, amounts, now));
+            if let Err(error) = added {
                 tracing::warn!(%error, "the time that a turn took is not counted to its budget");
             }
         };
@@ -280,6 +331,12 @@ impl Drop for TurnBudget {
             Err(_) => write(), // the runtime is gone: nobody is kept waiting
         }
     }
+}
+
+/// The limit that a session has of its own.
+fn read_session_limit(settings: &Object) -> Option<f64> {
+    let limit = settings.get(SESSION_BUDGET).and_then(Value::as_f64);
+    limit.filter(|limit| limit.is_finite() && *limit > 0.0)
 }
 
 /// The day of a moment, where the host is.

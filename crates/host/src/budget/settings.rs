@@ -47,6 +47,41 @@ impl BudgetLimits {
     }
 }
 
+/// What holds for a turn: the limits of the host, and the one that its session has of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct TurnLimits {
+    pub host: BudgetSettings,
+    /// In dollars.
+    pub session_usd: Option<f64>,
+}
+
+impl TurnLimits {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How much of something is allowed, if that is limited, and whether the session itself says so. Of two limits the
+    /// smaller one holds.
+    pub(crate) fn of(&self, scope: BudgetScope, unit: BudgetUnit) -> Option<(f64, bool)> {
+        let host = self.host.of(scope).of(unit);
+        let own = match (scope, unit) {
+            (BudgetScope::Session, BudgetUnit::Usd) => self.session_usd,
+            (BudgetScope::Turn | BudgetScope::Session | BudgetScope::Day, _) => None,
+        };
+        match (host, own) {
+            (Some(host), Some(own)) if own < host => Some((own, true)),
+            (Some(host), _) => Some((host, false)),
+            (None, own) => own.map(|own| (own, true)),
+        }
+    }
+
+    /// Whether money is limited anywhere.
+    pub(crate) fn limits_money(&self) -> bool {
+        let mut scopes = BudgetScope::ALL.into_iter();
+        scopes.any(|scope| self.of(scope, BudgetUnit::Usd).is_some())
+    }
+}
+
 impl BudgetSettings {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -58,12 +93,6 @@ impl BudgetSettings {
             BudgetScope::Session => &self.session,
             BudgetScope::Day => &self.day,
         }
-    }
-
-    /// Whether money is limited anywhere.
-    pub(crate) fn limits_money(&self) -> bool {
-        let mut scopes = BudgetScope::ALL.iter();
-        scopes.any(|scope| self.of(*scope).usd.is_some())
     }
 
     /// Names the first limit with which no model could ever be asked.

@@ -18,10 +18,19 @@ fn budget(toml: &str) -> Arc<Budget> {
         ..Config::default()
     };
     config.budget = toml::from_str(toml).unwrap();
-    Budget::open(&config, Clock::start()).unwrap().unwrap()
+    Budget::open(&config, Clock::start()).unwrap()
 }
 
 fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) -> TurnBudget {
+    turn_with(budget, chat, (turn_id, json!({})), usage)
+}
+
+fn turn_with(
+    budget: &Arc<Budget>,
+    chat: u64,
+    (turn_id, config): (&str, Value),
+    usage: Option<Value>,
+) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
     let run = TurnRun {
         switched_off: Default::default(),
@@ -31,7 +40,7 @@ fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) ->
         chat: uri,
         session_id: ChannelId(7),
         message: Value::Null,
-        config: wire::Object::new(),
+        config: config.as_object().cloned().unwrap(),
         working_directories: Vec::new(),
         resume: None,
         brief: None,
@@ -146,4 +155,35 @@ async fn time_counts_while_the_turn_works() {
     tokio::time::advance(Duration::from_secs(61)).await;
     let reached = begin(&first).await;
     assert!(reached[0].contains("61 s"), "{reached:?}");
+}
+
+#[tokio::test]
+async fn a_session_may_have_a_limit_of_its_own() {
+    let budget = budget("");
+    let own = |usd: f64| wire::Object::from_iter([("budget".to_owned(), json!(usd))]);
+    let first = turn_with(&budget, 1, ("t1", json!({"budget": 1.0})), None);
+    assert!(begin(&first).await.is_empty());
+    report(&first, sums(100, 10, 1.2)).await;
+    let reached = begin(&first).await;
+    assert_eq!(
+        reached,
+        ["this session used $1.20; the limit is $1.00 (`budget` of this session)"]
+    );
+    // It is raised while the turn works, and taken away.
+    first.read_settings(&own(1.5));
+    assert!(begin(&first).await.is_empty());
+    report(&first, sums(200, 20, 1.6)).await;
+    assert_eq!(begin(&first).await.len(), 1);
+    first.read_settings(&own(0.0));
+    assert!(begin(&first).await.is_empty());
+}
+
+#[tokio::test]
+async fn of_two_limits_the_smaller_one_holds() {
+    let budget = budget("[session]\nusd = 0.5\n");
+    let turn = turn_with(&budget, 1, ("t1", json!({"budget": 1.0})), None);
+    begin(&turn).await;
+    report(&turn, sums(100, 10, 0.6)).await;
+    let reached = begin(&turn).await;
+    assert!(reached[0].contains("(budget.session.usd)"), "{reached:?}");
 }

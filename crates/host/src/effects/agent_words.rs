@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use agent_api::SettingValue;
-use kernel::{BroughtToken, Input, SettingQuestion, Ticket, WorkFailed};
+use kernel::{BroughtToken, Input, McpWish, SettingQuestion, Ticket, WorkFailed};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Object};
@@ -42,6 +42,14 @@ impl Effects {
         match self.agent(provider) {
             Some(agent) => agent.settings_changed(session.as_str(), values),
             None => tracing::debug!("settings of a session whose agent is gone changed"),
+        }
+    }
+
+    /// A client wants something of an MCP server.
+    pub(crate) fn request_mcp(&self, wish: &McpWish) {
+        match self.agent(&wish.provider) {
+            Some(agent) => agent.mcp_requested(wish.session.as_str(), &wish.id, wish.request),
+            None => tracing::debug!("an MCP server of a session whose agent is gone was wanted"),
         }
     }
 

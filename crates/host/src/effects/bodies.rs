@@ -18,12 +18,13 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
-use workspace::Confinement;
 use workspace::discovery::DiscoveryCache;
+use workspace::{Confinement, UserDirectories};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames, commands_of};
+use crate::document_reader::DocumentReader;
 use crate::entities::Entities;
 use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
@@ -70,6 +71,13 @@ impl Bodies {
     pub(crate) fn confined_to(mut self, confinement: Confinement) -> Self {
         self.discovery = self.discovery.confined_to(confinement.clone());
         self.confinement = confinement;
+        self
+    }
+
+    /// Finds what the user keeps for agents as well.
+    #[must_use]
+    pub(crate) fn with_user_directories(mut self, user: UserDirectories) -> Self {
+        self.discovery = self.discovery.with_user_directories(user);
         self
     }
 
@@ -137,7 +145,7 @@ impl Bodies {
     pub(crate) async fn check_message(
         &self,
         check: MessageCheck,
-        entities: Arc<dyn Entities>,
+        (entities, documents): (Arc<dyn Entities>, Arc<DocumentReader>),
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Value, WorkFailed> {
         let (clock, confinement) = (self.clock, self.confinement.clone());
@@ -150,6 +158,7 @@ impl Bodies {
                 confinement: Some(&confinement),
                 blobs: store,
                 entities: &*entities,
+                documents: &documents,
                 now: clock.now(),
             };
             let (model, refusals) = (check.model.clone(), check.refusals.clone());

@@ -140,6 +140,12 @@ impl EventReceiver for KernelSink {
             budget.resume_work();
         }
     }
+
+    fn settings_read(&self, settings: &wire::Object) {
+        if let Some(budget) = &self.budget {
+            budget.read_settings(settings);
+        }
+    }
 }
 
 #[async_trait]

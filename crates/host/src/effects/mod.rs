@@ -37,7 +37,7 @@ use agent_words::TokenEnds;
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
-pub(crate) use sources::digest_in;
+pub(crate) use sources::read_body;
 
 use crate::complete::Completer;
 use crate::journal::JournalHandle;
@@ -143,10 +143,14 @@ impl Effects {
 
     pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
-        let entities = Arc::clone(&self.services.entities);
+        let services = &self.services;
+        let known = (
+            Arc::clone(&services.entities),
+            Arc::clone(&services.documents),
+        );
         let agent = self.agent(&check.provider);
         tokio::spawn(async move {
-            let checked = store.check_message(check, entities, agent).await;
+            let checked = store.check_message(check, known, agent).await;
             send(&arrivals, Input::MessageChecked { ticket, checked }).await;
         });
     }

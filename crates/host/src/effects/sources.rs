@@ -58,22 +58,26 @@ pub(crate) fn open(
 }
 
 /// The digest in a content id.
-pub(crate) fn digest_in(content_id: &str) -> Option<Digest> {
+pub(super) fn digest_in(content_id: &str) -> Option<Digest> {
     let hex = content_id.strip_prefix("sha256:")?;
     Digest::from_hex(hex)
 }
 
+/// The stored body of a content id; none if it is not there or too large.
+pub(crate) fn read_body(blobs: &dyn Blobs, content_id: &str) -> Option<Vec<u8>> {
+    match blobs.read(&digest_in(content_id)?, BODY_BYTES_MAX) {
+        Ok(Found::Body(body)) => Some(body),
+        Ok(Found::Missing | Found::TooLarge { .. }) => None,
+        Err(error) => {
+            tracing::error!(%error, "a body that a message refers to cannot be read");
+            None
+        }
+    }
+}
+
 impl ContentStore for HostStore {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
-        let digest = digest_in(content_id)?;
-        match self.blobs.read(&digest, BODY_BYTES_MAX) {
-            Ok(Found::Body(body)) => Some(body),
-            Ok(Found::Missing | Found::TooLarge { .. }) => None,
-            Err(error) => {
-                tracing::error!(%error, "a body that a message refers to cannot be read");
-                None
-            }
-        }
+        read_body(&*self.blobs, content_id)
     }
 
     fn staged(&mut self, part: &Part) -> Option<String> {

@@ -1,11 +1,12 @@
 //! A client's action that may be recorded is recorded, and what follows from it is done.
 
+use agent_api::McpRequest;
 use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 
 use super::gather::Permitted;
-use crate::io::Effect;
+use crate::io::{Effect, McpWish};
 use crate::prepare::Prepared;
 use crate::sessions::follow_title_of_client;
 use crate::state::{Sender, Step};
@@ -63,6 +64,7 @@ fn apply_to_session(
     if verb == SessionAction::CustomizationToggled {
         return customization::toggle(step, uri, action, sender);
     }
+    let id = action.text("id").unwrap_or_default().to_owned();
     if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
         return; // the sender was answered
     }
@@ -70,6 +72,11 @@ fn apply_to_session(
     match verb {
         SessionAction::TitleChanged => follow_title_of_client(step, uri),
         SessionAction::ConfigChanged => tell_agent_of_settings(step, uri),
+        SessionAction::McpServerStartRequested => request_mcp(step, uri, id, McpRequest::Start),
+        SessionAction::McpServerStopRequested => request_mcp(step, uri, id, McpRequest::Stop),
+        SessionAction::McpServerBackgroundRequested => {
+            request_mcp(step, uri, id, McpRequest::Background);
+        }
         SessionAction::ActiveClientSet => step.add_active_client(uri, client_id),
         SessionAction::ActiveClientRemoved => {
             step.remove_active_client(uri, client_id);
@@ -82,11 +89,19 @@ fn apply_to_session(
         | SessionAction::WorkingDirectoryRemoved
         | SessionAction::WorkingDirectoryReplaced
         | SessionAction::CustomizationToggled
-        | SessionAction::McpServerStartRequested
-        | SessionAction::McpServerStopRequested
-        | SessionAction::McpServerBackgroundRequested
         | SessionAction::SystemMessageTransformSet => {}
     }
+}
+
+/// The agent does what it can, and says how the server is then (H-305).
+fn request_mcp(step: &mut Step, uri: &ChannelUri, id: String, request: McpRequest) {
+    let provider = step.session(uri).state().provider.clone();
+    step.effect(Effect::RequestMcp(McpWish {
+        session: uri.clone(),
+        provider,
+        id,
+        request,
+    }));
 }
 
 /// The agent of a session hears which settings it has now, also in the middle of a turn.

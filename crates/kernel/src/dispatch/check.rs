@@ -97,7 +97,7 @@ pub(super) fn session(
         SessionAction::McpServerStartRequested
         | SessionAction::McpServerStopRequested
         | SessionAction::McpServerBackgroundRequested => {
-            Err(Refusal::because("no MCP server has this id"))
+            customization::check_mcp_request(session, action)
         }
     }
 }

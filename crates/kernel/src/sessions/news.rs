@@ -1,4 +1,4 @@
-//! What an agent says of its session, in a turn or between turns: a setting, a title.
+//! What an agent says of its session, in a turn or between turns: a setting, a title, its MCP servers.
 
 use serde_json::{Value, json};
 use wire::{ActionKind, ChannelUri, Object};
@@ -6,6 +6,7 @@ use wire::{ActionKind, ChannelUri, Object};
 use super::title::set_title_by_agent;
 use crate::agent_word::{SessionChange, SessionNews};
 use crate::config::known_values;
+use crate::customization::publish_servers;
 use crate::state::Step;
 
 /// Brings a session in line with what its agent says of it between turns.
@@ -15,6 +16,7 @@ pub(crate) fn apply_news(step: &mut Step, uri: &ChannelUri, news: SessionNews) {
         return; // a chat, or the session of another agent: that is not what was meant
     }
     match news.change {
+        SessionChange::McpServers(servers) => publish_servers(step, uri, servers),
         SessionChange::Title(title) => set_title_by_agent(step, uri, &title),
         SessionChange::Setting { name, value } => {
             // What the session's own schema forbids was said by another version of the agent than the session began with. The

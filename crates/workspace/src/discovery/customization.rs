@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::skill_file::{InvokedBy, Skill};
 
+/// The name of the container of a project's own instruction files.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+
 /// A plugin, or a directory of one kind of customizations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
@@ -157,6 +160,14 @@ impl Container {
             container: self.uri.clone(),
             name,
         }
+    }
+
+    /// Whether it is the instructions of a project itself.
+    pub fn holds_instructions(&self) -> bool {
+        let rules = ContainerKind::Directory {
+            contents: ChildKind::Rule,
+        };
+        self.kind == rules && self.name == INSTRUCTIONS
     }
 
     pub fn child_key(&self, child: &Child) -> CustomizationKey {

@@ -31,7 +31,7 @@ pub use customization::{
 pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use warning::{Warning, WarningKind};
 
-use crate::{Confinement, UserDirectories, Workspace};
+use crate::{Confinement, FileError, UserDirectories, Workspace};
 use scan::Scan;
 
 /// The longest file of a custom agent, a rule or hooks.
@@ -45,6 +45,8 @@ const DESCRIPTION_CHARS_MAX: usize = 200;
 pub struct Discovered {
     /// Everything, in the order in which names count.
     pub containers: Vec<Container>,
+    /// Ids of what of it is switched off.
+    pub switched_off: BTreeSet<String>,
     /// Commands, the built-in ones included.
     pub catalogue: Catalogue,
     /// One for each name: the first that was found.
@@ -84,6 +86,7 @@ impl Discovered {
     fn of(containers: Vec<Container>, switched_off: &BTreeSet<String>) -> Self {
         let mut discovered = Self {
             containers,
+            switched_off: switched_off.clone(),
             catalogue: Catalogue::built_in(),
             skills: Vec::new(),
             warnings: Vec::new(),
@@ -155,10 +158,38 @@ impl Container {
 }
 
 impl Workspace {
-    /// The skills of the working directories and the user. Blocks.
-    pub fn skills(&self) -> Vec<Skill> {
+    /// What the working directories and the user have, without what the session switched off. Blocks.
+    pub fn discover(&self) -> Discovered {
         let containers = places::find_all(&mut Scan::new(self));
-        Discovered::of(containers, &BTreeSet::new()).skills
+        Discovered::of(containers, &self.switched_off())
+    }
+
+    /// The text of a file that was discovered, without its front matter. Blocks.
+    pub fn read_instructions(&self, uri: &str, bytes_max: usize) -> Result<String, FileError> {
+        let path = self.resolve(&path_of(uri))?;
+        let Some(prefix) = self.read_prefix(&path, bytes_max)? else {
+            return Err(FileError::NotFound {
+                path: self.display_path(&path),
+            });
+        };
+        let text = String::from_utf8_lossy(&prefix.bytes);
+        // It was readable when it was discovered; if it is not by now, all of it is text.
+        let body = front_matter::parse(&text).map_or(&*text, |document| document.body);
+        let mut body = body.trim().trim_end_matches('\u{fffd}').to_owned();
+        if prefix.is_cut {
+            let path = self.display_path(&path);
+            body.push_str(&format!("\n[there is more in {path}]"));
+        }
+        Ok(body)
+    }
+
+    /// A file that was discovered, as models and people read it.
+    pub fn display_uri(&self, uri: &str) -> String {
+        let path = path_of(uri);
+        match self.resolve(&path) {
+            Ok(path) => self.display_path(&path),
+            Err(_) => path, // it is no working directory's
+        }
     }
 }
 

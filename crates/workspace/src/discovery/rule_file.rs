@@ -1,6 +1,6 @@
 //! Rules: instructions for every message, or for those about certain files (CU-3).
 
-use super::customization::{Child, ChildContent, ChildKind, Container, Rule};
+use super::customization::{Child, ChildContent, ChildKind, Container, INSTRUCTIONS, Rule};
 use super::front_matter::Document;
 use super::scan::Scan;
 use super::{FILE_BYTES_MAX, front_matter};
@@ -11,7 +11,7 @@ use crate::directory::Directory;
 const ENDINGS: [&str; 3] = [".instructions.md", ".mdc", ".md"];
 
 /// Files of a project that hold for every message.
-const INSTRUCTIONS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"];
+const FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"];
 
 pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut Container) {
     for file in scan.files(directory, &ENDINGS) {
@@ -37,8 +37,8 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
 
 /// The instructions of a project itself, in its root; `None` if it has none.
 pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Option<Container> {
-    let mut container = Container::directory(scan.uri(root), "instructions", ChildKind::Rule);
-    for name in INSTRUCTIONS {
+    let mut container = Container::directory(scan.uri(root), INSTRUCTIONS, ChildKind::Rule);
+    for name in FILES {
         let path = root.join(name);
         let Some((text, _)) = scan.read(&path, FILE_BYTES_MAX) else {
             // Most projects have one of them at most.

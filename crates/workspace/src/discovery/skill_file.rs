@@ -179,14 +179,14 @@ impl Workspace {
     /// Reads a skill in full, at most `bytes_max` of its file. A session gets a skill again as it got it first, though the
     /// file may have changed since.
     pub fn read_skill(&self, name: &str, bytes_max: usize) -> Result<Arc<SkillBody>, SkillError> {
-        if let Some(body) = self.remembered_skill(name) {
-            return Ok(body);
-        }
-        let skills = self.skills();
+        let skills = self.discover().skills;
         let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
             let known = skills.into_iter().map(|skill| skill.name).collect();
             return Err(SkillError::Unknown { known });
         };
+        if let Some(body) = self.remembered_skill(name) {
+            return Ok(body);
+        }
         let body = self.read_skill_body(skill, bytes_max)?;
         Ok(self.remember_skill(name, body))
     }

@@ -17,6 +17,8 @@ pub struct SearchMatches {
     pub files: usize,
     /// Files that are too large to be searched.
     pub skipped_files: usize,
+    /// Files and directories that the caller wanted to be left out.
+    pub left_out: usize,
     /// The limits were reached: there may be more.
     pub is_cut: bool,
 }

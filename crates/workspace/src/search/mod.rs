@@ -165,7 +165,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn push_entries(&self, listing: &Listing, pending: &mut Vec<PendingMatch>) {
+    fn push_entries(&mut self, listing: &Listing, pending: &mut Vec<PendingMatch>) {
+        self.matches.left_out += listing.left_out;
         for entry in listing.entries.iter().rev() {
             let path = self.workspace.absolute_path(&entry.path);
             let is_directory = entry.kind == EntryKind::Directory;
@@ -267,5 +268,60 @@ mod tests {
         assert_eq!(search("."), Err(FileError::Cancelled));
         // In the middle of a file, too.
         assert_eq!(search("a"), Err(FileError::Cancelled));
+    }
+
+    #[test]
+    fn what_is_left_out_is_neither_searched_nor_listed_nor_found_and_is_counted() {
+        use std::path::Path;
+
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("secret/deep")).unwrap();
+        for name in ["a", "secret/b", "secret/deep/c", "d"] {
+            std::fs::write(root.join(name), "word\n").unwrap();
+        }
+        std::os::unix::fs::symlink("secret", root.join("innocent")).unwrap();
+        let uri = format!("file://{}", root.display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let workspace = workspace.leaving_out(move |location| {
+            assert_eq!(location.root, root);
+            location.relative == Path::new("d") || location.relative.starts_with("secret/b")
+        });
+        let cancellation = Cancellation::default();
+        let pattern = SearchPattern::compile("word", false, false).unwrap();
+        let options = SearchOptions {
+            ignore: IgnoreMode::Apply,
+            globs: Vec::new(),
+            context_lines: 0,
+            output: SearchOutput::Files,
+            lines_max: 10,
+            files_max: 10,
+            text_bytes_max: 1_024,
+        };
+        for (path, found, left_out) in [
+            (".", "a\nsecret/deep/c\n", 2),
+            ("innocent", "secret/deep/c\n", 1),
+        ] {
+            let path = workspace.resolve(path).unwrap();
+            let matches = workspace.search(&path, &pattern, &options, &cancellation);
+            let matches = matches.unwrap();
+            assert_eq!((matches.text.as_str(), matches.left_out), (found, left_out));
+            let limits = crate::TreeLimits {
+                depth: 3,
+                entries: 10,
+                bytes: 1_024,
+            };
+            let tree = workspace.list_tree(&path, IgnoreMode::Apply, limits, &cancellation);
+            let tree = tree.unwrap();
+            assert_eq!(tree.left_out, left_out, "{:?}", tree.lines);
+            let glob = crate::FindOptions {
+                ignore: IgnoreMode::Apply,
+                glob: "*".to_owned(),
+                files_max: 10,
+                bytes_max: 1_024,
+            };
+            let files = workspace.find_files(&path, &glob, &cancellation).unwrap();
+            assert_eq!((files.total, files.left_out), (3 - left_out, left_out));
+        }
     }
 }

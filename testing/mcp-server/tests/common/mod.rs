@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use agents::mcp::{
@@ -67,6 +68,7 @@ pub(crate) fn is_alive(process: &str) -> bool {
 pub(crate) struct Caller {
     pub(crate) progress: Mutex<Vec<String>>,
     pub(crate) questions: Mutex<Vec<Elicitation>>,
+    pub(crate) withdrawn: AtomicBool,
     pub(crate) answer: Option<ElicitationAnswer>,
 }
 
@@ -82,6 +84,10 @@ impl CallHost for Caller {
             Some(answer) => answer.clone(),
             None => std::future::pending().await,
         }
+    }
+
+    async fn withdraw(&self) {
+        self.withdrawn.store(true, Ordering::SeqCst);
     }
 }
 

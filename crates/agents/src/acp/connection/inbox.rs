@@ -24,7 +24,7 @@ const LOOK_BACK: usize = 64;
 
 /// Hears what an agent says of a session itself, in a turn or not. Must not block.
 pub(in super::super) trait SessionListener: Send + Sync {
-    fn hear(&self, update: &acp::SessionUpdate);
+    fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool);
 }
 
 pub(in super::super) struct Inbox {
@@ -104,7 +104,8 @@ impl Inbox {
 
     /// Takes an update that is wanted, or that is of the session itself.
     pub(super) fn deliver(&self, update: acp::SessionUpdate, bytes: usize) {
-        self.listener.hear(&update);
+        let is_in_turn = self.lock().phase == Phase::Prompting;
+        self.listener.hear(&update, is_in_turn);
         let mut state = self.lock();
         if state.phase != Phase::Prompting {
             return; // The listener has heard it; nothing else of it is wanted.
@@ -115,12 +116,12 @@ impl Inbox {
     }
 
     /// Takes a question; gives it back if nobody is there to answer.
-    pub(super) fn ask(&self, question: Question, bytes: usize) -> Result<(), Question> {
+    pub(super) fn ask(&self, question: Box<Question>, bytes: usize) -> Result<(), Box<Question>> {
         let mut state = self.lock();
         if state.phase != Phase::Prompting {
             return Err(question);
         }
-        state.push(Item::Asked(Box::new(question)), bytes);
+        state.push(Item::Asked(question), bytes);
         drop(state);
         self.changed.notify_waiters();
         Ok(())
@@ -313,7 +314,7 @@ mod tests {
     struct Deaf;
 
     impl SessionListener for Deaf {
-        fn hear(&self, _: &acp::SessionUpdate) {}
+        fn hear(&self, _: &acp::SessionUpdate, _: bool) {}
     }
 
     fn inbox() -> Arc<Inbox> {

@@ -40,6 +40,8 @@ const QUESTIONS_MAX: usize = 256;
 #[derive(Clone)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
+    /// Where its tasks run: who calls may be on a thread without a runtime.
+    runtime: tokio::runtime::Handle,
     /// The last one stops the process.
     _owner: Arc<StopOnDrop>,
 }
@@ -92,9 +94,12 @@ enum Waiter {
     Prompt(Arc<Inbox>),
 }
 
+/// Where a new session is listened to, and the answer that named it.
+type NewInbox = (Arc<Inbox>, Box<RawValue>);
+
 struct NewSession {
     listener: Arc<dyn SessionListener>,
-    caller: oneshot::Sender<Result<(Arc<Inbox>, Box<RawValue>), RequestError>>,
+    caller: oneshot::Sender<Result<NewInbox, RequestError>>,
 }
 
 /// A request of the agent.
@@ -223,8 +228,14 @@ impl Connection {
         ));
         Ok(Self {
             _owner: Arc::new(StopOnDrop(Arc::clone(&shared))),
+            runtime: tokio::runtime::Handle::current(),
             shared,
         })
+    }
+
+    /// Does something beside who calls, which need not be a task.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(work);
     }
 
     /// Asks the agent something; what it answers, within the time.

@@ -222,7 +222,7 @@ async fn receive_request(
         id: id.clone(),
         kind,
     };
-    match inbox.ask(question, bytes) {
+    match inbox.ask(Box::new(question), bytes) {
         Ok(()) => inbox.wait_for_room().await,
         Err(question) => shared.answer(&id, &question.kind.cancelled()),
     }

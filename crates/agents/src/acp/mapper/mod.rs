@@ -30,7 +30,7 @@ pub(super) use usage::UsageTotals;
 /// Calls that are remembered in a turn.
 const CALLS_MAX: usize = 4_096;
 
-const TITLE_CHARS_MAX: usize = 200;
+pub(super) const TITLE_CHARS_MAX: usize = 200;
 
 /// What is to be done next, in this order.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,6 @@ impl Mapper {
     fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
-    }
-
-    /// A number for something of the turn that no update told of.
-    pub(super) fn take_number(&mut self) -> u64 {
-        self.next_number()
     }
 
     pub(super) fn map(&mut self, update: acp::SessionUpdate) -> Vec<Step> {
@@ -209,10 +204,6 @@ impl Mapper {
     /// What was used: told once, at the end.
     pub(super) fn usage(&self) -> &UsageTotals {
         &self.usage
-    }
-
-    pub(super) fn usage_mut(&mut self) -> &mut UsageTotals {
-        &mut self.usage
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::mapper::{
 use super::super::question::{self, Form};
 use super::super::rpc::{RequestId, RpcError};
 use super::Stop;
-use super::run::{Asked, Running, inject};
+use super::run::{Asked, Injected, Running};
 use crate::permission::is_protected;
 
 /// What people said to a question.
@@ -239,10 +239,7 @@ impl Running<'_> {
                 self.mapper.decide(call, is_approved);
                 match is_approved {
                     true => Ok(()),
-                    false => {
-                        self.pass_on_words(suggestion.as_ref(), reason.as_ref())
-                            .await
-                    }
+                    false => self.pass_on_words(suggestion.as_ref(), reason.as_ref()),
                 }
             }
             (
@@ -297,7 +294,7 @@ impl Running<'_> {
     }
 
     /// Words that came with a denial (AG-32): said at once where the agent listens, else when the prompt is over.
-    async fn pass_on_words(
+    fn pass_on_words(
         &mut self,
         suggestion: Option<&Value>,
         reason: Option<&Value>,
@@ -312,10 +309,9 @@ impl Running<'_> {
             return Ok(()); // none came
         };
         let blocks = json!([{"type": "text", "text": words}]);
-        let is_taken =
-            self.prepared.process.abilities.steering && inject(self.prepared, blocks).await;
-        if !is_taken {
-            self.follow_ups.push(words.to_owned());
+        match self.prepared.process.abilities.steering {
+            true => self.inject(blocks, Injected::Words(words.to_owned())),
+            false => self.follow_ups.push(words.to_owned()),
         }
         Ok(())
     }

@@ -86,7 +86,8 @@ impl Turn<'_> {
             let prepared = prepare::open(self, &place).await?;
             let prompt = prompt::blocks(self, &prepared).await?;
             let model = prepare::settings(self, &prepared).await?;
-            prepare::note(self, &prepared).await?;
+            let turn_id = Some(self.input.turn_id.clone());
+            let through = prepare::note(self, &prepared, turn_id).await?;
             let mut running = Running::new(self, &prepared, &place, model);
             let end = running.follow(prompt).await?;
             let has_output = running.has_output();
@@ -96,6 +97,10 @@ impl Turn<'_> {
                 PromptEnd::Failed(error) => return Err(error.into()),
                 PromptEnd::Refused(error) => error,
             };
+            if !has_output {
+                // It did not take the message: a resumed turn says it again.
+                prepare::note(self, &prepared, through).await?;
+            }
             if errors::is_unknown_session(&error) && !has_output && !reopened {
                 reopened = true;
                 prepared.process.close_session(&self.facts.chat);
@@ -164,11 +169,7 @@ impl Drop for PromptGuard {
                 core.pool.give_up(&process, &session.inbox.session);
             }
         };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(wait)),
-            // The host is gone, and its agents go with it.
-            Err(_) => drop(wait),
-        }
+        connection.spawn(wait);
     }
 }
 

@@ -276,16 +276,21 @@ pub(super) async fn settings(turn: &Turn<'_>, prepared: &Prepared) -> Result<Opt
     Ok(Some(chosen.to_owned()))
 }
 
-/// Notes which session the chat has, and that it gets this turn's message; returns when that is on the disk.
-pub(super) async fn note(turn: &Turn<'_>, prepared: &Prepared) -> Result<(), Stop> {
+/// Notes which session the chat has, and through which turn the agent knows it; returns when that is on the disk. What was noted
+/// before.
+pub(super) async fn note(
+    turn: &Turn<'_>,
+    prepared: &Prepared,
+    through: Option<String>,
+) -> Result<Option<String>, Stop> {
     let session = &prepared.session;
-    session.set_through(&turn.input.turn_id);
+    let before = session.set_through(through);
     let cwd = session.directories.first().cloned().unwrap_or_default();
     let notes = make_notes(turn, &prepared.process, session, cwd);
     if let Some(notes) = notes.to_bytes() {
         turn.events.note_chat(notes).await?;
     }
-    Ok(())
+    Ok(before)
 }
 
 fn make_notes(

@@ -41,6 +41,8 @@ pub(super) struct Running<'a> {
     pub(super) mapper: Mapper,
     pub(super) edits: EditWatch,
     model: Option<String>,
+    /// Words that the agent has not said it takes.
+    injections: FuturesUnordered<BoxFuture<'a, (Injected, bool)>>,
     /// Questions that wait for people.
     pub(super) answers: FuturesUnordered<BoxFuture<'a, Answer>>,
     /// What each open question of the agent became.
@@ -74,6 +76,7 @@ impl<'a> Running<'a> {
             mapper: Mapper::new(used, usage),
             edits: EditWatch::new(Arc::clone(&place.workspace)),
             model,
+            injections: FuturesUnordered::new(),
             answers: FuturesUnordered::new(),
             open: BTreeMap::new(),
             follow_ups: Vec::new(),
@@ -100,6 +103,9 @@ impl<'a> Running<'a> {
         let mut prompt = prompt;
         loop {
             let end = self.follow_one(&prompt).await?;
+            while let Some((what, is_taken)) = self.injections.next().await {
+                self.injected(what, is_taken).await?;
+            }
             if !matches!(end, PromptEnd::Done) || self.follow_ups.is_empty() {
                 return Ok(end);
             }
@@ -131,6 +137,7 @@ impl<'a> Running<'a> {
                     }
                 }
                 Some(answer) = self.answers.next() => self.answered(answer).await?,
+                Some((what, is_taken)) = self.injections.next() => self.injected(what, is_taken).await?,
                 steering = self.turn.events.steering(), if can_steer => self.steer(steering?).await?,
             }
             for notice in session.said.take_notices() {
@@ -284,10 +291,9 @@ impl<'a> Running<'a> {
             Some(id) => self.turn.events.read_message(id).await,
             None => None,
         };
+        let abilities = &self.prepared.process.abilities;
         let blocks = match stored {
-            Some(message) => {
-                prompt::lower(self.turn, &self.prepared.process.abilities, message).await
-            }
+            Some(message) => prompt::lower(self.turn, abilities, message).await,
             None => Vec::new(),
         };
         let text = || json!([{"type": "text", "text": steering.message["text"]}]);
@@ -296,19 +302,46 @@ impl<'a> Running<'a> {
         } else {
             json!(blocks)
         };
-        if inject(self.prepared, blocks).await {
-            let pending_id = steering.pending_id;
-            self.turn
-                .events
-                .send(AgentEvent::SteeringTaken { pending_id })
-                .await?;
+        self.inject(blocks, Injected::Steering(steering.pending_id));
+        Ok(())
+    }
+
+    /// Says something to the agent while it works. Its answer is waited for beside what else it says.
+    pub(super) fn inject(&mut self, blocks: Value, what: Injected) {
+        let prepared = self.prepared;
+        self.injections.push(Box::pin(async move {
+            let is_taken = inject(prepared, blocks).await;
+            (what, is_taken)
+        }));
+    }
+
+    async fn injected(&mut self, what: Injected, is_taken: bool) -> Result<(), Stop> {
+        match (what, is_taken) {
+            (Injected::Steering(pending_id), true) => {
+                self.turn
+                    .events
+                    .send(AgentEvent::SteeringTaken { pending_id })
+                    .await?;
+            }
+            // It goes on waiting, and starts the next turn (G-08).
+            (Injected::Steering(_), false) | (Injected::Words(_), true) => {}
+            (Injected::Words(words), false) => self.follow_ups.push(words),
         }
         Ok(())
     }
 }
 
+/// What is said to an agent while it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Injected {
+    /// A steering message, by its id among those that wait.
+    Steering(String),
+    /// Words that came with a denial.
+    Words(String),
+}
+
 /// Says something to the agent while it works; whether it took it.
-pub(super) async fn inject(prepared: &Prepared, blocks: Value) -> bool {
+async fn inject(prepared: &Prepared, blocks: Value) -> bool {
     let params = json!({
         "sessionId": prepared.session.inbox.session,
         "prompt": blocks,

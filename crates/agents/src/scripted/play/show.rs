@@ -65,6 +65,7 @@ impl ScenePlayer<'_> {
             agent_name: "the scripted agent".to_owned(),
             environment_context: facts.environment,
             custom_instructions: CustomInstructions {
+                listed: Vec::new(),
                 files: facts.instructions,
             },
             ..Prompt::default()

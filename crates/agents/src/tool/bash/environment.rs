@@ -39,6 +39,11 @@ fn allowed(
         .collect()
 }
 
+/// Whether every command gets a variable of this name.
+pub(crate) fn is_allowed_variable(name: &str) -> bool {
+    is_allowed(OsStr::new(name))
+}
+
 fn is_allowed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false; // none of the allowed names

@@ -25,7 +25,7 @@ use super::{
     ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
 };
 use capture::Capture;
-pub(crate) use environment::command_environment;
+pub(crate) use environment::{command_environment, is_allowed_variable};
 use process::{CommandEnd, ShellCommand};
 pub(crate) use session::{
     Mark, end_marked, end_processes, kill_all as kill_session, new_mark, with_mark,

@@ -109,13 +109,7 @@ impl Tool for BashOutputTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let LookInput { id, .. } = input::parse(input)?;
-        Ok(Plan {
-            summary: format!(
-                "Look at background command {}",
-                shorten(&id, SUMMARY_CHARS_MAX)
-            ),
-            ..Plan::default()
-        })
+        Ok(plan_for(self.display_name(), &id))
     }
 
     async fn run(
@@ -165,13 +159,7 @@ impl Tool for BashKillTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let KillInput { id } = input::parse(input)?;
-        Ok(Plan {
-            summary: format!(
-                "Stop background command {}",
-                shorten(&id, SUMMARY_CHARS_MAX)
-            ),
-            ..Plan::default()
-        })
+        Ok(plan_for(self.display_name(), &id))
     }
 
     async fn run(
@@ -184,6 +172,17 @@ impl Tool for BashKillTool {
         let look = self.chat.background.kill(&id).await?;
         let summary = format!("Stopped {}", shorten(&look.command, SUMMARY_CHARS_MAX));
         Ok(outcome(look, summary))
+    }
+}
+
+/// What a call would do to the background command of this id.
+fn plan_for(verb: &str, id: &str) -> Plan {
+    Plan {
+        summary: format!(
+            "{verb} background command {}",
+            shorten(id, SUMMARY_CHARS_MAX)
+        ),
+        ..Plan::default()
     }
 }
 

@@ -5,15 +5,14 @@ mod media;
 mod notebook;
 mod page;
 
-use async_trait::async_trait;
 use compositor::media_type::detect;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use workspace::{Cancellation, Workspace, is_binary};
+use workspace::{Cancellation, Workspace, WorkspacePath, is_binary};
 
-use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, input};
+use super::file_tool::{FileInput, FileTool, PATH_DESCRIPTION};
+use super::input::ToolInput;
+use super::{ToolError, ToolOutcome};
 
 pub(super) use media::view_image;
 
@@ -23,7 +22,7 @@ const SNIFFED_BYTES: u64 = 64 * 1_024;
 pub(super) struct ReadTool;
 
 #[derive(Debug, Deserialize)]
-struct ReadInput {
+pub(super) struct ReadInput {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
@@ -50,10 +49,7 @@ impl ToolInput for ReadInput {
         json!({
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the first working directory, or absolute inside any of them.",
-                },
+                "path": {"type": "string", "description": PATH_DESCRIPTION},
                 "offset": {"type": "integer", "minimum": 1, "description": "The first line, or cell, to read; 1 by default."},
                 "limit": {"type": "integer", "minimum": 1, "description": "How many lines, or cells, to read; as many as fit by default."},
             },
@@ -67,37 +63,23 @@ impl ToolInput for ReadInput {
     }
 }
 
-#[async_trait]
-impl Tool for ReadTool {
-    fn name(&self) -> &'static str {
-        "read"
+impl FileInput for ReadInput {
+    fn path(&self) -> &str {
+        &self.path
     }
+}
 
-    fn display_name(&self) -> &'static str {
-        "Read"
-    }
+impl FileTool for ReadTool {
+    type Input = ReadInput;
 
-    fn description(&self) -> &'static str {
-        "Reads a file. Text: its lines with their numbers, at most 2,000 lines or 48 KiB at a time; if there is more, the \
-         result ends with the offset to go on with. A notebook (`.ipynb`): its cells with their outputs; offset and \
-         limit count cells. An image or a PDF is shown if you can see such things. Other files are described."
-    }
+    const NAME: &'static str = "read";
+    const DISPLAY_NAME: &'static str = "Read";
+    const DESCRIPTION: &'static str = "Reads a file. Text: its lines with their numbers, at most 2,000 lines or 48 KiB at a time; \
+         if there is more, the result ends with the offset to go on with. A notebook (`.ipynb`): its cells with their outputs; \
+         offset and limit count cells. An image or a PDF is shown if you can see such things. Other files are described.";
+    const KIND: &'static str = "read";
 
-    fn parameters(&self) -> Value {
-        ReadInput::schema()
-    }
-
-    fn nature(&self) -> Nature {
-        Nature::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("read")
-    }
-
-    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: ReadInput = input::parse(input)?;
-        let path = workspace.display_path(&workspace.resolve(&input.path)?);
+    fn summarise(input: &ReadInput, display_path: &str) -> Result<String, ToolError> {
         let range = match (input.offset, input.limit) {
             (None | Some(0 | 1), None) => String::new(),
             (offset, None) => format!(" from line {}", offset.unwrap_or(1)),
@@ -107,49 +89,36 @@ impl Tool for ReadTool {
                 format!(", lines {first} to {last}")
             }
         };
-        Ok(Plan {
-            summary: format!("Read {path}{range}"),
-            subject: PlanSubject::File(input.path),
-            ..Plan::default()
-        })
+        Ok(format!("Read {display_path}{range}"))
     }
 
-    async fn run(
-        &self,
-        input: &Value,
+    fn look(
+        input: &ReadInput,
+        path: &WorkspacePath,
         workspace: &Workspace,
-        _output: &mpsc::Sender<String>,
+        cancellation: &Cancellation,
     ) -> Result<ToolOutcome, ToolError> {
-        parse_and_run(input, workspace, read).await
+        let range = ReadRange {
+            offset: input.offset,
+            limit: input.limit,
+        };
+        let beginning = workspace.read_bytes(path, SNIFFED_BYTES)?;
+        if let Some(mime) = detect(&beginning.bytes) {
+            return media::read(path, mime, workspace);
+        }
+        if is_binary(&beginning.bytes) {
+            return Ok(media::describe_binary(
+                &workspace.display_path(path),
+                &beginning,
+            ));
+        }
+        if notebook::is_notebook(&input.path)
+            && let Some(outcome) = notebook::read(path, range, workspace)?
+        {
+            return Ok(outcome);
+        }
+        page::read(path, range, workspace, cancellation)
     }
-}
-
-fn read(
-    input: &ReadInput,
-    workspace: &Workspace,
-    cancellation: &Cancellation,
-) -> Result<ToolOutcome, ToolError> {
-    let path = workspace.resolve(&input.path)?;
-    let range = ReadRange {
-        offset: input.offset,
-        limit: input.limit,
-    };
-    let beginning = workspace.read_bytes(&path, SNIFFED_BYTES)?;
-    if let Some(mime) = detect(&beginning.bytes) {
-        return media::read(&path, mime, workspace);
-    }
-    if is_binary(&beginning.bytes) {
-        return Ok(media::describe_binary(
-            &workspace.display_path(&path),
-            &beginning,
-        ));
-    }
-    if notebook::is_notebook(&input.path)
-        && let Some(outcome) = notebook::read(&path, range, workspace)?
-    {
-        return Ok(outcome);
-    }
-    page::read(&path, range, workspace, cancellation)
 }
 
 #[cfg(test)]
@@ -169,7 +138,8 @@ mod tests {
             offset,
             limit,
         };
-        match read(&input, &workspace, &Cancellation::default()) {
+        let path = workspace.resolve("a").unwrap();
+        match ReadTool::look(&input, &path, &workspace, &Cancellation::default()) {
             Ok(outcome) => outcome.text,
             Err(error) => error.0,
         }

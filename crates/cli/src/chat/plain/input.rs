@@ -13,6 +13,7 @@ use crate::chat::usage::usage_rows;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::input_lines::{InputLine, LineSource, LineUse};
+use crate::terminal::escape_line;
 
 /// What a line is entered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +197,20 @@ impl PlainChat {
                 self.go_to(ChatSelector::Channel(uri)).await?;
             }
             ChatCommand::New => {
-                let new = ChatSelector::NewSession { agent: None };
+                let agent = self.chat.agent_for_new_session();
+                self.go_to(ChatSelector::NewSession { agent }).await?;
+            }
+            ChatCommand::Agents(id) if id.is_empty() => {
+                for agent in self.chat.agents() {
+                    let (id, name) = (escape_line(&agent.id), escape_line(&agent.name));
+                    let about = escape_line(&agent.description);
+                    self.output.note(&format!("{id:18} {name}: {about}"))?;
+                }
+                self.output
+                    .note("/agents ID starts a new session with one")?;
+            }
+            ChatCommand::Agents(id) => {
+                let new = ChatSelector::NewSession { agent: Some(id) };
                 self.go_to(new).await?;
             }
             ChatCommand::Fork(name) => {

@@ -32,11 +32,7 @@ impl PlainChat {
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), &all);
         self.asked_number.count = all.len();
-        let is_same = match (&before, &self.asked) {
-            (Some(before), Some(now)) => before.is_same(now),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
+        let is_same = AskedInput::is_unchanged(before.as_ref(), self.asked.as_ref());
         if !is_same {
             self.prompt = PromptState::default();
             self.field = None;

@@ -128,6 +128,7 @@ mod tests {
 
     use super::*;
     use crate::chat::line::Colors;
+    use crate::chat::render::assert_looks;
 
     fn check(before: &str, after: &str, width: usize, expected: Expect) {
         let shown = show_diff(
@@ -137,12 +138,7 @@ mod tests {
             width,
         )
         .lines;
-        assert!(shown.iter().all(|line| line.width() <= width));
-        let text: String = shown
-            .iter()
-            .map(|line| line.text().trim_end().to_owned() + "\n")
-            .collect();
-        expected.assert_eq(&text);
+        assert_looks(&shown, width, &expected);
     }
 
     #[test]

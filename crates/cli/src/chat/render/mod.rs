@@ -86,3 +86,14 @@ impl Page {
         }
     }
 }
+
+/// Lines as they look, without the blanks behind them; each fits the page.
+#[cfg(test)]
+fn assert_looks(lines: &[super::line::Line], width: usize, expected: &expect_test::Expect) {
+    assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
+    let lines = lines.iter();
+    let text: String = lines
+        .map(|line| line.text().trim_end().to_owned() + "\n")
+        .collect();
+    expected.assert_eq(&text);
+}

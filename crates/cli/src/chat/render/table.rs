@@ -163,6 +163,7 @@ mod tests {
     use markup::markdown::{MarkdownBlock, parse};
 
     use super::*;
+    use crate::chat::render::assert_looks;
 
     const TABLE: &str = "\
 | Name | Size | What it is for |\n\
@@ -176,12 +177,7 @@ mod tests {
             panic!("a table")
         };
         let lines = table_lines(table, Page::of_width(width));
-        assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
-        let text: String = lines
-            .iter()
-            .map(|line| line.text().trim_end().to_owned() + "\n")
-            .collect();
-        expected.assert_eq(&text);
+        assert_looks(&lines, width, &expected);
     }
 
     #[test]

@@ -6,16 +6,13 @@ use serde_json::json;
 use super::input::INPUT_LINES_MAX;
 use super::*;
 
+fn drawn(call: &Value, detail: Detail) -> Vec<Line> {
+    let call = call.as_object().unwrap();
+    tool_lines_with(call, Page::of_width(40), detail, &References::default())
+}
+
 fn check(call: Value, expected: Expect) {
-    let Value::Object(call) = call else {
-        panic!("an object")
-    };
-    let lines = tool_lines_with(
-        &call,
-        Page::of_width(40),
-        Detail::Brief,
-        &References::default(),
-    );
+    let lines = drawn(&call, Detail::Brief);
     assert!(lines.iter().all(|line| line.width() <= 40), "{lines:?}");
     let text: String = lines.iter().map(|line| line.text() + "\n").collect();
     expected.assert_eq(&text);
@@ -156,14 +153,7 @@ fn a_long_question_is_cut_only_where_it_is_drawn_again() {
     let command = "x\n".repeat(40) + "touch PWNED";
     let call = json!({"status": "pending-confirmation", "displayName": "Run",
         "toolInput": json!({"command": command}).to_string()});
-    let lines = |detail| {
-        tool_lines_with(
-            call.as_object().unwrap(),
-            Page::of_width(40),
-            detail,
-            &References::default(),
-        )
-    };
+    let lines = |detail| drawn(&call, detail);
     let (brief, whole) = (lines(Detail::Brief), lines(Detail::Whole));
     assert_eq!(brief.len(), 1 + INPUT_LINES_MAX);
     assert_eq!(brief.last().unwrap().text(), "  … 30 more lines (Ctrl-O)");
@@ -216,14 +206,7 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
         .collect::<String>();
     let input = json!({"path": "new.txt", "content": content});
     let call = json!({"status": "pending-confirmation", "toolName": "write", "toolInput": input.to_string()});
-    let lines = |detail| {
-        tool_lines_with(
-            call.as_object().unwrap(),
-            Page::of_width(40),
-            detail,
-            &References::default(),
-        )
-    };
+    let lines = |detail| drawn(&call, detail);
     let brief = lines(Detail::Brief);
     assert_eq!(brief.last().unwrap().text(), "  … 22 more lines (Ctrl-O)");
     assert_eq!(lines(Detail::Whole).last().unwrap().text(), "  + line 60");

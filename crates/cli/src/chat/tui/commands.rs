@@ -38,9 +38,10 @@ impl TerminalChat {
                 Err(_) => self.note_error("/open needs a URI; /sessions lists what there is"),
             },
             ChatCommand::New => {
-                self.try_to_go_to(ChatSelector::NewSession { agent: None })
-                    .await;
+                let agent = self.chat.agent_for_new_session();
+                self.try_to_go_to(ChatSelector::NewSession { agent }).await;
             }
+            ChatCommand::Agents(id) => self.open_agents(&id).await,
             ChatCommand::Fork(name) => {
                 if let Err(error) = self.branch(&name).await {
                     self.note_error(&format!("{error:#}"));

@@ -72,11 +72,7 @@ impl TerminalChat {
             }),
             count: all.len(),
         };
-        let is_same = match (&before, &self.asked) {
-            (Some(before), Some(now)) => before.is_same(now),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
+        let is_same = AskedInput::is_unchanged(before.as_ref(), self.asked.as_ref());
         if is_same {
             return; // the keys go on doing what they do
         }

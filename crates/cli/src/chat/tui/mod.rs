@@ -3,6 +3,7 @@
 //! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
 //! answered goes away by itself.
 
+mod agent_picker;
 mod background;
 mod commands;
 mod compose;

@@ -1,9 +1,9 @@
-//! Lists to choose from that have the keys: sessions, models and their settings, permission modes, and a question of our own.
+//! Lists to choose from that have the keys: sessions, agents, models and their settings, permission modes, and a question of our own.
 //!
 //! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
 //! much, is asked about once, in words that are never cut, and done only on an Enter that came after its answer was drawn.
 
-use client::chat::{ModelOffer, OfferedMode};
+use client::chat::{AgentOffer, ModelOffer, OfferedMode};
 use wire::ChannelUri;
 
 use super::model_picker::SettingPicker;
@@ -26,6 +26,7 @@ const ROWS_BESIDE: usize = 8;
 pub(super) enum Picker {
     Sessions(SessionPicker),
     Models(Menu<ModelOffer>),
+    Agents(Menu<AgentOffer>),
     Setting(SettingPicker),
     Modes(Menu<OfferedMode>),
     YesNoQuestion(YesNoQuestion),
@@ -91,6 +92,11 @@ impl TerminalChat {
                 MenuOutcome::Taken | MenuOutcome::Unused => self.open_picker(Picker::Models(menu)),
                 MenuOutcome::Closed => {}
                 MenuOutcome::Chosen => self.choose_model(menu),
+            },
+            Picker::Agents(mut menu) => match menu.key(key) {
+                MenuOutcome::Taken | MenuOutcome::Unused => self.open_picker(Picker::Agents(menu)),
+                MenuOutcome::Closed => {}
+                MenuOutcome::Chosen => self.choose_agent(menu).await,
             },
             Picker::Setting(setting) => self.press_setting(setting, key),
             Picker::Modes(menu) => self.press_modes(menu, key)?,
@@ -159,6 +165,12 @@ impl TerminalChat {
                 prompt: Some("model › "),
                 ..OverlayLines::default()
             },
+            Picker::Agents(menu) => OverlayLines {
+                above: heading("Enter starts a new session with it · Escape goes back"),
+                below: menu.lines(width, rows),
+                prompt: Some("agent › "),
+                ..OverlayLines::default()
+            },
             Picker::Setting(setting) => OverlayLines {
                 above: heading(&setting.heading()),
                 below: setting.menu.lines(width, rows),
@@ -189,6 +201,7 @@ impl Picker {
         match self {
             Self::Sessions(sessions) => sessions.editor(),
             Self::Models(menu) => &menu.filter,
+            Self::Agents(menu) => &menu.filter,
             Self::Setting(setting) => &setting.menu.filter,
             Self::Modes(menu) => &menu.filter,
             Self::YesNoQuestion(question) => &question.menu.filter,

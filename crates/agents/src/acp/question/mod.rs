@@ -1,0 +1,275 @@
+//! Questions of an agent to the user, as input requests, and the answers in the agent's shapes.
+//!
+//! Promises: pure. A form is asked whole or not at all; an answer names options by what the agent called them.
+//! Must not know: who answers.
+
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use agent_api::InputRequest;
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Map, Value, json};
+use wire::Object;
+use wire::published::state::ChatInputResponseKind;
+
+use super::label::label;
+use schema::read_schema;
+
+const QUESTIONS_MAX: usize = 32;
+const OPTIONS_MAX: usize = 256;
+const TEXT_CHARS_MAX: usize = 2_000;
+
+/// The field beside a choice that takes words of the user's own.
+const CUSTOM: &str = "_custom";
+
+/// A question that is asked, with what is needed to read the answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Form {
+    pub(super) request: InputRequest,
+    fields: Vec<Field>,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Field {
+    id: String,
+    kind: FieldKind,
+    /// The field that takes words of the user's own.
+    custom: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldKind {
+    Text,
+    Number,
+    Integer,
+    Boolean,
+    One,
+    Many,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Elicitation,
+    /// A page to be opened: there is nothing to fill in.
+    Url,
+    /// A permission request that is none (AG-34).
+    Permission,
+}
+
+/// A request for input. None if it is of a kind that we do not know.
+pub(super) fn from_elicitation(request: &acp::CreateElicitationRequest) -> Option<Form> {
+    let message = Some(long(&request.message));
+    match &request.mode {
+        acp::ElicitationMode::Url(url) => Some(Form {
+            request: InputRequest {
+                message,
+                url: Some(url.url.chars().filter(|c| !c.is_control()).collect()),
+                questions: Vec::new(),
+            },
+            fields: Vec::new(),
+            shape: Shape::Url,
+        }),
+        acp::ElicitationMode::Form(form) => {
+            let (questions, fields) = read_schema(&form.requested_schema)?;
+            Some(Form {
+                request: InputRequest {
+                    message,
+                    url: None,
+                    questions,
+                },
+                fields,
+                shape: Shape::Elicitation,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn long(text: &str) -> String {
+    let readable = text.chars().filter(|c| !c.is_control() || *c == '\n');
+    readable.take(TEXT_CHARS_MAX).collect()
+}
+
+/// A permission request that asks the user something else (AG-34). None of an ordinary one.
+pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option<Form> {
+    let meta = [request.tool_call.meta.as_ref(), request.meta.as_ref()];
+    let is_question = meta.into_iter().flatten().any(|meta| {
+        meta.get("qwenInteractionKind").and_then(Value::as_str) == Some("user_question")
+    });
+    if !is_question {
+        return None;
+    }
+    let asked = request.tool_call.fields.raw_input.as_ref();
+    let asked = asked.and_then(|input| input.get("questions")?.as_array());
+    let mut questions = Vec::new();
+    let mut fields = Vec::new();
+    for (index, question) in asked.into_iter().flatten().take(QUESTIONS_MAX).enumerate() {
+        let text = |name: &str| question[name].as_str().unwrap_or_default();
+        let is_many = question["multiSelect"] == Value::Bool(true);
+        let options = question["options"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(OPTIONS_MAX);
+        let options = options.map(|option| {
+            let name = option["label"].as_str().unwrap_or_default();
+            let mut read = json!({"id": name, "label": label(name, 300)});
+            if let Some(description) = option["description"].as_str() {
+                read["description"] = json!(label(description, 500));
+            }
+            read
+        });
+        let options: Vec<Value> = options.collect();
+        let kind = if is_many {
+            FieldKind::Many
+        } else {
+            FieldKind::One
+        };
+        questions.push(json!({
+            "kind": if is_many { "multi-select" } else { "single-select" },
+            "id": index.to_string(),
+            "title": label(text("header"), 100),
+            "message": long(text("question")),
+            "required": true,
+            "options": options,
+            "allowFreeformInput": true,
+        }));
+        fields.push(Field {
+            id: index.to_string(),
+            kind,
+            custom: None,
+        });
+    }
+    let title = request.tool_call.fields.title.as_deref();
+    Some(Form {
+        request: InputRequest {
+            message: title.map(long),
+            url: None,
+            questions,
+        },
+        fields,
+        shape: Shape::Permission,
+    })
+}
+
+impl Form {
+    /// The answer for the agent. `options` are those of a permission request.
+    pub(super) fn answer(
+        &self,
+        response: &ChatInputResponseKind,
+        answers: &Object,
+        options: &[acp::PermissionOption],
+    ) -> Value {
+        let is_accepted = *response == ChatInputResponseKind::Accept;
+        match self.shape {
+            Shape::Permission => self.permission_answer(is_accepted, answers, options),
+            Shape::Url if is_accepted => json!({"action": "accept"}),
+            Shape::Elicitation if is_accepted => {
+                json!({"action": "accept", "content": self.content(answers)})
+            }
+            Shape::Url | Shape::Elicitation => match response {
+                ChatInputResponseKind::Decline => json!({"action": "decline"}),
+                _ => json!({"action": "cancel"}),
+            },
+        }
+    }
+
+    fn content(&self, answers: &Object) -> Value {
+        let mut content = Map::new();
+        for field in &self.fields {
+            let Some(value) = submitted(answers, &field.id) else {
+                continue; // skipped
+            };
+            let words = free_words(value);
+            if let Some(read) = field.read(value) {
+                content.insert(field.id.clone(), read);
+            }
+            if let (Some(custom), Some(words)) = (&field.custom, words) {
+                content.insert(custom.clone(), json!(words));
+            }
+        }
+        Value::Object(content)
+    }
+
+    fn permission_answer(
+        &self,
+        is_accepted: bool,
+        answers: &Object,
+        options: &[acp::PermissionOption],
+    ) -> Value {
+        use super::mapper::{Choice, option_for};
+        let choice = if is_accepted {
+            Choice::Approve
+        } else {
+            Choice::Deny
+        };
+        let outcome = match option_for(options, choice) {
+            Some((id, _)) => json!({"outcome": "selected", "optionId": id}),
+            None => json!({"outcome": "cancelled"}),
+        };
+        let mut answer = json!({"outcome": outcome});
+        if is_accepted {
+            let mut given = Map::new();
+            for field in &self.fields {
+                let value = submitted(answers, &field.id);
+                let read = value.and_then(|value| {
+                    let chosen = field.read(value).map(|chosen| match chosen {
+                        Value::Array(many) => {
+                            let many: Vec<&str> = many.iter().filter_map(Value::as_str).collect();
+                            many.join(", ")
+                        }
+                        Value::String(one) => one,
+                        other => other.to_string(),
+                    });
+                    let all = [chosen.filter(|text| !text.is_empty()), free_words(value)];
+                    let all: Vec<String> = all.into_iter().flatten().collect();
+                    (!all.is_empty()).then(|| all.join(", "))
+                });
+                given.extend(read.map(|text| (field.id.clone(), json!(text))));
+            }
+            answer["answers"] = Value::Object(given);
+        }
+        answer
+    }
+}
+
+/// The value of an answer that was given.
+fn submitted<'a>(answers: &'a Object, id: &str) -> Option<&'a Value> {
+    let answer = answers.get(id)?;
+    (answer["state"] == "submitted").then(|| &answer["value"])
+}
+
+/// Words of the user's own beside or instead of a choice.
+fn free_words(value: &Value) -> Option<String> {
+    let words = value["freeformValues"].as_array()?;
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+impl Field {
+    fn read(&self, value: &Value) -> Option<Value> {
+        let value = &value["value"];
+        match self.kind {
+            FieldKind::Text | FieldKind::One => {
+                let text = value.as_str()?;
+                let is_chosen = self.kind == FieldKind::Text || !text.is_empty();
+                is_chosen.then(|| json!(text))
+            }
+            FieldKind::Boolean => value.as_bool().map(|value| json!(value)),
+            FieldKind::Number => value.as_f64().map(|value| json!(value)),
+            FieldKind::Integer => {
+                let whole = value.as_i64();
+                let whole = whole.or_else(|| {
+                    value
+                        .as_f64()
+                        .filter(|n| n.fract() == 0.0)
+                        .map(|n| n as i64)
+                });
+                whole.map(|value| json!(value))
+            }
+            FieldKind::Many => value.is_array().then(|| value.clone()),
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! Turns against agents that are scripts.

@@ -1,0 +1,222 @@
+//! Sessions that are opened, reopened, lost and begun anew.
+
+use serde_json::{Value, json};
+
+use super::harness::{Place, user};
+
+fn echo() -> Value {
+    json!({"scenes": [{"steps": [{"say": ["[{{text}}] after [{{history}}]"]}]}]})
+}
+
+#[tokio::test]
+async fn ag_42_a_new_process_goes_on_with_the_session() {
+    for (without, method) in [
+        (json!({}), "session/resume"),
+        (
+            json!({"agentCapabilities": {"sessionCapabilities": {"resume": null}}}),
+            "session/load",
+        ),
+    ] {
+        let mut script = echo();
+        script["initialize"] = without;
+        script["replay"] = json!("after-response");
+        script["resume_replays"] = json!(true);
+        let place = Place::new(&script);
+        let first = place.turn(&place.agent(), user("t1", "one")).await;
+        assert_eq!(first.result, Ok(()));
+        let agent = place.agent();
+        let next = place
+            .turn(&agent, user("t2", "two").after("t1", &first))
+            .await;
+        assert_eq!(next.result, Ok(()), "{method}");
+        assert_eq!(place.count(method), 1, "{method}");
+        assert_eq!(
+            next.texts().len(),
+            1,
+            "nothing of the replay is shown: {:?}",
+            next.texts()
+        );
+        assert!(
+            next.texts()[0].starts_with("[two] after [[\"one\""),
+            "{:?}",
+            next.texts()
+        );
+        assert_eq!(next.notices(), Vec::<&str>::new());
+    }
+}
+
+#[tokio::test]
+async fn ag_44_a_lost_session_begins_anew_with_a_transcript() {
+    for error in [
+        json!({"code": -32002, "message": "Resource not found"}),
+        json!({"code": -32603, "message": "Internal error", "data": {"details": "no rollout found for thread id x"}}),
+        json!({"code": -32603, "message": "Internal error: failure"}),
+    ] {
+        let place = Place::new(&echo());
+        let first = place.turn(&place.agent(), user("t1", "one")).await;
+        let mut script = echo();
+        script["answers"] = json!([
+            {"method": "session/resume", "answer": {"error": error}},
+            {"method": "session/load", "answer": {"error": error}},
+        ]);
+        place.set_script(&script);
+        let input = user("t2", "two")
+            .after("t1", &first)
+            .with_history("one", "I said this");
+        let next = place.turn(&place.agent(), input).await;
+        assert_eq!(next.result, Ok(()));
+        assert!(
+            next.notices()[0].contains("started anew"),
+            "{:?}",
+            next.notices()
+        );
+        let prompt = place.frames("session/prompt").pop().unwrap();
+        let blocks = &prompt["params"]["prompt"];
+        assert_eq!(blocks[0]["resource"]["uri"], "greenroom:transcript");
+        assert!(
+            blocks[0]["resource"]["text"]
+                .as_str()
+                .unwrap()
+                .contains("I said this")
+        );
+        assert_eq!(blocks[1]["text"], "two");
+    }
+}
+
+#[tokio::test]
+async fn ag_42_a_method_that_is_offered_and_not_there_is_not_there() {
+    let mut script = echo();
+    let unknown = json!({"error": {"code": -32601, "message": "Method not found"}});
+    script["answers"] = json!([{"method": "session/resume", "answer": unknown}]);
+    let place = Place::new(&script);
+    let first = place.turn(&place.agent(), user("t1", "one")).await;
+    let next = place
+        .turn(&place.agent(), user("t2", "two").after("t1", &first))
+        .await;
+    assert_eq!(next.result, Ok(()));
+    assert_eq!(
+        (place.count("session/load"), place.count("session/new")),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn ag_44_turns_that_were_taken_back_are_not_known() {
+    let place = Place::new(&echo());
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "one")).await;
+    let second = place
+        .turn(&agent, user("t2", "two").after("t1", &first))
+        .await;
+    // The second turn was taken back.
+    let third = user("t3", "three")
+        .after("t1", &second)
+        .with_history("one", "answer");
+    let third = place.turn(&agent, third).await;
+    assert_eq!(third.result, Ok(()));
+    assert_eq!(place.count("session/new"), 2);
+    assert!(
+        third.texts()[0].ends_with("after [[]]"),
+        "{:?}",
+        third.texts()
+    );
+    assert!(
+        third.notices()[0].contains("taken back"),
+        "{:?}",
+        third.notices()
+    );
+
+    // A fork has turns and no notes; it is not said.
+    let fork = user("f1", "four")
+        .in_chat("fork")
+        .with_history("one", "answer");
+    let mut fork = fork;
+    fork.turn.last_turn_id = Some("t1".to_owned());
+    let fork = place.turn(&agent, fork).await;
+    assert_eq!(fork.notices(), Vec::<&str>::new());
+    let prompt = place.frames("session/prompt").pop().unwrap();
+    assert_eq!(
+        prompt["params"]["prompt"][0]["resource"]["uri"],
+        "greenroom:transcript"
+    );
+    assert_eq!(
+        place.starts(),
+        1,
+        "chats share the process of the directory"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_is_lost_in_a_live_process_is_reopened_once() {
+    let mut script = echo();
+    let lost = json!({"error": {"code": -32002, "message": "Resource not found"}});
+    script["answers"] = json!([{"method": "session/prompt", "times": 1, "answer": lost}]);
+    let place = Place::new(&script);
+    let turn = place.turn(&place.agent(), user("t1", "one")).await;
+    assert_eq!(turn.result, Ok(()));
+    assert_eq!(place.count("session/prompt"), 2);
+    assert!(turn.texts()[0].starts_with("[one]"));
+}
+
+#[tokio::test]
+async fn ag_29_sign_in_is_tried_once_and_then_said() {
+    let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    let methods = json!([{"id": "login", "name": "Login", "type": "terminal", "args": ["login"]}]);
+    for method in ["session/new", "session/prompt"] {
+        let mut script = echo();
+        script["initialize"] = json!({"authMethods": methods});
+        script["answers"] = json!([{"method": method, "until": "authenticate", "answer": wanted}]);
+        let place = Place::new(&script);
+        let error = place
+            .turn(&place.agent(), user("t1", "one"))
+            .await
+            .result
+            .unwrap_err();
+        assert_eq!(
+            (error.error_type.as_str(), error.resumable),
+            ("agentSignIn", true),
+            "{method}"
+        );
+        assert!(error.message.contains(" login"), "{}", error.message);
+        assert_eq!(place.count("authenticate"), 0);
+
+        let agent = place.agent_with(|config| {
+            config.auth = Some(crate::acp::AcpAuth::Method("login".to_owned()))
+        });
+        let turn = place.turn(&agent, user("t1", "one")).await;
+        assert_eq!(turn.result, Ok(()), "{method}");
+        assert_eq!(place.count("authenticate"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_was_refused_is_said_again_when_the_turn_is_resumed() {
+    let mut script = echo();
+    let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    script["answers"] = json!([{"method": "session/prompt", "times": 1, "answer": wanted}]);
+    let place = Place::new(&script);
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!(first.result.clone().unwrap_err().error_type, "agentSignIn");
+    let resumed = place
+        .turn(&agent, user("t1", "one").resumed(&first, ""))
+        .await;
+    assert_eq!(resumed.result, Ok(()));
+    assert!(
+        resumed.texts()[0].starts_with("[one]"),
+        "{:?}",
+        resumed.texts()
+    );
+    assert_eq!(place.count("session/new"), 1);
+}
+
+#[tokio::test]
+async fn each_chat_has_a_process_of_its_own_if_told_so() {
+    let place = Place::new(&echo());
+    let agent = place.agent_with(|config| config.share = crate::acp::Share::Chat);
+    for chat in ["one", "two"] {
+        let turn = place.turn(&agent, user("t1", "x").in_chat(chat)).await;
+        assert_eq!(turn.result, Ok(()));
+    }
+    assert_eq!(place.starts(), 2);
+}

@@ -1,0 +1,154 @@
+//! What stands for something else in a declaration: `${workspaceFolder}`, `${env:NAME}` (TR-3).
+//!
+//! Promises: a file of a directory gets no variable that commands do not get, and none that its question does not name.
+//! Must not know: where declarations come from.
+
+use std::path::Path;
+
+use crate::tool::is_allowed_variable;
+
+/// Expands the texts of one declaration.
+pub(super) trait Expand {
+    fn expand(&self, text: &str) -> Result<String, String>;
+
+    /// Whether the declaration is the user's own.
+    fn is_users(&self) -> bool;
+}
+
+/// In a file of the user's own: every variable of the host.
+pub(super) struct UsersOwn<'a> {
+    pub directory: &'a Path,
+}
+
+/// In a file of a directory.
+pub(super) struct OfDirectory<'a> {
+    pub directory: &'a Path,
+}
+
+impl Expand for UsersOwn<'_> {
+    fn expand(&self, text: &str) -> Result<String, String> {
+        expand(text, self.directory, &|name| {
+            let value = std::env::var(name);
+            value.map_err(|_| format!("the variable {name} is not set where the host was started"))
+        })
+    }
+
+    fn is_users(&self) -> bool {
+        true
+    }
+}
+
+impl Expand for OfDirectory<'_> {
+    fn expand(&self, text: &str) -> Result<String, String> {
+        expand(text, self.directory, &|name| {
+            if !is_allowed_variable(name) {
+                return Err(format!(
+                    "it wants the variable {name}, which no file of a directory gets; declare the server in greenroom.toml"
+                ));
+            }
+            std::env::var(name).map_err(|_| format!("the variable {name} is not set"))
+        })
+    }
+
+    fn is_users(&self) -> bool {
+        false
+    }
+}
+
+/// The names of the variables that a text wants.
+pub(super) fn wanted_variables(text: &str) -> Vec<String> {
+    let mut wanted = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("${") {
+        let Some((inside, after)) = after.split_once('}') else {
+            break; // it is no placeholder
+        };
+        if let Some(name) = variable_of(inside) {
+            wanted.push(name.0.to_owned());
+        }
+        rest = after;
+    }
+    wanted
+}
+
+/// The variable that a placeholder means, and what stands for it if it is not set.
+fn variable_of(inside: &str) -> Option<(&str, Option<&str>)> {
+    let name = inside.strip_prefix("env:").unwrap_or(inside);
+    let (name, otherwise) = match name.split_once(":-") {
+        Some((name, otherwise)) => (name, Some(otherwise)),
+        None => (name, None),
+    };
+    let is_name = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name != WORKSPACE;
+    is_name.then_some((name, otherwise))
+}
+
+const WORKSPACE: &str = "workspaceFolder";
+
+fn expand(
+    text: &str,
+    directory: &Path,
+    variable: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        expanded.push_str(before);
+        let Some((inside, after)) = after.split_once('}') else {
+            expanded.push_str("${");
+            rest = after;
+            break;
+        };
+        if inside == WORKSPACE {
+            let directory = directory.to_str();
+            expanded.push_str(directory.ok_or("the name of the directory is no text")?);
+        } else if let Some((name, otherwise)) = variable_of(inside) {
+            match (variable(name), otherwise) {
+                (Ok(value), _) => expanded.push_str(&value),
+                (Err(_), Some(otherwise)) => expanded.push_str(otherwise),
+                (Err(why), None) => return Err(why),
+            }
+        } else if let Some(input) = inside.strip_prefix("input:") {
+            return Err(format!(
+                "it asks for the input `{input}`, which greenroom does not ask for; declare the server in greenroom.toml"
+            ));
+        } else {
+            return Err(format!("`${{{inside}}}` is not known"));
+        }
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_gets_no_secrets() {
+        let directory = Path::new("/w");
+        let own = UsersOwn { directory };
+        let other = OfDirectory { directory };
+        for expand in [&own as &dyn Expand, &other] {
+            assert_eq!(
+                expand.expand("a/${workspaceFolder}/b"),
+                Ok("a//w/b".to_owned())
+            );
+            assert_eq!(expand.expand("no $HOME ${x"), Ok("no $HOME ${x".to_owned()));
+            assert!(expand.expand("${input:key}").unwrap_err().contains("`key`"));
+            let path = std::env::var("PATH").unwrap();
+            assert_eq!(expand.expand("${env:PATH}"), Ok(path));
+        }
+        // Cargo sets it for tests.
+        assert!(own.expand("${CARGO_MANIFEST_DIR}").is_ok());
+        let refused = other.expand("${env:CARGO_MANIFEST_DIR}").unwrap_err();
+        assert!(refused.contains("CARGO_MANIFEST_DIR"), "{refused}");
+        assert_eq!(other.expand("${NOT_SET_AT_ALL:-x}"), Ok("x".to_owned()));
+        assert_eq!(
+            wanted_variables("${env:A} ${B:-c} ${workspaceFolder} ${d"),
+            ["A", "B"]
+        );
+    }
+}

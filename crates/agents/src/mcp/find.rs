@@ -1,0 +1,313 @@
+//! Where servers are declared: the settings file, `mcp.json` in the data directory, `.mcp.json` and `.vscode/mcp.json` of a
+//! directory. The first of a name wins.
+//!
+//! Promises: files are bounded and are no links; one that cannot be read hides no other. A declaration has a digest that is
+//! another one if anything of it changes, or the program that lies in the directory. All functions block.
+//! Must not know: who is asked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::declaration::{McpDeclaration, McpTransport};
+use super::entry::{McpEntry, ServerEntry};
+use super::expand::{Expand, OfDirectory, UsersOwn, wanted_variables};
+use super::jsonc::without_comments;
+
+/// Its name in the data directory.
+const USERS_FILE: &str = "mcp.json";
+
+const FILE_BYTES_MAX: u64 = 256 * 1_024;
+
+/// Servers that a session may have.
+const SERVERS_MAX: usize = 64;
+
+/// A server that is declared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredServer {
+    pub name: String,
+    /// The file that declares it.
+    pub file: PathBuf,
+    /// Whether the user wrote it for all directories; if not, they are asked before it is started (TR-2).
+    pub is_users: bool,
+    /// Changes with the declaration, and with a program of the directory that it starts.
+    pub digest: String,
+    /// Variables of the host that it gets by name.
+    pub variables: Vec<String>,
+    /// Or why it cannot be started.
+    pub declaration: Result<McpDeclaration, String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeclaredServers {
+    pub servers: Vec<DeclaredServer>,
+    /// Files that could not be read, and why.
+    pub problems: Vec<String>,
+}
+
+/// Looks for the servers of a directory.
+pub fn find_declared(
+    settings: (&[McpEntry], &Path),
+    data: &Path,
+    directory: &Path,
+) -> DeclaredServers {
+    let mut found = DeclaredServers::default();
+    let own = UsersOwn { directory };
+    let (entries, settings_file) = settings;
+    for entry in entries {
+        let server = entry.server();
+        found.add(&entry.name, &server, settings_file, &own, directory);
+    }
+    found.add_file(&data.join(USERS_FILE), &own, directory);
+    let other = OfDirectory { directory };
+    found.add_file(&directory.join(".mcp.json"), &other, directory);
+    found.add_file(&directory.join(".vscode/mcp.json"), &other, directory);
+    found
+}
+
+/// What such files hold.
+#[derive(Deserialize)]
+struct ServersFile {
+    #[serde(default, rename = "mcpServers", alias = "servers")]
+    servers: serde_json::Map<String, serde_json::Value>,
+}
+
+impl DeclaredServers {
+    fn add_file(&mut self, path: &Path, expand: &dyn Expand, directory: &Path) {
+        let text = match read(path) {
+            Ok(None) => return, // there is none
+            Ok(Some(text)) => text,
+            Err(why) => {
+                self.problems.push(describe_problem(path, &why));
+                return;
+            }
+        };
+        let file: ServersFile = match serde_json::from_str(&without_comments(&text)) {
+            Ok(file) => file,
+            Err(error) => {
+                let why = format!("it is not understood: {error}");
+                self.problems.push(describe_problem(path, &why));
+                return;
+            }
+        };
+        for (name, entry) in file.servers {
+            match serde_json::from_value::<ServerEntry>(entry) {
+                Ok(entry) => self.add(&name, &entry, path, expand, directory),
+                Err(error) => {
+                    let why = format!("the server {name:?} is not understood: {error}");
+                    self.problems.push(describe_problem(path, &why));
+                }
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        entry: &ServerEntry,
+        file: &Path,
+        expand: &dyn Expand,
+        directory: &Path,
+    ) {
+        let is_known = self.servers.iter().any(|server| server.name == name);
+        if entry.disabled || is_known {
+            return; // switched off, or the first one wins
+        }
+        if self.servers.len() >= SERVERS_MAX {
+            let why = format!("{name:?} is left out: a session has at most {SERVERS_MAX} servers");
+            self.problems.push(describe_problem(file, &why));
+            return;
+        }
+        let declaration = entry.declare(name, expand);
+        self.servers.push(DeclaredServer {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            is_users: expand.is_users(),
+            digest: digest(name, entry, declaration.as_ref().ok(), directory),
+            variables: all_variables(entry),
+            declaration,
+        });
+    }
+}
+
+fn describe_problem(path: &Path, why: &str) -> String {
+    format!("{}: {why}", crate::trust::shown_path(path))
+}
+
+/// A file that is there; none if it is not.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    let facts = match path.symlink_metadata() {
+        Ok(facts) => facts,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !facts.is_file() {
+        return Err("it is not a file; links are not followed".to_owned());
+    }
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    match text.len() as u64 > FILE_BYTES_MAX {
+        true => Err(format!("it has more than {FILE_BYTES_MAX} bytes")),
+        false => Ok(Some(text)),
+    }
+}
+
+fn all_variables(entry: &ServerEntry) -> Vec<String> {
+    let texts = entry.command.iter().chain(&entry.args).chain(&entry.cwd);
+    let texts = texts.chain(&entry.url).chain(entry.env.values());
+    let texts = texts.chain(entry.headers.values());
+    let mut names: Vec<String> = texts.flat_map(|text| wanted_variables(text)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What an answer of the user is bound to (TR-2).
+fn digest(
+    name: &str,
+    entry: &ServerEntry,
+    declaration: Option<&McpDeclaration>,
+    directory: &Path,
+) -> String {
+    let mut hasher = Sha256::new();
+    // Written anew, so that it does not depend on blanks and comments.
+    let written = serde_json::to_vec(&BTreeMap::from([(name, entry)]));
+    hasher.update(written.unwrap_or_default());
+    if let Some(McpDeclaration {
+        transport: McpTransport::Process { command, cwd, .. },
+        ..
+    }) = declaration
+        && command.contains('/')
+    {
+        let base = cwd
+            .as_ref()
+            .map_or(directory.to_owned(), |cwd| directory.join(cwd));
+        let program = base.join(command);
+        let real = program.canonicalize().unwrap_or(program);
+        if real.starts_with(directory) {
+            hasher.update([0]);
+            // One that is not there cannot be started either.
+            if let Ok(mut program) = File::open(real) {
+                let _ = std::io::copy(&mut program, &mut hasher);
+            }
+        }
+    }
+    let digest = hasher.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
+        let settings = (entries, Path::new("/c/greenroom.toml"));
+        find_declared(settings, &root.join("data"), &root.join("work"))
+    }
+
+    #[test]
+    fn the_first_of_a_name_wins_and_a_wrong_file_hides_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let entry = McpEntry {
+            name: "a".to_owned(),
+            command: Some("first".to_owned()),
+            ..McpEntry::default()
+        };
+        write(
+            &root.join("data/mcp.json"),
+            r#"{"mcpServers": {"b": {"command": "second", "trust_hints": true}}}"#,
+        );
+        write(
+            &root.join("work/.mcp.json"),
+            r#"{"mcpServers": {"a": {"command": "x"}, "c": {"type": "http", "url": "https://h/${workspaceFolder}"}, "off": {"command": "x", "disabled": true}, "bad": {"command": 7}}}"#,
+        );
+        write(
+            &root.join("work/.vscode/mcp.json"),
+            "{ // VS Code\n\"servers\": {\"d\": {\"command\": \"./run\", \"trust_hints\": true, \"env\": {\"P\": \"${env:PATH}\"}}, \"e\": {\"command\": \"${input:x}\"},}, \"inputs\": []}",
+        );
+        let found = find(&[entry], &root);
+        let names: Vec<(&str, bool)> = found
+            .servers
+            .iter()
+            .map(|server| (server.name.as_str(), server.is_users))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("a", true),
+                ("b", true),
+                ("c", false),
+                ("d", false),
+                ("e", false)
+            ]
+        );
+        let hints = |index: usize| {
+            found.servers[index]
+                .declaration
+                .as_ref()
+                .unwrap()
+                .trust_hints
+        };
+        assert!(hints(1) && !hints(3), "only the user is believed");
+        assert_eq!(found.servers[3].variables, ["PATH"]);
+        assert!(found.servers[4].declaration.is_err());
+        assert_eq!(found.problems.len(), 1);
+        assert!(
+            found.problems[0].contains("\"bad\""),
+            "{:?}",
+            found.problems
+        );
+
+        write(&root.join("data/mcp.json"), "{");
+        let found = find(&[], &root);
+        assert_eq!(found.servers[0].name, "a");
+        assert!(found.problems[0].contains("data/mcp.json: it is not understood"));
+    }
+
+    #[test]
+    fn tr_2_a_digest_changes_with_the_declaration_and_with_the_program() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let digest = || find(&[], &root).servers[0].digest.clone();
+        let declare = |text: &str| write(&root.join("work/.mcp.json"), text);
+        declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["1"]}}}"#);
+        write(&root.join("work/run"), "one");
+        let first = digest();
+        declare("{\n \"mcpServers\": {\"a\": {\"args\": [\"1\"], \"command\": \"./run\"}}}");
+        assert_eq!(digest(), first, "blanks and order say nothing");
+        declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["2"]}}}"#);
+        let second = digest();
+        assert_ne!(second, first);
+        write(&root.join("work/run"), "two");
+        assert_ne!(digest(), second);
+    }
+
+    #[test]
+    fn links_and_large_files_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        write(
+            &root.join("elsewhere"),
+            r#"{"mcpServers": {"a": {"command": "x"}}}"#,
+        );
+        std::fs::create_dir_all(root.join("work/.vscode")).unwrap();
+        std::os::unix::fs::symlink(root.join("elsewhere"), root.join("work/.mcp.json")).unwrap();
+        write(&root.join("work/.vscode/mcp.json"), &" ".repeat(300_000));
+        let found = find(&[], &root);
+        assert_eq!(found.servers, []);
+        assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
+    }
+}

@@ -1,0 +1,225 @@
+//! A call of a server's tool: consented to like a command (MC-7), carried out by the server.
+//!
+//! Promises: it runs only if the session's mode, a rule or a person says so, and with exactly the input that was agreed to.
+//! Must not know: how servers are spoken to.
+
+use std::sync::{Mutex, PoisonError};
+
+use agent_api::{AgentEvent, TurnOver};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
+use wire::published::state::ToolCallConfirmationReason;
+
+use super::super::answer::{CallAnswer, RequestedCall};
+use super::super::call::{parse, refuse_call};
+use super::super::call_events::{
+    CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call, send_ready,
+};
+use super::super::consent::Verdict;
+use super::super::rules::{client_subject, offer_tool_rule};
+use super::trust::next_ask;
+use super::{elicitation, result, shown};
+use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, SessionTool};
+use crate::permission::CallSubject;
+use crate::tool::{Nature, Plan};
+
+/// Carries out a call; what the model gets of it.
+pub(in super::super) async fn run_mcp_call(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    tool: &SessionTool,
+) -> Result<CallAnswer, TurnOver> {
+    let title = &tool.tool.title;
+    let input = match parse(&call.tool_use.input) {
+        Ok(input) => input,
+        Err(text) => return refuse_call(context, call, title, text).await,
+    };
+    let plan = Plan {
+        summary: describe(tool),
+        ..Plan::default()
+    };
+    let nature = nature_of(tool);
+    let subject = client_subject(&tool.model_name, &call.tool_use.input);
+    // People are asked in the order of the calls.
+    let mut turn = Some(context.asking.lock().await);
+    loop {
+        match context.verdict(nature, &subject).await? {
+            Verdict::Refuse(text) => return refuse_call(context, call, title, text).await,
+            Verdict::Ask => {
+                let parts = (tool, input, &plan);
+                return run_with_consent(context, call, parts, (nature, &subject), turn).await;
+            }
+            Verdict::Run => {
+                turn = None;
+                let _exclusive = lock_exclusive(context, nature).await;
+                // Looked at again now that the calls before it are done.
+                if context.verdict(nature, &subject).await? == Verdict::Run {
+                    let reason = match nature.changes() {
+                        true => ToolCallConfirmationReason::Setting,
+                        false => ToolCallConfirmationReason::NotNeeded,
+                    };
+                    send_ready(context, call, &plan, reason).await?;
+                    let outcome = run(context, call, tool, input).await?;
+                    return complete_call(context, call, outcome).await;
+                }
+            }
+        }
+    }
+}
+
+async fn run_with_consent(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    (tool, mut input, plan): (&SessionTool, Value, &Plan),
+    (nature, subject): (Nature, &CallSubject),
+    turn: Option<MutexGuard<'_, ()>>,
+) -> Result<CallAnswer, TurnOver> {
+    let offered = offer_tool_rule(context, &tool.model_name).await;
+    drop(turn);
+    let (edited, scope) = match ask_for_consent(context, call, plan, offered.as_ref()).await? {
+        CallDecision::Approved { edited, scope } => (edited, scope),
+        CallDecision::Over { text } => return Ok(text.into()),
+    };
+    let mut subject = subject.clone();
+    let mut remark = None;
+    if let Some(edited) = edited {
+        input = match parse(&edited) {
+            Ok(input) => input,
+            Err(text) => {
+                let outcome = CallOutcome::failed(&tool.tool.title, text);
+                return complete_call(context, call, outcome).await;
+            }
+        };
+        subject = client_subject(&tool.model_name, &edited);
+        remark = Some(format!("The user changed the input to {edited}"));
+    }
+    context.remember(scope, offered.as_ref(), &subject).await?;
+    let _exclusive = lock_exclusive(context, nature).await;
+    // A session that only reads since the question was asked only reads, and what is denied since is not done.
+    let mut outcome = match context.verdict(nature, &subject).await? {
+        Verdict::Refuse(text) => CallOutcome::failed(&tool.tool.title, text),
+        Verdict::Run | Verdict::Ask => run(context, call, tool, input).await?,
+    };
+    if let Some(remark) = remark {
+        outcome.text = format!("{remark}\n{}", outcome.text);
+    }
+    complete_call(context, call, outcome).await
+}
+
+/// What a server says of its tools counts only where the user says so (MC-7).
+fn nature_of(tool: &SessionTool) -> Nature {
+    let hints = tool.tool.hints;
+    let is_closed = hints.read_only == Some(true) && hints.open_world == Some(false);
+    match tool.server.declaration().trust_hints && is_closed {
+        true => Nature::Reads,
+        false => Nature::Runs,
+    }
+}
+
+/// What people read before they decide.
+fn describe(tool: &SessionTool) -> String {
+    let (title, hints) = (&tool.tool.title, tool.tool.hints);
+    let server = shown(&tool.server.declaration().name);
+    let mut text = format!("{title} (MCP server {server})");
+    if hints.destructive == Some(true) {
+        text.push_str("; the server says that it may destroy data");
+    }
+    if hints.open_world == Some(true) {
+        text.push_str("; the server says that it reaches other machines");
+    }
+    text
+}
+
+async fn lock_exclusive<'a>(
+    context: &'a ToolContext<'_>,
+    nature: Nature,
+) -> Option<MutexGuard<'a, ()>> {
+    match nature.changes() {
+        true => Some(context.exclusive.lock().await),
+        false => None,
+    }
+}
+
+async fn run(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    tool: &SessionTool,
+    input: Value,
+) -> Result<CallOutcome, TurnOver> {
+    let number = call.number;
+    // On the disk before it begins, so that a host that comes later knows that it may have done something (G-67).
+    let edits = Vec::new();
+    let begun = AgentEvent::ToolEdits {
+        call: number,
+        edits,
+    };
+    context.events.send(begun).await?;
+    context.events.settings().await?;
+    let Value::Object(arguments) = input else {
+        let text = "The input must be a JSON object.".to_owned();
+        return Ok(CallOutcome::failed(&tool.tool.title, text));
+    };
+    let host = TurnHost {
+        context,
+        call: number,
+        server: &tool.server.declaration().name,
+        asked: Mutex::default(),
+    };
+    let called = tool.server.call(&tool.tool.name, arguments, &host).await;
+    Ok(match called {
+        Ok(result) => result::to_outcome(tool, result, context.events)
+            .await
+            .into(),
+        Err(error) => {
+            let server = shown(&tool.server.declaration().name);
+            let text = format!("The MCP server `{server}` did not carry out the call: {error}.");
+            CallOutcome::failed(&tool.tool.title, text)
+        }
+    })
+}
+
+/// What a call needs of its turn.
+struct TurnHost<'a> {
+    context: &'a ToolContext<'a>,
+    call: u64,
+    server: &'a str,
+    /// The question that is open.
+    asked: Mutex<Option<u64>>,
+}
+
+impl TurnHost<'_> {
+    fn set_asked(&self, ask: Option<u64>) -> Option<u64> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *asked, ask)
+    }
+}
+
+#[async_trait]
+impl CallHost for TurnHost<'_> {
+    async fn show_progress(&self, line: String) {
+        let shown = AgentEvent::ToolContent {
+            call: self.call,
+            content: vec![json!({"type": "text", "text": line})],
+        };
+        // When the turn is over, the call is dropped.
+        let _ = self.context.events.send(shown).await;
+    }
+
+    async fn elicit(&self, elicitation: Elicitation) -> ElicitationAnswer {
+        let ask = next_ask();
+        self.set_asked(Some(ask));
+        let answered = elicitation::ask(self.server, elicitation, ask, self.context.events);
+        let answer = answered.await.unwrap_or(ElicitationAnswer::Cancel);
+        self.set_asked(None);
+        answer
+    }
+
+    async fn withdraw(&self) {
+        if let Some(ask) = self.set_asked(None) {
+            let withdrawn = AgentEvent::QuestionWithdrawn { ask };
+            // When the turn is over, so is the question.
+            let _ = self.context.events.send(withdrawn).await;
+        }
+    }
+}

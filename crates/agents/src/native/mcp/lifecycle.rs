@@ -1,0 +1,178 @@
+//! How a session's servers are, for clients: published as customizations, started and stopped on request (MC-4, MC-5).
+//!
+//! Promises: what is published is what is there; a request is followed by the true state, whatever became of it (H-305).
+//! Must not know: channels, who asks.
+
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, PoisonError};
+
+use agent_api::McpRequest;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::SessionMcp;
+use crate::mcp::{DeclaredServer, McpServer, ServerState};
+
+/// Hexadecimal digits of an id.
+const ID_DIGITS: usize = 16;
+
+/// Tools that are named as left out.
+const LEFT_OUT_MAX: usize = 20;
+
+const KIND: &str = "mcpServer";
+
+/// The same for the same server, in every session and over restarts (CU-1).
+pub(super) fn customization_id(declared: &DeclaredServer) -> String {
+    let mut hasher = Sha256::new();
+    for part in [KIND, &file_uri(declared), &declared.name] {
+        hasher.update(part);
+        hasher.update([0]);
+    }
+    let mut id = format!("{KIND}-");
+    for byte in hasher.finalize().iter().take(ID_DIGITS / 2) {
+        let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
+    }
+    id
+}
+
+fn file_uri(declared: &DeclaredServer) -> String {
+    wire::file_uri::uri_of(declared.file.as_os_str().as_bytes())
+}
+
+impl SessionMcp {
+    /// Says how the servers are, if that is news.
+    pub(super) fn publish(&self) {
+        let Some(news) = &self.news else {
+            return; // nobody listens between turns
+        };
+        let mut memory = self.lock();
+        let waits = memory.is_waiting;
+        let servers: Vec<Value> = memory
+            .known
+            .iter()
+            .map(|declared| {
+                let server = self.servers.find(&declared.name);
+                to_customization(declared, server.as_deref(), waits)
+            })
+            .collect();
+        if servers != memory.published {
+            memory.published.clone_from(&servers);
+            news.mcp_servers(&self.conversation, servers);
+        }
+    }
+
+    /// Publishes every change of a server from now on.
+    pub(super) fn follow(self: &Arc<Self>, server: &Arc<McpServer>) {
+        let session = Arc::downgrade(self);
+        let mut states = server.states();
+        tokio::spawn(async move {
+            while states.changed().await.is_ok() {
+                match session.upgrade() {
+                    Some(session) => session.publish(),
+                    None => return, // the session is gone
+                }
+            }
+        });
+    }
+
+    pub(super) fn set_waiting(&self, waits: bool) {
+        self.lock().is_waiting = waits;
+        self.publish();
+    }
+
+    /// Does what a client wants of a server.
+    pub(in super::super) fn request(self: &Arc<Self>, id: &str, request: McpRequest) {
+        let known = {
+            let memory = self.lock();
+            let mut known = memory.known.iter();
+            known
+                .find(|declared| customization_id(declared) == id)
+                .cloned()
+        };
+        if let Some(declared) = known {
+            match request {
+                McpRequest::Start => self.start_again(&declared, id),
+                McpRequest::Stop => {
+                    self.lock().stopped.insert(declared.name.clone());
+                    if let Some(server) = self.servers.find(&declared.name) {
+                        server.stop();
+                    }
+                }
+                McpRequest::Background => self.background.notify_waiters(),
+            }
+        }
+        // What the client sees by now may be what it wished for: the truth follows in any case.
+        self.lock().published.clear();
+        self.publish();
+    }
+
+    fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
+        let place = {
+            let mut memory = self.lock();
+            memory.stopped.remove(&declared.name);
+            memory.failed.remove(&declared.name);
+            let key = (declared.name.clone(), declared.digest.clone());
+            memory.refused.remove(&key);
+            memory.started.insert(key);
+            memory.place.clone()
+        };
+        let (Ok(declaration), Some(place)) = (&declared.declaration, place) else {
+            return; // it cannot be started: its state says why
+        };
+        let _installing = self
+            .installing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let server = self.keep_or_make(id, declaration.clone(), &place);
+        let mut servers = self.servers.all();
+        servers.retain(|other| other.declaration().name != declared.name);
+        servers.push(Arc::clone(&server));
+        self.servers.replace(servers);
+        server.stop();
+        server.start();
+    }
+}
+
+/// `McpServerCustomization`
+fn to_customization(
+    declared: &DeclaredServer,
+    server: Option<&McpServer>,
+    turn_waits: bool,
+) -> Value {
+    let state = match (server, &declared.declaration) {
+        (Some(server), _) => describe_state(&server.state(), turn_waits),
+        (None, Ok(_)) => json!({"kind": "stopped"}),
+        (None, Err(why)) => error_state("declaration", why),
+    };
+    let mut entry = json!({
+        "type": KIND,
+        "id": customization_id(declared),
+        "uri": file_uri(declared),
+        "name": declared.name,
+        "state": state,
+    });
+    let left_out = server.map(McpServer::left_out).unwrap_or_default();
+    if !left_out.is_empty() {
+        let named: Vec<&String> = left_out.iter().take(LEFT_OUT_MAX).collect();
+        entry["_meta"] = json!({"toolsLeftOut": named});
+    }
+    entry
+}
+
+fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
+    match state {
+        ServerState::Stopped => json!({"kind": "stopped"}),
+        ServerState::Starting => json!({"kind": "starting", "blocking": turn_waits}),
+        ServerState::Ready => json!({"kind": "ready"}),
+        ServerState::TokenWanted { .. } => error_state(
+            "tokenWanted",
+            "it wants a token: put it into the `headers` of its declaration",
+        ),
+        ServerState::Failed(error) => error_state("failed", &error.to_string()),
+    }
+}
+
+fn error_state(kind: &str, message: &str) -> Value {
+    json!({"kind": "error", "error": {"errorType": kind, "message": message}})
+}

@@ -1,0 +1,353 @@
+//! MCP servers in the native agent's sessions: started with a turn, offered as tools, stopped with the session (MC-3).
+//!
+//! Promises: a server that a file of the directory declares is started only after the user said yes to exactly that (TR-2); a
+//! turn waits for servers that start for a bounded time, and goes on without those that do not; each fault is said once.
+//! Must not know: how servers are spoken to.
+
+mod call;
+mod elicitation;
+mod lifecycle;
+mod result;
+mod trust;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_api::{AgentEvent, EventSink, HostNews, TurnOver};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::mcp::{
+    DeclaredServer, DeclaredServers, McpDeclaration, McpEntry, McpServer, ServerPlace, ServerState,
+    SessionServers, SessionTool, find_declared,
+};
+use crate::native::tool_scope::ToolScope;
+use crate::trust::{TrustStore, shown_path};
+
+pub(super) use call::run_mcp_call;
+use lifecycle::customization_id;
+
+/// How long a turn waits for servers that start (MC-4).
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A server that failed is tried again with a turn that begins this much later.
+const RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// What was said in a session and is not said again; forgotten when there is too much of it.
+const TOLD_MAX: usize = 256;
+
+/// Where servers are declared for all sessions, and what is known of trust.
+pub struct McpSettings {
+    /// `[[mcp]]` of the settings file.
+    pub entries: Vec<McpEntry>,
+    pub settings_file: PathBuf,
+    /// The data directory, which may hold an `mcp.json`.
+    pub data: PathBuf,
+    pub trust: Arc<TrustStore>,
+}
+
+/// The servers of a session, if a turn may use any.
+pub(super) struct TurnServers<'a>(Option<&'a SessionMcp>);
+
+impl<'a> TurnServers<'a> {
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn new(session: &'a SessionMcp) -> Self {
+        Self(Some(session))
+    }
+
+    /// The tools that can be called now, as far as a worker may use them.
+    pub(super) fn tools(&self, scope: &ToolScope) -> Vec<SessionTool> {
+        let tools = self.0.map(|session| session.servers.tools());
+        let mut tools = tools.unwrap_or_default();
+        tools.retain(|tool| scope.allows(&tool.model_name));
+        tools
+    }
+
+    /// What servers say about their use, by name.
+    pub(super) fn instructions(&self) -> Vec<(String, String)> {
+        let servers = self.0.map(|session| session.servers.all());
+        let servers = servers.unwrap_or_default().into_iter();
+        let said = servers.map(|server| (shown(&server.declaration().name), server.instructions()));
+        said.filter(|(_, text)| !text.is_empty()).collect()
+    }
+}
+
+/// Where a turn works.
+#[derive(Clone, Copy)]
+pub(super) struct TurnPlace<'a> {
+    pub session: &'a str,
+    /// Real directories, the primary one first.
+    pub directories: &'a [PathBuf],
+    /// The same as `file:` URIs.
+    pub roots: &'a [String],
+    /// Whether somebody is there to be asked: not in the chat of a worker.
+    pub may_ask: bool,
+    /// Ids of customizations that the user switched off.
+    pub switched_off: &'a BTreeSet<String>,
+}
+
+/// The servers of a session.
+pub(super) struct SessionMcp {
+    conversation: String,
+    /// Absent where no host listens between turns.
+    news: Option<Arc<dyn HostNews>>,
+    servers: SessionServers,
+    memory: Mutex<Memory>,
+    /// Held while servers are added and taken away.
+    installing: Mutex<()>,
+    /// Somebody wants a turn not to wait for servers that start.
+    background: Notify,
+    /// Held while the user is asked: another chat of the session goes on without.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// Chats of the session that are in memory.
+    chats: BTreeSet<String>,
+    /// Names and digests that the user said no to in this session.
+    refused: BTreeSet<(String, String)>,
+    told: BTreeSet<String>,
+    failed: BTreeMap<String, Instant>,
+    /// What is declared, whether it may be started or not.
+    known: Vec<DeclaredServer>,
+    /// Servers that a client stopped; they stay so until one starts them.
+    stopped: BTreeSet<String>,
+    /// Names and digests that a client started, which is a yes for this session (MC-5).
+    started: BTreeSet<(String, String)>,
+    /// Whether a turn waits for servers that start.
+    is_waiting: bool,
+    /// What was last said of the servers.
+    published: Vec<Value>,
+    place: Option<ServerPlace>,
+}
+
+impl SessionMcp {
+    pub(super) fn new(conversation: &str, news: Option<Arc<dyn HostNews>>) -> Self {
+        Self {
+            conversation: conversation.to_owned(),
+            news,
+            servers: SessionServers::default(),
+            memory: Mutex::default(),
+            installing: Mutex::default(),
+            background: Notify::new(),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add_chat(&self, chat: &str) {
+        self.lock().chats.insert(chat.to_owned());
+    }
+
+    /// A chat is gone or left memory; whether it was the last one.
+    pub(super) fn remove_chat(&self, chat: &str) -> bool {
+        let mut memory = self.lock();
+        memory.chats.remove(chat) && memory.chats.is_empty()
+    }
+
+    pub(super) fn stop(&self) {
+        self.servers.stop();
+    }
+
+    /// Starts what is declared and allowed, and waits for it a while.
+    pub(super) async fn begin_turn(
+        self: &Arc<Self>,
+        settings: &Arc<McpSettings>,
+        place: TurnPlace<'_>,
+        events: &dyn EventSink,
+    ) -> Result<(), TurnOver> {
+        let directory = place.directories.first().unwrap_or(&settings.data).clone();
+        let found = find(Arc::clone(settings), directory.clone()).await;
+        for problem in &found.problems {
+            let text = format!("MCP servers could not be read from a file. {problem}");
+            self.tell(text, events).await?;
+        }
+        let server_place = ServerPlace {
+            directory: directory.clone(),
+            roots: place.roots.to_vec(),
+        };
+        {
+            let mut memory = self.lock();
+            memory.known.clone_from(&found.servers);
+            memory.place = Some(server_place.clone());
+        }
+        self.publish();
+        let mut allowed = Vec::new();
+        for declared in found.servers {
+            let id = customization_id(&declared);
+            if place.switched_off.contains(&id) {
+                continue;
+            }
+            let declaration = self.allow(settings, (&directory, place), declared, events);
+            if let Some(declaration) = declaration.await? {
+                allowed.push((id, declaration));
+            }
+        }
+        let servers = self.install(allowed, &server_place);
+        self.wait().await;
+        for server in &servers {
+            self.report(server, events).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes these the session's servers, and starts those that are due. Turns of two chats do it one after the other.
+    fn install(
+        self: &Arc<Self>,
+        allowed: Vec<(String, McpDeclaration)>,
+        place: &ServerPlace,
+    ) -> Vec<Arc<McpServer>> {
+        let _installing = self
+            .installing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let servers = allowed.into_iter();
+        let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
+        let servers: Vec<Arc<McpServer>> = servers.collect();
+        self.servers.replace(servers.clone());
+        for server in servers.iter().filter(|server| self.is_due(server)) {
+            server.start();
+        }
+        servers
+    }
+
+    /// The declaration of a server that may be started.
+    async fn allow(
+        &self,
+        settings: &Arc<McpSettings>,
+        (directory, place): (&PathBuf, TurnPlace<'_>),
+        declared: DeclaredServer,
+        events: &dyn EventSink,
+    ) -> Result<Option<McpDeclaration>, TurnOver> {
+        let declaration = match &declared.declaration {
+            Ok(declaration) => declaration.clone(),
+            Err(why) => {
+                let (name, file) = (shown(&declared.name), shown_path(&declared.file));
+                let text = format!("The MCP server `{name}` of {file} was not started: {why}.");
+                self.tell(text, events).await?;
+                return Ok(None);
+            }
+        };
+        let key = (declared.name.clone(), declared.digest.clone());
+        let is_started = self.lock().started.contains(&key);
+        let is_allowed = declared.is_users
+            || is_started
+            || self
+                .is_trusted(settings, (directory, place), &declared, events)
+                .await?;
+        Ok(is_allowed.then_some(declaration))
+    }
+
+    /// The server as it runs, unless it is declared in another way by now.
+    fn keep_or_make(
+        self: &Arc<Self>,
+        id: &str,
+        declaration: McpDeclaration,
+        place: &ServerPlace,
+    ) -> Arc<McpServer> {
+        match self.servers.find(&declaration.name) {
+            Some(server) if *server.declaration() == declaration => server,
+            _ => {
+                let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
+                self.follow(&server);
+                server
+            }
+        }
+    }
+
+    /// Waits a while for servers that start, unless somebody wants the turn to go on.
+    async fn wait(&self) {
+        self.set_waiting(true);
+        tokio::select! {
+            () = self.servers.settled(WAIT_MAX) => {}
+            () = self.background.notified() => {}
+        }
+        self.set_waiting(false);
+    }
+
+    fn is_due(&self, server: &McpServer) -> bool {
+        if self.lock().stopped.contains(&server.declaration().name) {
+            return false;
+        }
+        match server.state() {
+            ServerState::Stopped | ServerState::TokenWanted { .. } => true,
+            ServerState::Starting | ServerState::Ready => false,
+            ServerState::Failed(_) => {
+                let memory = self.lock();
+                let failed = memory.failed.get(&server.declaration().name);
+                failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER)
+            }
+        }
+    }
+
+    /// Says what became of a server that the model does not have.
+    async fn report(&self, server: &McpServer, events: &dyn EventSink) -> Result<(), TurnOver> {
+        let name = &server.declaration().name;
+        let why = match server.state() {
+            ServerState::Ready | ServerState::Stopped => {
+                self.lock().failed.remove(name);
+                return Ok(());
+            }
+            ServerState::Starting => {
+                let wait = WAIT_MAX.as_secs();
+                format!("still starts after {wait} s; its tools are there when it is ready")
+            }
+            ServerState::TokenWanted { .. } => {
+                "wants a token: put it into the `headers` of its declaration".to_owned()
+            }
+            ServerState::Failed(error) => {
+                let mut memory = self.lock();
+                memory
+                    .failed
+                    .entry(name.clone())
+                    .or_insert_with(Instant::now);
+                drop(memory);
+                format!("is not available: {error}")
+            }
+        };
+        let text = format!("The MCP server `{}` {why}.", shown(name));
+        self.tell(text, events).await
+    }
+
+    /// Says something once in a session.
+    async fn tell(&self, text: String, events: &dyn EventSink) -> Result<(), TurnOver> {
+        {
+            let mut memory = self.lock();
+            if memory.told.len() >= TOLD_MAX {
+                memory.told.clear();
+            }
+            if !memory.told.insert(text.clone()) {
+                return Ok(());
+            }
+        }
+        events.send(AgentEvent::Notice { text }).await
+    }
+}
+
+async fn find(settings: Arc<McpSettings>, directory: PathBuf) -> DeclaredServers {
+    let looking = tokio::task::spawn_blocking(move || {
+        let from = (
+            settings.entries.as_slice(),
+            settings.settings_file.as_path(),
+        );
+        find_declared(from, &settings.data, &directory)
+    });
+    match looking.await {
+        Ok(found) => found,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}
+
+/// A name as people read it, wherever it comes from.
+fn shown(name: &str) -> String {
+    shown_path(std::path::Path::new(name))
+}

@@ -1,0 +1,157 @@
+//! What a project has for agents, in a real session of the native agent: custom agents with their tools, rules, and what is
+//! switched off (CU-5, CU-6, CU-8, CU-9).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use conformance::native::{NativeHarness, SESSION, ends};
+use serde_json::{Value, json};
+
+fn entry(session: &Value, name: &str) -> Option<Value> {
+    let containers = session["customizations"].as_array()?;
+    let children = containers
+        .iter()
+        .filter_map(|container| container["children"].as_array());
+    let mut all = containers.iter().chain(children.flatten());
+    all.find(|entry| entry["name"] == name).cloned()
+}
+
+/// What a request told the model before anything else, and the names of its tools.
+fn head_of(body: &Value) -> (String, Vec<String>) {
+    let messages = body["messages"].as_array().unwrap();
+    let system = messages
+        .iter()
+        .filter(|message| message["role"] == "system");
+    let system: Vec<String> = system
+        .map(|message| message["content"].to_string())
+        .collect();
+    let tools = body["tools"].as_array().cloned().unwrap_or_default();
+    let names = tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    (system.join("\n"), names.collect())
+}
+
+fn last_body(harness: &NativeHarness) -> Value {
+    harness.model.requests().last().unwrap().json()
+}
+
+/// Writes the project's files and waits until the session has the customization of this name.
+async fn harness(name: &str, files: &[(&str, &str)]) -> NativeHarness {
+    let mut harness = NativeHarness::start().await;
+    for (path, text) in files {
+        std::fs::create_dir_all(harness.work().join(path).parent().unwrap()).unwrap();
+        harness.write(path, text);
+    }
+    // What was found a moment ago counts for a while: a later message looks again.
+    for _ in 0..40 {
+        harness.talk("hello", [ends()]).await;
+        if entry(&harness.ann.sees_session(SESSION), name).is_some() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    let has_it = |session: &Value| entry(session, name).is_some();
+    harness.ann.until_session(SESSION, has_it).await;
+    harness
+}
+
+async fn ask_agent(harness: &mut NativeHarness, uri: &Value) -> Value {
+    harness.model.answers([ends()]);
+    let message = json!({"text": "go", "origin": {"kind": "user"}, "agent": {"uri": uri}});
+    harness.ann.sends_whole(message).await;
+    harness.ann.turn_over().await;
+    last_body(harness)
+}
+
+#[tokio::test]
+async fn a_custom_agent_brings_its_words_and_its_tools() {
+    let mut harness = harness("reviewer", &[(
+        ".claude/agents/reviewer.md",
+        "---\ndescription: Reviews\ntools: Read, Grep, Bash(git:*)\n---\nYou review and never write.",
+    )])
+    .await;
+    let session = harness.ann.sees_session(SESSION);
+    let reviewer = entry(&session, "reviewer").unwrap();
+    assert_eq!(reviewer["tools"], json!(["Read", "Grep", "Bash(git:*)"]));
+    let body = ask_agent(&mut harness, &reviewer["uri"]).await;
+    let (system, tools) = head_of(&body);
+    assert!(system.contains("You review and never write."), "{system}");
+    assert_eq!(
+        tools,
+        ["bash", "grep", "read"].map(str::to_owned).to_vec(),
+        "{tools:?}"
+    );
+    // Only for the message that named it.
+    harness.talk("again", [ends()]).await;
+    let (system, tools) = head_of(&last_body(&harness));
+    assert!(!system.contains("You review"));
+    assert!(tools.contains(&"write".to_owned()));
+}
+
+#[tokio::test]
+async fn rules_hold_where_they_say() {
+    let mut harness = harness(
+        "style",
+        &[
+            (".claude/rules/style.md", "Short lines only."),
+            (
+                ".github/instructions/ts.instructions.md",
+                "---\napplyTo: \"src/**/*.ts\"\ndescription: TypeScript\n---\nNo any, ever.",
+            ),
+            ("src/a/b.ts", "let x = 1;\n"),
+            ("AGENTS.md", "Be kind."),
+        ],
+    )
+    .await;
+    let (system, _) = head_of(&last_body(&harness));
+    assert!(
+        system.contains("Short lines only.") && system.contains("Be kind."),
+        "{system}"
+    );
+    assert!(
+        system.contains("ts.instructions.md") && system.contains("TypeScript"),
+        "{system}"
+    );
+    assert!(!system.contains("No any, ever."), "{system}");
+    harness.talk("look at @file:src/a/b.ts", [ends()]).await;
+    let (system, _) = head_of(&last_body(&harness));
+    assert!(system.contains("No any, ever."), "{system}");
+}
+
+#[tokio::test]
+async fn what_is_switched_off_is_not_used_by_anybody() {
+    let mut harness = harness(
+        "maps",
+        &[
+            (
+                ".agents/skills/maps/SKILL.md",
+                "---\ndescription: Draws maps\n---\nDraw.",
+            ),
+            (".claude/commands/fix.md", "Fix it all."),
+            ("AGENTS.md", "Be kind."),
+        ],
+    )
+    .await;
+    let session = harness.ann.sees_session(SESSION);
+    for name in ["maps", "fix", "AGENTS.md"] {
+        let id = entry(&session, name).unwrap()["id"].clone();
+        let off = json!([{"kind": "session", "enabled": false}]);
+        let toggle = json!({"type": "session/customizationToggled", "id": id, "enablement": off});
+        harness.ann.does_in(SESSION, toggle).await;
+        let is_off =
+            |session: &Value| entry(session, name).is_some_and(|entry| entry["enabled"] == false);
+        harness.ann.until_session(SESSION, is_off).await;
+    }
+    harness.talk("/fix now", [ends()]).await;
+    let body = last_body(&harness);
+    let (system, tools) = head_of(&body);
+    assert!(
+        !system.contains("maps") && !system.contains("Be kind."),
+        "{system}"
+    );
+    assert!(
+        !tools.contains(&"skill".to_owned()),
+        "no skill is left: {tools:?}"
+    );
+    assert!(!body.to_string().contains("Fix it all."));
+}
