@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use agents::mcp::{
-    Connection, ElicitationAnswer, ElicitationForm, McpContent, McpError, McpServer, ServerState,
+    ElicitationAnswer, ElicitationForm, McpConnection, McpContent, McpError, McpServer, ServerState,
 };
 use common::{Caller, call, eventually, is_alive, piped, place, ready, text};
 use serde_json::json;
@@ -272,7 +272,7 @@ async fn a_server_that_does_not_start_says_why() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
-    let opened = Connection::open(&piped(&["--silent"]), &place(directory.path()), None).await;
+    let opened = McpConnection::open(&piped(&["--silent"]), &place(directory.path()), None).await;
     let limit = Duration::from_secs(30);
     assert_eq!(opened.err(), Some(McpError::Silent(limit, String::new())));
 }

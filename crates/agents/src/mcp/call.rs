@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::content::McpResult;
 use super::error::{McpError, clean};
-use super::handler::{CallEvent, Shared};
+use super::handler::{CallEvent, ConnectionShared};
 
 /// How long a call may go without a sign of life, unless the declaration says otherwise.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -68,7 +68,7 @@ type Answer = Result<Result<ServerResult, ServiceError>, RecvError>;
 
 /// Calls a tool.
 pub(super) async fn call(
-    (peer, shared): (&Peer<RoleClient>, &Shared),
+    (peer, shared): (&Peer<RoleClient>, &ConnectionShared),
     (tool, arguments): (&str, JsonObject),
     silence_max: Duration,
     host: &dyn CallHost,
@@ -120,7 +120,7 @@ pub(super) async fn call(
     }
 }
 
-fn read_answer(answer: Answer, shared: &Shared) -> Result<McpResult, McpError> {
+fn read_answer(answer: Answer, shared: &ConnectionShared) -> Result<McpResult, McpError> {
     match answer {
         Ok(Ok(ServerResult::CallToolResult(result))) => Ok(McpResult::read(result)),
         Ok(Ok(_)) => Err(McpError::Unreadable),

@@ -19,7 +19,7 @@ use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
 use super::declaration::{McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
-use super::handler::{Handler, Shared};
+use super::handler::{ConnectionShared, Handler};
 use super::http;
 use super::lines::LineTransport;
 use super::process::{ServerCommand, ServerProcess};
@@ -51,9 +51,9 @@ pub struct ServerPlace {
 }
 
 /// A connection that is open.
-pub struct Connection {
+pub struct McpConnection {
     peer: Peer<RoleClient>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
     silence_max: Duration,
     allowed: Option<Vec<String>>,
     /// What the server says about its use.
@@ -66,14 +66,14 @@ pub struct Connection {
 /// A handshake that worked.
 type Opened = (RunningService<RoleClient, Handler>, Option<ServerProcess>);
 
-impl Connection {
+impl McpConnection {
     /// Starts or reaches a server.
     pub async fn open(
         declaration: &McpDeclaration,
         place: &ServerPlace,
         token: Option<&str>,
     ) -> Result<Self, McpError> {
-        let shared = Arc::new(Shared::new(place.roots.clone()));
+        let shared = Arc::new(ConnectionShared::new(place.roots.clone()));
         let limit = start_limit(&declaration.transport);
         let opening = open_either(declaration, place, token, &shared);
         let opened = match timeout(limit, opening).await {
@@ -179,7 +179,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for McpConnection {
     fn drop(&mut self) {
         self.close();
     }
@@ -208,7 +208,7 @@ async fn open_either(
     declaration: &McpDeclaration,
     place: &ServerPlace,
     token: Option<&str>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectionShared>,
 ) -> Result<Opened, McpError> {
     let initialize = ClientLifecycleMode::Initialize;
     match open_once(declaration, place, token, shared, initialize).await {
@@ -226,7 +226,7 @@ async fn open_once(
     declaration: &McpDeclaration,
     place: &ServerPlace,
     token: Option<&str>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectionShared>,
     lifecycle: ClientLifecycleMode,
 ) -> Result<Opened, McpError> {
     let handler = Handler(Arc::clone(shared));
@@ -272,7 +272,7 @@ async fn open_once(
     }
 }
 
-fn read_failure(error: &ClientInitializeError, shared: &Shared) -> McpError {
+fn read_failure(error: &ClientInitializeError, shared: &ConnectionShared) -> McpError {
     if let Some(challenge) = error.auth_challenge() {
         return McpError::TokenWanted {
             challenge: challenge.to_owned(),

@@ -26,7 +26,7 @@ mod sse;
 mod tool_list;
 
 pub use call::{CallHost, Elicitation, ElicitationAnswer, ElicitationForm};
-pub use connection::{Connection, ServerPlace};
+pub use connection::{McpConnection, ServerPlace};
 pub use content::{McpContent, McpResult};
 pub use declaration::{McpDeclaration, McpTransport, is_server_name};
 pub use entry::{McpEntry, McpEntryError, ServerEntry};

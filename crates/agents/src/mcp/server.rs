@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::call::CallHost;
-use super::connection::{Connection, ServerPlace};
+use super::connection::{McpConnection, ServerPlace};
 use super::content::McpResult;
 use super::declaration::McpDeclaration;
 use super::error::McpError;
@@ -60,7 +60,7 @@ struct Core {
 
 #[derive(Default)]
 struct Live {
-    connection: Option<Arc<Connection>>,
+    connection: Option<Arc<McpConnection>>,
     tools: Arc<ToolList>,
     token: Option<String>,
     task: Option<JoinHandle<()>>,
@@ -224,9 +224,9 @@ impl Core {
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Connection>, McpError> {
+    async fn connect(&self) -> Result<Arc<McpConnection>, McpError> {
         let token = self.lock().token.clone();
-        let opening = Connection::open(&self.declaration, &self.place, token.as_deref());
+        let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
         let connection = Arc::new(opening.await?);
         let tools = Arc::new(connection.list().await?);
         {
@@ -239,7 +239,7 @@ impl Core {
     }
 
     /// Lists the tools again whenever they changed, until the connection ends; why it ended.
-    async fn follow(&self, connection: &Arc<Connection>) -> McpError {
+    async fn follow(&self, connection: &Arc<McpConnection>) -> McpError {
         loop {
             tokio::select! {
                 reason = connection.ended() => return reason,
