@@ -10,7 +10,7 @@ use std::sync::Arc;
 use agent_api::{Agent, SessionFacts};
 use compositor::ahp::contexts_in;
 use compositor::command::CommandEffect;
-use compositor::command::agent::{AgentCommand, AgentCommands};
+use compositor::command::agent::{AgentCommandEntry, AgentCommands};
 use compositor::compose::{AttachmentBudget, Composed};
 use compositor::{Catalogue, Environment, SubmittedMessage};
 use kernel::{Compose, Data, HostAction, MessagePlace, Submission, WorkFailed};
@@ -55,7 +55,7 @@ pub(crate) fn commands_of(
         working_directories: working_directories.to_vec(),
         attachments: None,
     });
-    let commands = commands.into_iter().map(|command| AgentCommand {
+    let commands = commands.into_iter().map(|command| AgentCommandEntry {
         name: command.name,
         description: command.description,
         hint: command.hint,

@@ -70,8 +70,8 @@ pub async fn require_trust(
         return Err(not_trusted(agent, &directory, None));
     };
     let session = match choice {
-        Choice::Always => None,
-        Choice::Session => Some(session.to_owned()),
+        TrustAnswer::Always => None,
+        TrustAnswer::Session => Some(session.to_owned()),
     };
     let (store, trusted) = (Arc::clone(store), directory.clone());
     let record = move || store.add(&trusted, session.as_deref(), &by, &survey);
@@ -114,13 +114,13 @@ async fn run_blocking<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
 }
 
-enum Choice {
+enum TrustAnswer {
     Always,
     Session,
 }
 
 /// What was chosen, and by whom; none is a no.
-fn read_choice(reply: &AgentReply) -> Option<(Choice, String)> {
+fn read_choice(reply: &AgentReply) -> Option<(TrustAnswer, String)> {
     let AgentReply::Answered {
         response: ChatInputResponseKind::Accept,
         answers,
@@ -131,8 +131,8 @@ fn read_choice(reply: &AgentReply) -> Option<(Choice, String)> {
         return None; // declined, cancelled, or nobody was there to ask
     };
     let choice = match chosen_option(answers)? {
-        ALWAYS => Choice::Always,
-        SESSION => Choice::Session,
+        ALWAYS => TrustAnswer::Always,
+        SESSION => TrustAnswer::Session,
         _ => return None, // `no`, and whatever is no option
     };
     let by = answered_by.clone();

@@ -63,7 +63,7 @@ pub struct Survey {
 impl Survey {
     /// Looks at a directory, and at those above it up to the root of its repository: agents read those too. Blocks.
     pub fn of(directory: &Path) -> Self {
-        let mut search = Search {
+        let mut search = SurveyWalk {
             found: BTreeSet::new(),
             entries_left: ENTRIES_MAX,
         };
@@ -113,12 +113,12 @@ fn levels(directory: &Path) -> Vec<&Path> {
     levels.into_iter().take(count).collect()
 }
 
-struct Search {
+struct SurveyWalk {
     found: BTreeSet<PathBuf>,
     entries_left: usize,
 }
 
-impl Search {
+impl SurveyWalk {
     fn look_at(&mut self, level: &Path) {
         for file in FILES {
             let file = level.join(file);

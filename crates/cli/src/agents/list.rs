@@ -27,7 +27,7 @@ pub(super) struct AgentListOptions {
 /// An agent of the list.
 pub(crate) struct ListedAgent {
     config: AcpAgentConfig,
-    origin: Origin,
+    origin: ListReason,
     /// Where its program is now.
     program: Option<PathBuf>,
     /// What it last said of itself.
@@ -36,7 +36,7 @@ pub(crate) struct ListedAgent {
 
 /// Why an agent is in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum ListReason {
     Configured,
     Found,
     /// It is a preset, and is not offered.
@@ -67,13 +67,13 @@ pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>>
         offered.any(|config| config.id == preset.id || config.command == preset.command)
     };
     let known = Preset::all().iter().filter(|preset| !is_offered(preset));
-    let known: Vec<(AcpAgentConfig, Origin)> = known
-        .map(|preset| (preset.to_config(), Origin::Known))
+    let known: Vec<(AcpAgentConfig, ListReason)> = known
+        .map(|preset| (preset.to_config(), ListReason::Known))
         .collect();
     let offered = offered.into_iter().map(|offered| {
         let origin = match offered.is_configured {
-            true => Origin::Configured,
-            false => Origin::Found,
+            true => ListReason::Configured,
+            false => ListReason::Found,
         };
         (offered.config, origin)
     });
@@ -96,7 +96,7 @@ impl ListedAgent {
     }
 
     pub(crate) fn is_offered(&self) -> bool {
-        self.origin != Origin::Known
+        self.origin != ListReason::Known
     }
 
     fn to_json(&self) -> Value {
@@ -105,7 +105,7 @@ impl ListedAgent {
             "id": config.id,
             "name": config.name,
             "offered": self.is_offered(),
-            "configured": self.origin == Origin::Configured,
+            "configured": self.origin == ListReason::Configured,
             "command": config.command,
             "args": config.args,
             "program": self.program.as_ref().map(|path| path.to_string_lossy()),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::ConfigPlace;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
+use crate::private_directory::create_parent_of;
 use crate::terminal::escape_line;
 
 /// Who trusted a directory, in the record.
@@ -107,6 +108,8 @@ fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
         print(&format!("{shown} is trusted already.\n"))?;
         return Ok(());
     }
+    // No host may have run here yet.
+    create_parent_of(store.path()).context("the data directory cannot be made")?;
     store.add(&real, None, BY, &survey)?;
     let mut text = format!("Agents may be started in {shown} and below it.\n");
     if !survey.files.is_empty() {
@@ -122,6 +125,7 @@ fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
 fn revoke(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
     // It may be gone by now.
     let real = std::fs::canonicalize(directory).or_else(|_| std::path::absolute(directory))?;
+    create_parent_of(store.path()).context("the data directory cannot be made")?;
     let revoked = store.revoke(&real)?;
     let shown = escape_line(&real.to_string_lossy());
     let covering = find_covering(store, &real)?;

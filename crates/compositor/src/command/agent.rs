@@ -19,13 +19,13 @@ const COMPACT: &str = "/compact";
 /// What an agent can be told to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentCommands {
-    pub commands: Vec<AgentCommand>,
+    pub commands: Vec<AgentCommandEntry>,
     /// Why the host cannot do `/compact` for this agent, if it cannot.
     pub compact_refusal: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentCommand {
+pub struct AgentCommandEntry {
     /// Without the slash; may be several words.
     pub name: String,
     pub description: Option<String>,
@@ -57,7 +57,7 @@ impl Catalogue {
         }
     }
 
-    fn add_agent_command(&mut self, command: &AgentCommand) {
+    fn add_agent_command(&mut self, command: &AgentCommandEntry) {
         let id = format!("/{}", command.name);
         let entry = Entry {
             source: Source::Agent,
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
     use crate::command::Mentions;
 
-    fn command(name: &str) -> AgentCommand {
-        AgentCommand {
+    fn command(name: &str) -> AgentCommandEntry {
+        AgentCommandEntry {
             name: name.to_owned(),
             description: None,
             hint: None,
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn ag_28_what_an_agent_says_is_bounded_and_plain() {
-        let many: Vec<AgentCommand> = (0..1_000).map(|n| command(&format!("c{n}"))).collect();
+        let many: Vec<AgentCommandEntry> = (0..1_000).map(|n| command(&format!("c{n}"))).collect();
         let mut catalogue = Catalogue::new();
         catalogue.add_agent_commands(&AgentCommands {
             commands: many,
@@ -206,7 +206,7 @@ mod tests {
         let mut long = command("long");
         long.description = Some(format!("a\u{1b}[2J\n{}", "x".repeat(1_000)));
         let names = ["", " a", "a  b", "a\nb", "/a", "a\u{7}", "-x", "a \u{1b}"];
-        let mut commands: Vec<AgentCommand> = names.iter().map(|name| command(name)).collect();
+        let mut commands: Vec<AgentCommandEntry> = names.iter().map(|name| command(name)).collect();
         commands.push(command(&"n".repeat(129)));
         commands.push(long);
         catalogue.add_agent_commands(&AgentCommands {

@@ -1,6 +1,6 @@
 //! Commands: resolved at submission, once (C-040 to C-053).
 
-use compositor::command::agent::{AgentCommand, AgentCommands};
+use compositor::command::agent::{AgentCommandEntry, AgentCommands};
 use compositor::command::{CommandEffect, Mentions};
 use compositor::{SubmittedMessage, compose};
 use serde_json::{Value, json};
@@ -296,7 +296,7 @@ fn an_unknown_command_is_stored_and_passed_on_as_text() {
 /// A world whose agent has commands of its own.
 fn with_agent(names: &[&str]) -> World {
     let mut world = World::new();
-    let commands = names.iter().map(|name| AgentCommand {
+    let commands = names.iter().map(|name| AgentCommandEntry {
         name: (*name).to_owned(),
         description: None,
         hint: None,

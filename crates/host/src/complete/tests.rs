@@ -325,7 +325,7 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
 fn ag_28_commands_of_the_agent_are_completed_whole() {
     let root = project();
     let completer = Completer::default();
-    let command = |name: &str| compositor::command::agent::AgentCommand {
+    let command = |name: &str| compositor::command::agent::AgentCommandEntry {
         name: name.to_owned(),
         description: Some(format!("Does {name}")),
         hint: None,

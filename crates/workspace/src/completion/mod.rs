@@ -125,7 +125,7 @@ impl Completer {
             }
             TokenKind::Command | TokenKind::Skill => Arc::default(),
         };
-        let known = KnownNames {
+        let known = SuggestedNames {
             catalogue: with_agent.as_ref().or(of_files),
             skills: discovered.as_ref().map_or(&[], |found| &found.skills),
             contexts: &request.contexts,
@@ -144,7 +144,7 @@ pub fn suggest<T>(
 ) -> Result<Vec<T>, OffsetOutsideText> {
     let token = token::find(text, offset)?;
     Ok(token.map_or_else(Vec::new, |token| {
-        let known = KnownNames {
+        let known = SuggestedNames {
             catalogue: Some(&discovered.catalogue),
             skills: &discovered.skills,
             contexts: &[],
@@ -154,7 +154,7 @@ pub fn suggest<T>(
 }
 
 /// What there is beside files.
-struct KnownNames<'a> {
+struct SuggestedNames<'a> {
     catalogue: Option<&'a Catalogue>,
     skills: &'a [Skill],
     contexts: &'a [String],
@@ -162,7 +162,7 @@ struct KnownNames<'a> {
 
 fn suggest_for<T>(
     token: &Token<'_>,
-    known: &KnownNames<'_>,
+    known: &SuggestedNames<'_>,
     paths: &Paths,
     mut make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
 ) -> Vec<T> {
