@@ -15,7 +15,6 @@ fn hanging() -> Value {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_cancel_ends_the_turn_and_the_same_process_does_the_next() {
     let mut harness =
         AcpHarness::start(json!([hanging(), scene("", json!([{"say": ["next"]}]))])).await;
@@ -32,7 +31,6 @@ async fn a_cancel_ends_the_turn_and_the_same_process_does_the_next() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn the_next_prompt_waits_for_the_answer_to_the_cancelled_one() {
     let script =
         json!({"cancel": "late", "scenes": [hanging(), scene("", json!([{"say": ["next"]}]))]});
@@ -52,7 +50,6 @@ async fn the_next_prompt_waits_for_the_answer_to_the_cancelled_one() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_agent_that_ignores_a_cancel_is_replaced() {
     let script = json!({"cancel": "ignored", "stays": true, "scenes": [hanging(), scene("", json!([{"say": ["next"]}]))]});
     let mut harness = AcpSetup::new(script).start().await;
@@ -74,7 +71,6 @@ async fn an_agent_that_ignores_a_cancel_is_replaced() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn messages_wait_in_the_hosts_queue_and_never_overlap() {
     for overlap in ["queues", "aborts", "aborts-with-error"] {
         let scenes = json!([
@@ -112,7 +108,6 @@ async fn messages_wait_in_the_hosts_queue_and_never_overlap() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn steering_goes_into_the_turn_where_the_agent_takes_it() {
     let steps = json!([{"say": ["one"]}, "await_steering", {"say": [" then {{steering}}"]}]);
     let script = json!({"initialize": {"_meta": {"steering": {"supported": true}}}, "scenes": [scene("", steps)]});
@@ -132,7 +127,6 @@ async fn steering_goes_into_the_turn_where_the_agent_takes_it() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn steering_that_the_agent_cannot_take_starts_the_next_turn() {
     let scenes = json!([
         scene("^first", json!([{"say": ["one"]}, {"await": "go"}])),
@@ -156,7 +150,6 @@ async fn steering_that_the_agent_cannot_take_starts_the_next_turn() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn chats_of_a_directory_share_a_process_unless_each_has_its_own() {
     let script = json!({"scenes": [scene("", json!([{"say": ["{{pid}}"]}]))]});
     for (share, processes) in [("directory", 1), ("chat", 2)] {
@@ -175,7 +168,6 @@ async fn chats_of_a_directory_share_a_process_unless_each_has_its_own() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn nothing_of_the_agent_is_left_when_the_host_stops() {
     let steps = json!([{"child": {"ignores_term": true}}, {"say": ["started"]}]);
     for stays in [false, true] {
@@ -193,7 +185,6 @@ async fn nothing_of_the_agent_is_left_when_the_host_stops() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn no_process_starts_before_the_first_turn_and_an_idle_one_is_stopped() {
     let script = json!({"scenes": [scene("", json!([{"say": ["{{history}}"]}]))]});
     let entry = "trust = \"always\"\nidle_s = 1";

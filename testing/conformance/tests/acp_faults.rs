@@ -20,7 +20,6 @@ fn words(error: &Value) -> &str {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_exit_at_any_point_ends_the_turn_and_the_next_one_starts_a_process() {
     let exit = json!([{"stderr": {"text": "out of luck", "times": 1}}, {"exit": 3}]);
     for method in ["initialize", "session/new", "session/prompt"] {
@@ -39,7 +38,6 @@ async fn an_exit_at_any_point_ends_the_turn_and_the_next_one_starts_a_process() 
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_exit_in_the_middle_keeps_what_was_said_and_closes_what_was_asked() {
     let tool = json!({"title": "make", "kind": "edit", "ask": {}});
     let scenes = json!([
@@ -72,7 +70,6 @@ async fn an_exit_in_the_middle_keeps_what_was_said_and_closes_what_was_asked() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_agent_that_exits_again_and_again_is_not_started_for_a_while() {
     let rule = json!({"method": "initialize", "steps": [{"exit": 1}]});
     let mut harness = AcpSetup::new(json!({"answers": [rule]})).start().await;
@@ -85,7 +82,6 @@ async fn an_agent_that_exits_again_and_again_is_not_started_for_a_while() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn another_version_of_the_protocol_is_named_and_not_spoken() {
     let script = json!({"initialize": {"protocolVersion": 2}});
     let mut harness = AcpSetup::new(script).start().await;
@@ -97,7 +93,6 @@ async fn another_version_of_the_protocol_is_named_and_not_spoken() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_start_that_hangs_is_given_up() {
     let rule = json!({"method": "initialize", "steps": [{"stderr": {"text": "waiting for the moon", "times": 1}}], "answer": "silence"});
     let setup = AcpSetup::new(json!({"answers": [rule]}));
@@ -112,7 +107,6 @@ async fn a_start_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_line_that_is_no_json_is_passed_over_and_three_in_a_row_are_not() {
     let scenes = json!([
         scene(
@@ -132,7 +126,6 @@ async fn a_line_that_is_no_json_is_passed_over_and_three_in_a_row_are_not() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_line_without_end_is_cut_off_with_its_process() {
     let steps = json!([{"say": ["half"]}, {"endless_line": 40_000_000}, "hang"]);
     let mut harness = AcpHarness::start(json!([scene("", steps)])).await;
@@ -143,7 +136,6 @@ async fn a_line_without_end_is_cut_off_with_its_process() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_flood_of_errors_stops_nothing_and_its_end_is_told() {
     let line = "e".repeat(1000);
     let steps = json!([
@@ -159,7 +151,6 @@ async fn a_flood_of_errors_stops_nothing_and_its_end_is_told() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn unknown_requests_are_refused_and_unknown_words_passed_over() {
     let steps = json!([
         {"notify": {"method": "_auth/status_update", "params": {"authStatus": {"kind": "api_key"}}}},
@@ -181,7 +172,6 @@ async fn unknown_requests_are_refused_and_unknown_words_passed_over() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_sign_in_that_is_missing_says_what_to_run() {
     let missing = json!({"error": {"code": -32000, "message": "Authentication required"}});
     let method = json!({"id": "login", "name": "Log in", "type": "terminal", "args": ["auth", "login"], "_meta": {
@@ -203,7 +193,6 @@ async fn a_sign_in_that_is_missing_says_what_to_run() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_configured_method_signs_in_once_and_the_turn_goes_on() {
     let missing = json!({"error": {"code": -32000, "message": "Authentication required"}});
     for at in ["session/new", "session/prompt"] {
@@ -220,7 +209,6 @@ async fn a_configured_method_signs_in_once_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_sign_in_that_proves_nothing_is_not_tried_for_ever() {
     let missing = json!({"error": {"code": -32000, "message": "Key missing"}});
     let rule = json!({"method": "session/new", "answer": missing});
@@ -234,7 +222,6 @@ async fn a_sign_in_that_proves_nothing_is_not_tried_for_ever() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_command_that_is_not_there_is_told_by_the_turn_alone() {
     // A later key of the same name would be an error: the table's command is taken from its preset.
     let script = json!({"scenes": []});

@@ -79,7 +79,6 @@ macro_rules! published_client {
             }
 
             #[tokio::test]
-            #[ignore = "the host serves no agent over ACP yet"]
             async fn it_makes_the_same_of_all_that_the_agent_does() {
                 let mut harness = start().await;
                 let (client, mut chat) = arrives(&harness, "bob").await;

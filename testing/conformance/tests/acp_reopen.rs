@@ -29,7 +29,6 @@ async fn over_a_restart(script: Value) -> (AcpHarness, Value) {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn after_a_restart_the_agent_resumes_its_session() {
     let (harness, turn) = over_a_restart(json!({"scenes": remembering()})).await;
     assert_eq!(markdown(&turn), r#"I know ["one"]"#);
@@ -47,7 +46,6 @@ fn loading(mut script: Value) -> Value {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn nothing_of_a_replay_is_told_again_whenever_it_comes() {
     let ways = [
         loading(json!({"replay": "before-response"})),
@@ -66,7 +64,6 @@ async fn nothing_of_a_replay_is_told_again_whenever_it_comes() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_agent_that_cannot_reopen_is_told_the_past() {
     let unknown =
         json!({"error": {"code": -32601, "message": "\"Method not found\": session/load"}});
@@ -100,7 +97,6 @@ async fn an_agent_that_cannot_reopen_is_told_the_past() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_session_that_is_lost_at_the_prompt_is_opened_again_once() {
     let lost = json!({"error": {"code": -32002, "message": "Session x not found"}});
     let rule = json!({"method": "session/prompt", "times": 1, "answer": lost});
@@ -112,7 +108,6 @@ async fn a_session_that_is_lost_at_the_prompt_is_opened_again_once() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_turn_that_an_exit_cut_off_goes_on_where_it_was() {
     let scenes = json!([
         scene("interrupted", json!([{"say": [" and the rest"]}])),
@@ -138,7 +133,6 @@ async fn a_turn_that_an_exit_cut_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn what_was_taken_back_is_not_known_to_the_agent() {
     let mut harness = AcpHarness::start(remembering()).await;
     let first = harness.talk("keep this").await;
@@ -157,7 +151,6 @@ async fn what_was_taken_back_is_not_known_to_the_agent() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_fork_knows_what_was_said_before_it_and_says_nothing_of_it() {
     let mut harness = AcpHarness::start(remembering()).await;
     let first = harness.talk("the beginning").await;

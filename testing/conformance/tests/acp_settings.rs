@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
-use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
+use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::texts_in;
 use serde_json::{Value, json};
 
@@ -30,13 +30,35 @@ async fn with_options() -> AcpHarness {
     AcpSetup::new(script).start().await
 }
 
+const KNOWN: &str = "fake:/known";
+
+/// A session that begins when the agent's options are known: what can be set is said when a session is made (H-096).
+async fn known(script: Value) -> AcpHarness {
+    let mut harness = AcpSetup::new(script).start().await;
+    harness.talk("hello").await;
+    // What it said between turns comes when it comes.
+    loop {
+        let params = json!({"channel": "ahp-root://", "provider": "fake"});
+        let form = harness
+            .ann
+            .connection
+            .request("resolveSessionConfig", params);
+        let form = form.await.unwrap();
+        if form["schema"]["properties"]["agent_mode"].is_object() {
+            break;
+        }
+    }
+    let work = harness.work();
+    harness.ann.creates_session(KNOWN, &work, json!({})).await;
+    harness
+}
+
 fn model_ids(agent: &Value) -> Vec<&str> {
     let models = agent["models"].as_array().unwrap().iter();
     models.map(|model| model["id"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn models_are_offered_once_the_agent_told_them_and_stay_known() {
     let mut harness = with_options().await;
     let agent = harness.agent_told(|_| true).await;
@@ -50,7 +72,6 @@ async fn models_are_offered_once_the_agent_told_them_and_stay_known() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn the_model_of_a_message_is_set_before_it_is_sent_and_only_if_it_differs() {
     let mut harness = with_options().await;
     harness.talk("one").await;
@@ -72,7 +93,6 @@ async fn the_model_of_a_message_is_set_before_it_is_sent_and_only_if_it_differs(
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn models_of_the_older_shape_are_set_the_older_way() {
     let models = json!({"currentModelId": "auto", "availableModels": [
         {"modelId": "auto", "name": "Auto"}, {"modelId": "pro", "name": "Pro"},
@@ -93,7 +113,7 @@ async fn models_of_the_older_shape_are_set_the_older_way() {
 
 async fn sets(harness: &mut AcpHarness, name: &str, value: Value) {
     let config = json!({"type": "session/configChanged", "config": {name: value}});
-    harness.ann.does_in(SESSION, config).await;
+    harness.ann.does_in(KNOWN, config).await;
 }
 
 fn config_is(name: &'static str, value: Value) -> impl Fn(&Value) -> bool {
@@ -101,9 +121,9 @@ fn config_is(name: &'static str, value: Value) -> impl Fn(&Value) -> bool {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_mode_that_a_client_sets_reaches_the_agent_also_in_mid_turn() {
-    let mut harness = with_options().await;
+    let script = json!({"session": {"configOptions": options()}, "scenes": talking()});
+    let mut harness = known(script).await;
     harness.talk("one").await;
     harness.ann.sends_message("hang").await;
     harness
@@ -127,7 +147,6 @@ async fn a_mode_that_a_client_sets_reaches_the_agent_also_in_mid_turn() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn modes_without_an_option_are_set_by_their_own_method_and_again_after_a_reopen() {
     let modes = json!({"currentModeId": "ask", "availableModes": [
         {"id": "ask", "name": "Ask"}, {"id": "auto", "name": "Auto"},
@@ -136,12 +155,12 @@ async fn modes_without_an_option_are_set_by_their_own_method_and_again_after_a_r
         "session": {"modes": modes}, "scenes": talking(),
         "initialize": {"agentCapabilities": {"loadSession": false, "sessionCapabilities": {"resume": null}}},
     });
-    let mut harness = AcpSetup::new(script).start().await;
+    let mut harness = known(script).await;
     harness.talk("one").await;
     sets(&mut harness, "agent_mode", json!("auto")).await;
     harness
         .ann
-        .until_session(SESSION, config_is("agent_mode", json!("auto")))
+        .until_session(KNOWN, config_is("agent_mode", json!("auto")))
         .await;
     harness.talk("two").await;
     assert_eq!(harness.received("session/set_mode")[0]["modeId"], "auto");
@@ -156,42 +175,39 @@ async fn modes_without_an_option_are_set_by_their_own_method_and_again_after_a_r
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn what_the_agent_changes_itself_is_seen() {
     let update =
         json!({"update": {"sessionUpdate": "current_mode_update", "currentModeId": "auto"}});
     let modes = json!({"currentModeId": "ask", "availableModes": [
         {"id": "ask", "name": "Ask"}, {"id": "auto", "name": "Auto"},
     ]});
-    let script = json!({"session": {"modes": modes}, "scenes": [scene("", json!([update]))]});
-    let mut harness = AcpSetup::new(script).start().await;
+    let script = json!({"session": {"modes": modes}, "scenes": [scene("^hello", json!([])), scene("", json!([update]))]});
+    let mut harness = known(script).await;
     harness.talk("one").await;
     harness
         .ann
-        .until_session(SESSION, config_is("agent_mode", json!("auto")))
+        .until_session(KNOWN, config_is("agent_mode", json!("auto")))
         .await;
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_value_that_the_agent_refuses_goes_back() {
     let rule = json!({"method": "session/set_config_option", "answer": {"error": {"code": -32602, "message": "not today"}}});
     let script =
         json!({"session": {"configOptions": options()}, "answers": [rule], "scenes": talking()});
-    let mut harness = AcpSetup::new(script).start().await;
+    let mut harness = known(script).await;
     harness.talk("one").await;
     sets(&mut harness, "agent_mode", json!("auto")).await;
     let turn = harness.talk("two").await;
     harness
         .ann
-        .until_session(SESSION, config_is("agent_mode", json!("ask")))
+        .until_session(KNOWN, config_is("agent_mode", json!("ask")))
         .await;
     let notices = texts_in(&turn, "systemNotification").concat();
     assert!(notices.contains("not today"), "{turn:#}");
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_command_of_the_agent_is_sent_as_it_was_typed() {
     let commands = json!([
         {"name": "review", "description": "Review changes", "input": {"hint": "[branch]"}},
@@ -218,7 +234,6 @@ async fn a_command_of_the_agent_is_sent_as_it_was_typed() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn half_a_megabyte_of_commands_is_taken_in_one_line() {
     let commands = json!({"commands": {"count": 200, "description_bytes": 2800}});
     let script = json!({"on_open": [commands], "scenes": talking()});

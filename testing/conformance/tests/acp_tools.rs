@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+use std::path::Path;
+
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::{calls_of, texts_in};
 use serde_json::{Value, json};
@@ -24,7 +26,6 @@ fn only_call(turn: &Value) -> Value {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_call_that_asks_nobody_runs_and_is_over() {
     let tool = json!({"title": "Read a.txt", "name": "read_file", "kind": "read", "input": {"path": "a.txt"}, "outputs": ["half", "whole"]});
     let mut harness = AcpHarness::start(scenes(&[("read", tool)])).await;
@@ -40,7 +41,6 @@ async fn a_call_that_asks_nobody_runs_and_is_over() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn every_order_of_words_about_a_call_asks_once_and_runs_after_the_yes() {
     let tool = |announced: &str| {
         let write = json!({"path": "made.txt", "text": announced});
@@ -88,7 +88,6 @@ async fn every_order_of_words_about_a_call_asks_once_and_runs_after_the_yes() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_call_first_heard_of_at_its_end_is_there() {
     let tool = json!({"title": "done already", "kind": "other", "announced": "at-the-end", "outputs": ["result"]});
     let mut harness = AcpHarness::start(scenes(&[("go", tool)])).await;
@@ -98,7 +97,6 @@ async fn a_call_first_heard_of_at_its_end_is_there() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_denied_call_is_denied_whether_the_agent_says_more_or_not() {
     let tool = |silent: bool| json!({"title": "make", "kind": "edit", "ask": {}, "silent_after_denial": silent});
     let both = [("loud", tool(false)), ("silent", tool(true))];
@@ -120,7 +118,6 @@ async fn a_denied_call_is_denied_whether_the_agent_says_more_or_not() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn ids_that_come_again_in_the_next_turn_are_other_calls() {
     let tool = json!({"title": "again", "kind": "read", "id": "call_1", "outputs": ["{{text}}"]});
     let mut harness = AcpHarness::start(scenes(&[("go", tool)])).await;
@@ -134,7 +131,6 @@ async fn ids_that_come_again_in_the_next_turn_are_other_calls() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn ids_of_requests_may_be_words() {
     let tool = json!({"title": "make", "kind": "edit", "ask": {}});
     let script = json!({"request_ids": "strings", "scenes": scenes(&[("go", tool)])});
@@ -147,7 +143,6 @@ async fn ids_of_requests_may_be_words() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn the_question_shows_the_input_that_is_asked_about_and_the_agents_own_words() {
     let options = json!([
         {"optionId": "all", "kind": "allow_always", "name": "Yes, and all `make` commands"},
@@ -183,7 +178,6 @@ async fn the_question_shows_the_input_that_is_asked_about_and_the_agents_own_wor
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_option_that_says_always_goes_to_the_agent_as_it_is() {
     let tool = json!({"title": "make", "kind": "execute", "ask": {}});
     let mut harness = AcpHarness::start(scenes(&[("go", tool)])).await;
@@ -201,28 +195,39 @@ async fn an_option_that_says_always_goes_to_the_agent_as_it_is() {
     }
 }
 
+/// An edit of a file, and two calls that are none.
+fn kinds(work: &Path) -> Value {
+    let edit = |path: &str| {
+        let diff = json!({"path": work.join(path), "old": null, "new": "new"});
+        json!({"title": path, "kind": "edit", "ask": {}, "diff": diff})
+    };
+    let plain = |kind: &str| json!({"title": kind, "kind": kind, "ask": {}});
+    scenes(&[
+        ("edit", edit("a.txt")),
+        ("hook", edit(".git/hooks/pre-commit")),
+        ("outside", edit("../a.txt")),
+        ("execute", plain("execute")),
+        ("read", plain("read")),
+    ])
+}
+
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn the_sessions_approvals_answer_before_anyone_is_asked() {
-    let tool = |kind: &str| json!({"title": kind, "kind": kind, "ask": {}});
-    let kinds = ["edit", "execute", "read"].map(|kind| (kind, tool(kind)));
-    let mut harness = AcpHarness::start(scenes(&kinds)).await;
+    let mut harness = AcpHarness::start(json!([])).await;
+    harness.changes_script(&json!({"scenes": kinds(&harness.work())}));
     let expected = [
-        ("full-access", ["once", "once", "once"]),
-        ("accept-edits", ["once", "asked", "asked"]),
-        ("plan", ["reject", "reject", "asked"]),
+        ("full-access", ["once", "once", "once", "once", "once"]),
+        ("accept-edits", ["once", "asked", "asked", "asked", "asked"]),
+        ("plan", ["reject", "reject", "reject", "reject", "asked"]),
     ];
     for (mode, outcomes) in expected {
         let config = json!({"type": "session/configChanged", "config": {"approvals": mode}});
         harness.ann.does_in(SESSION, config).await;
-        harness
-            .ann
-            .until_session(SESSION, move |state| {
-                state["config"]["values"]["approvals"] == mode
-            })
-            .await;
-        for ((kind, _), outcome) in kinds.iter().zip(outcomes) {
-            harness.ann.sends_message(kind).await;
+        let is_so = move |state: &Value| state["config"]["values"]["approvals"] == mode;
+        harness.ann.until_session(SESSION, is_so).await;
+        let words = ["edit", "hook", "outside", "execute", "read"];
+        for (word, outcome) in words.iter().zip(outcomes) {
+            harness.ann.sends_message(word).await;
             if outcome == "asked" {
                 harness.ann.decides(json!({})).await;
                 harness.ann.turn_over().await;
@@ -230,19 +235,16 @@ async fn the_sessions_approvals_answer_before_anyone_is_asked() {
             }
             let call = only_call(&harness.ann.turn_over().await);
             let answered = harness.answers().pop().unwrap();
-            assert_eq!(
-                answered["result"]["outcome"]["optionId"], outcome,
-                "{mode} {kind}"
-            );
+            let chosen = &answered["result"]["outcome"]["optionId"];
+            assert_eq!(chosen, outcome, "{mode} {word}");
             if outcome == "once" {
-                assert_eq!(call["confirmed"], "setting", "{mode} {kind}: {call:#}");
+                assert_eq!(call["confirmed"], "setting", "{mode} {word}: {call:#}");
             }
         }
     }
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_call_that_fails_says_why_and_one_without_an_end_is_closed() {
     let failed = json!({"title": "try", "kind": "execute", "outcome": "failed", "outputs": ["no such file"]});
     let endless = json!({"title": "try", "kind": "execute", "outcome": "none"});
@@ -261,7 +263,6 @@ async fn a_call_that_fails_says_why_and_one_without_an_end_is_closed() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn output_that_comes_as_a_terminal_is_text_with_its_exit_code() {
     let terminal = json!({"output": ["line one\n", "line two\n"], "exit_code": 3});
     let tool = json!({"title": "make", "kind": "execute", "terminal": terminal});
@@ -303,7 +304,6 @@ async fn edited(harness: &mut AcpHarness, words: &str) -> [String; 4] {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_edit_is_shown_as_the_whole_file_whether_the_agent_sends_lines_or_all_of_it() {
     let (old, new) = ("one\ntwo\nthree\n", "one\n2\nthree\n");
     for (from, to) in [("two", "2"), (old, new)] {
@@ -324,7 +324,6 @@ async fn an_edit_is_shown_as_the_whole_file_whether_the_agent_sends_lines_or_all
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn an_edit_outside_of_the_directory_is_words_alone() {
     let tool = json!({
         "title": "edit", "kind": "edit", "ask": {}, "diff": {"path": "/etc/hostname", "old": "a", "new": "b"},
@@ -332,14 +331,16 @@ async fn an_edit_outside_of_the_directory_is_words_alone() {
     let mut harness = AcpHarness::start(scenes(&[("edit", tool)])).await;
     harness.ann.sends_message("edit").await;
     let asked = harness.ann.asked().await;
-    assert!(asked["edits"].is_null(), "{asked:#}");
+    // What the agent says of the file is shown, and what is in the file is not.
+    let shown = asked["edits"]["items"][0].clone();
+    let before = harness.ann.reads(&shown["before"]["content"]["uri"]).await;
+    assert_eq!(before, "a");
     harness.ann.decides_about(&asked, json!({})).await;
     let call = only_call(&harness.ann.turn_over().await);
     assert!(!call.to_string().contains("fileEdit"), "{call:#}");
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_question_in_the_shape_of_a_permission_is_a_question() {
     let questions = json!([{"question": "Which?", "header": "Pick", "multiSelect": false, "options": [
         {"label": "A", "description": "a"}, {"label": "B", "description": "b"},

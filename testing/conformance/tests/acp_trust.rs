@@ -34,7 +34,6 @@ fn option(request: &Value, which: usize) -> String {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_no_starts_nothing_and_a_yes_is_remembered() {
     let mut harness = hooked().start().await;
     harness.ann.sends_message("one").await;
@@ -64,7 +63,6 @@ async fn a_no_starts_nothing_and_a_yes_is_remembered() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn a_file_that_came_later_is_asked_about() {
     let mut harness = hooked().start().await;
     harness.ann.sends_message("one").await;
@@ -86,7 +84,6 @@ async fn a_file_that_came_later_is_asked_about() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn no_permission_mode_answers_and_never_asks_nobody() {
     let mut harness = hooked()
         .config(json!({"approvals": "full-access"}))
@@ -103,7 +100,6 @@ async fn no_permission_mode_answers_and_never_asks_nobody() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn trust_for_a_session_is_for_that_session() {
     let mut harness = hooked().start().await;
     harness.ann.sends_message("one").await;
@@ -125,7 +121,6 @@ async fn trust_for_a_session_is_for_that_session() {
 }
 
 #[tokio::test]
-#[ignore = "the host serves no agent over ACP yet"]
 async fn secrets_of_the_host_do_not_reach_the_agent() {
     let script = json!({"scenes": [scene("", json!([{"say": ["ok"]}]))]});
     let mut harness = AcpSetup::new(script).start().await;

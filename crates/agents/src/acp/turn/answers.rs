@@ -2,6 +2,8 @@
 //!
 //! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
 
+use std::path::Component;
+
 use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
@@ -92,7 +94,12 @@ impl Running<'_> {
         let is_free = |diff: &FileDiff| {
             let mut roots = self.place.directories.iter();
             let relative = roots.find_map(|root| diff.path.strip_prefix(root).ok());
-            relative.is_some_and(|relative| !is_protected(relative))
+            relative.is_some_and(|relative| {
+                // `..` leads out of the directory that the path begins with.
+                let mut steps = relative.components();
+                let stays = steps.all(|step| matches!(step, Component::Normal(_)));
+                stays && !is_protected(relative)
+            })
         };
         match verdict {
             Verdict::Allow
