@@ -100,9 +100,9 @@ pub(crate) mod compositor {
 /// Completions over the paths of a workspace.
 pub(crate) mod completion {
     pub(crate) use host::complete::items_from_memory;
-    pub(crate) use workspace::Confinement;
     pub(crate) use workspace::completion::{PathKind, Paths};
     pub(crate) use workspace::discovery::{Discovered, discover};
+    pub(crate) use workspace::{Confinement, UserDirectories};
 }
 
 /// A system prompt with something in every section.
@@ -127,12 +127,14 @@ pub(crate) mod prompt {
                 }),
             },
             tool_instructions: ToolInstructions {
+                servers: Vec::new(),
                 tools: ["read", "list", "grep", "write", "edit", "bash"]
                     .map(str::to_owned)
                     .to_vec(),
                 skills: Vec::new(),
             },
             custom_instructions: CustomInstructions {
+                listed: Vec::new(),
                 files: vec![InstructionFile {
                     path: "AGENTS.md".to_owned(),
                     text,

@@ -11,7 +11,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use super::{median_of, values};
 use crate::harness::Harness;
 use crate::host_api::completion::{
-    Confinement, Discovered, PathKind, Paths, discover, items_from_memory,
+    Confinement, Discovered, PathKind, Paths, UserDirectories, discover, items_from_memory,
 };
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;

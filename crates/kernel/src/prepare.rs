@@ -179,7 +179,6 @@ pub(crate) fn compose<'a>(
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let bodies = (0..attachments.map_or(0, Vec::len))
         .filter_map(|index| Some((index, detached(index)?.clone())));
-    let switched_off = switched_off(kernel.session(&place.session).state());
     Err(Pause::Work(HostWork::Compose(Box::new(Compose {
         place,
         message: sent.clone(),
