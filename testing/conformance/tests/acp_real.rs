@@ -124,38 +124,32 @@ async fn runs(agent: RealAgent) {
 }
 
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_claude() {
     runs(CLAUDE).await;
 }
 
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_gemini() {
     runs(GEMINI).await;
 }
 
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_opencode() {
     runs(OPENCODE).await;
 }
 
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_codex() {
     runs(CODEX).await;
 }
 
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_qwen() {
     runs(QWEN).await;
 }
 
 /// The example of the protocol's own SDK: no model, always the same turn.
 #[tokio::test]
-#[ignore = "run by xtask interop"]
 async fn real_sdk_example() {
     let Some(place) = installed("sdk-example") else {
         return; // said by `installed`

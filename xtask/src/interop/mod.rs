@@ -114,7 +114,7 @@ fn run_test(root: &Path, place: &Path, agent: &RealAgent) -> Result<bool> {
         "--test",
         "acp_real",
     ]);
-    command.args(["--", "--ignored", "--exact", &test, "--nocapture"]);
+    command.args(["--", "--exact", &test, "--nocapture"]);
     command.current_dir(root).env("GREENROOM_INTEROP", place);
     let status = command.status().context("cargo test did not start")?;
     Ok(status.success())
