@@ -211,10 +211,10 @@ async fn while_the_agent_loads_its_session() {
     assert_eq!(next["state"], "complete", "{next:#}");
     // The turn that was cut off never reached the agent's session, so the agent is told everything anew.
     let received = acp_agent::received(&killed.state());
-    let prompts = received
+    let mut prompts = received
         .iter()
         .filter(|line| line.frame["method"] == "session/prompt");
-    let told = prompts.last().unwrap().frame["params"]["prompt"].to_string();
+    let told = prompts.next_back().unwrap().frame["params"]["prompt"].to_string();
     assert!(told.contains("one") && told.contains("two"), "{told}");
     let chat = killed.ann.sees();
     assert_eq!(chat["turns"].as_array().unwrap().len(), 3);

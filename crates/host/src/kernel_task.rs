@@ -303,11 +303,7 @@ impl KernelTask {
                 let effects = &self.effects;
                 effects.start_session(session, provider, config, working_directories);
             }
-            Effect::Survey {
-                session,
-                provider,
-                working_directories,
-            } => self.effects.survey(session, &provider, working_directories),
+            Effect::Survey(survey) => self.effects.survey(*survey),
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
             }
@@ -337,16 +333,7 @@ impl KernelTask {
                 self.timers
                     .insert((self.clock.instant_of(at), self.timers_set), timer);
             }
-            Effect::Close { peer, why } => {
-                if let Some(link) = self.delivery.link(peer) {
-                    let (code, reason) = match why {
-                        CloseReason::Superseded => (1008, "another connection took this client id"),
-                        CloseReason::UnsupportedVersion => (1002, "no acceptable protocol version"),
-                        CloseReason::Policy => (1008, "a limit was exceeded"),
-                    };
-                    link.close(code, reason);
-                }
-            }
+            Effect::Close { peer, why } => self.close(peer, why),
             Effect::Forget { peer } => {
                 self.effects.pace.remove_peer(peer);
                 self.delivery.remove(peer);
@@ -363,11 +350,24 @@ impl KernelTask {
             }
             Effect::Probe => self.effects.probe(),
             Effect::Collect { buckets, before } => self.effects.collect(buckets, before),
-            Effect::Configure { values } => {
-                if let (Some(hook), Some(level)) = (&self.on_log_level, values.get("logLevel")) {
-                    hook(level.as_str().unwrap_or("info"));
-                }
-            }
+            Effect::Configure { values } => self.configure(&values),
+        }
+    }
+
+    fn close(&self, peer: kernel::PeerId, why: CloseReason) {
+        if let Some(link) = self.delivery.link(peer) {
+            let (code, reason) = match why {
+                CloseReason::Superseded => (1008, "another connection took this client id"),
+                CloseReason::UnsupportedVersion => (1002, "no acceptable protocol version"),
+                CloseReason::Policy => (1008, "a limit was exceeded"),
+            };
+            link.close(code, reason);
+        }
+    }
+
+    fn configure(&self, values: &wire::Object) {
+        if let (Some(hook), Some(level)) = (&self.on_log_level, values.get("logLevel")) {
+            hook(level.as_str().unwrap_or("info"));
         }
     }
 }

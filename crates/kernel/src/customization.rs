@@ -10,19 +10,19 @@ use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::channels::Enablement;
-use crate::io::Effect;
+use crate::io::{Effect, SurveyedPlace};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 
 /// Lets the host look what there is for a session now; [`publish`] follows.
 pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
-    let survey = Effect::Survey {
+    let survey = SurveyedPlace {
         session: session.clone(),
         provider: state.provider.clone(),
         working_directories: state.working_directories.clone().unwrap_or_default(),
     };
-    step.effect(survey);
+    step.effect(Effect::Survey(Box::new(survey)));
 }
 
 /// The host looked.

@@ -293,11 +293,7 @@ pub enum Effect {
         working_directories: Vec<String>,
     },
     /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
-    Survey {
-        session: ChannelUri,
-        provider: String,
-        working_directories: Vec<String>,
-    },
+    Survey(Box<SurveyedPlace>),
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
         session: ChannelUri,
@@ -351,6 +347,14 @@ pub enum Effect {
     Configure {
         values: wire::Object,
     },
+}
+
+/// Whose customizations are to be looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SurveyedPlace {
+    pub session: ChannelUri,
+    pub provider: String,
+    pub working_directories: Vec<String>,
 }
 
 /// A message whose meaning is to be found out.

@@ -26,6 +26,17 @@ struct Place {
 }
 
 impl Place {
+    /// The root, with copies of attachments beside it.
+    fn open_with_copies(&self, copies: &Path) -> Workspace {
+        Workspace::open_with_readable(
+            &self.uris("root"),
+            Some(copies),
+            &UserDirectories::default(),
+            &self.confinement,
+        )
+        .unwrap()
+    }
+
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
@@ -200,13 +211,7 @@ fn the_hosts_own_directory_is_not_there_for_tools() {
     symlink("../data", place.path("root/project/link")).unwrap();
     symlink("../data/token", place.path("root/project/token")).unwrap();
     let own = place.path("root/data/staged/7");
-    let workspace = Workspace::open_with_readable(
-        &place.uris("root"),
-        Some(&own),
-        &UserDirectories::default(),
-        &place.confinement,
-    )
-    .unwrap();
+    let workspace = place.open_with_copies(&own);
     let read = |path: &str| {
         let path = workspace.resolve(path).unwrap();
         workspace.read_lines(&path, 1, &Cancellation::default(), &mut |_| {
@@ -293,13 +298,7 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     let place = Place::new();
     symlink("../data", place.path("root/project/link")).unwrap();
     let own = place.path("root/data/staged/7");
-    let workspace = Workspace::open_with_readable(
-        &place.uris("root"),
-        Some(&own),
-        &UserDirectories::default(),
-        &place.confinement,
-    )
-    .unwrap();
+    let workspace = place.open_with_copies(&own);
     let write = |path: &str| {
         let request = ChangeRequest {
             id: digest_of(path.as_bytes()),

@@ -7,7 +7,7 @@
 )]
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agents::mcp::McpEntry;
 use conformance::native::{NativeHarness, SESSION, calls_of, ends, parts_of};
@@ -67,11 +67,9 @@ fn is_alive(process: &str) -> bool {
 }
 
 async fn wait_for_end(process: &str) {
-    let began = Instant::now();
-    while is_alive(process) {
-        assert!(began.elapsed() < Duration::from_secs(60), "it still runs");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let gone = conformance::acp::until(|| !is_alive(process));
+    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
+    assert!(gone.is_ok(), "it still runs");
 }
 
 #[tokio::test]

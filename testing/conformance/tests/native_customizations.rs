@@ -43,12 +43,13 @@ async fn harness(name: &str, files: &[(&str, &str)]) -> NativeHarness {
         harness.write(path, text);
     }
     // What was found a moment ago counts for a while: a later message looks again.
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(200));
     for _ in 0..40 {
         harness.talk("hello", [ends()]).await;
         if entry(&harness.ann.sees_session(SESSION), name).is_some() {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        looks.tick().await;
     }
     let has_it = |session: &Value| entry(session, name).is_some();
     harness.ann.until_session(SESSION, has_it).await;

@@ -172,12 +172,11 @@ async fn slow(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     for step in 1..=steps {
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(ms)) => {}
-            () = context.ct.cancelled() => {
-                eprintln!("cancelled at step {step}");
-                return Err(ErrorData::internal_error("cancelled", None));
-            }
+        let cancelled = context.ct.cancelled();
+        let step_time = Duration::from_millis(ms);
+        if tokio::time::timeout(step_time, cancelled).await.is_ok() {
+            eprintln!("cancelled at step {step}");
+            return Err(ErrorData::internal_error("cancelled", None));
         }
         if let Some(token) = context.meta.get_progress_token() {
             #[allow(clippy::cast_precision_loss, reason = "a handful of steps")]

@@ -1,5 +1,7 @@
 //! Servers over real sockets: streams of events and single answers, and a token.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use std::collections::BTreeMap;

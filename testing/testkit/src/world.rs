@@ -295,10 +295,22 @@ impl World {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));
                 self.within(self.start_ms_max, Input::SessionStarted { session, result });
             }
-            Effect::Survey { session, .. } => {
+            Effect::Survey(survey) => {
+                let session = survey.session;
                 let found = self.customizations.clone();
                 self.within(self.read_ms_max, Input::Surveyed { session, found });
             }
+            Effect::ListSettingValues { ticket, question } => {
+                let values = Ok(self.agents_heard.tell_values(question));
+                self.within(self.read_ms_max, Input::SettingValues { ticket, values });
+            }
+            other => self.act_at_once(other),
+        }
+    }
+
+    /// What is not answered, or answered at once.
+    fn act_at_once(&mut self, effect: Effect) {
+        match effect {
             Effect::RunTurn(turn) => {
                 self.ledger.runs(turn.chat.as_str());
                 let run = turn.run;
@@ -319,10 +331,6 @@ impl World {
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
-            Effect::ListSettingValues { ticket, question } => {
-                let values = Ok(self.agents_heard.tell_values(question));
-                self.within(self.read_ms_max, Input::SettingValues { ticket, values });
-            }
             Effect::SettingsChanged {
                 session, values, ..
             } => self.agents_heard.hear_settings(&session, values),
@@ -332,6 +340,16 @@ impl World {
             // Models leave nothing running.
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } => {}
+            Effect::Read { .. }
+            | Effect::Complete { .. }
+            | Effect::ChangeModels { .. }
+            | Effect::Fetch { .. }
+            | Effect::StoreBodies { .. }
+            | Effect::Compose { .. }
+            | Effect::CheckMessage { .. }
+            | Effect::StartSession { .. }
+            | Effect::Survey(_)
+            | Effect::ListSettingValues { .. } => unreachable!("these are answered later"),
         }
     }
 

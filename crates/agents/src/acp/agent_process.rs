@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::connection::{Abilities, Connection, EndKind};
+use super::connection::{Abilities, AcpConnection, EndKind};
 use super::live_session::LiveSession;
 
 /// Notices that are remembered as shown.
 const NOTICES_MAX: usize = 256;
 
 pub(super) struct AgentProcess {
-    pub(super) connection: Connection,
+    pub(super) connection: AcpConnection,
     pub(super) abilities: Abilities,
     /// By chat.
     sessions: Mutex<HashMap<String, Arc<LiveSession>>>,
@@ -31,7 +31,7 @@ pub(super) struct AgentProcess {
 pub(super) struct Lease(Arc<AgentProcess>);
 
 impl AgentProcess {
-    pub(super) fn new(connection: Connection, abilities: Abilities) -> Arc<Self> {
+    pub(super) fn new(connection: AcpConnection, abilities: Abilities) -> Arc<Self> {
         Arc::new(Self {
             connection,
             abilities,

@@ -11,7 +11,7 @@ use wire::Object;
 pub(super) const SETTING: &str = "approvals";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ApprovalVerdict {
     Ask,
     Allow,
     Refuse,
@@ -37,14 +37,14 @@ pub(super) fn schema() -> Value {
 }
 
 /// What a session's settings say about a call of this kind. What they do not say is asked.
-pub(super) fn verdict(config: &Object, kind: ToolKind) -> Verdict {
+pub(super) fn verdict(config: &Object, kind: ToolKind) -> ApprovalVerdict {
     use ToolKind as K;
     match (config.get(SETTING).and_then(Value::as_str), kind) {
-        (Some("full-access"), _) => Verdict::Allow,
-        (Some("accept-edits"), K::Edit) => Verdict::Allow,
-        (Some("plan"), K::Read | K::Search | K::Think | K::Fetch) => Verdict::Ask,
-        (Some("plan"), _) => Verdict::Refuse,
-        (None | Some(_), _) => Verdict::Ask,
+        (Some("full-access"), _) => ApprovalVerdict::Allow,
+        (Some("accept-edits"), K::Edit) => ApprovalVerdict::Allow,
+        (Some("plan"), K::Read | K::Search | K::Think | K::Fetch) => ApprovalVerdict::Ask,
+        (Some("plan"), _) => ApprovalVerdict::Refuse,
+        (None | Some(_), _) => ApprovalVerdict::Ask,
     }
 }
 
@@ -58,19 +58,25 @@ mod tests {
             let config = json!({SETTING: mode});
             verdict(config.as_object().unwrap(), kind)
         };
-        assert_eq!(verdict("full-access", ToolKind::Execute), Verdict::Allow);
-        assert_eq!(verdict("accept-edits", ToolKind::Edit), Verdict::Allow);
+        assert_eq!(
+            verdict("full-access", ToolKind::Execute),
+            ApprovalVerdict::Allow
+        );
+        assert_eq!(
+            verdict("accept-edits", ToolKind::Edit),
+            ApprovalVerdict::Allow
+        );
         for kind in [
             ToolKind::Delete,
             ToolKind::Move,
             ToolKind::Execute,
             ToolKind::Other,
         ] {
-            assert_eq!(verdict("accept-edits", kind), Verdict::Ask);
-            assert_eq!(verdict("plan", kind), Verdict::Refuse);
+            assert_eq!(verdict("accept-edits", kind), ApprovalVerdict::Ask);
+            assert_eq!(verdict("plan", kind), ApprovalVerdict::Refuse);
         }
-        assert_eq!(verdict("plan", ToolKind::Read), Verdict::Ask);
-        assert_eq!(verdict("ask", ToolKind::Edit), Verdict::Ask);
-        assert_eq!(verdict("nonsense", ToolKind::Edit), Verdict::Ask);
+        assert_eq!(verdict("plan", ToolKind::Read), ApprovalVerdict::Ask);
+        assert_eq!(verdict("ask", ToolKind::Edit), ApprovalVerdict::Ask);
+        assert_eq!(verdict("nonsense", ToolKind::Edit), ApprovalVerdict::Ask);
     }
 }

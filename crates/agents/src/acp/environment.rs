@@ -11,7 +11,7 @@ use crate::tool::command_environment;
 /// Secrets in files are short.
 const SECRET_BYTES_MAX: u64 = 64 * 1_024;
 
-pub(super) struct Environment {
+pub(super) struct ProcessEnvironment {
     pub(super) variables: Vec<(OsString, OsString)>,
     /// Values that must not be shown.
     pub(super) secrets: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Environment {
 pub(super) async fn of_agent(
     config: &AcpAgentConfig,
     token: Option<(String, String)>,
-) -> Result<Environment, String> {
+) -> Result<ProcessEnvironment, String> {
     let mut named = Vec::new();
     for source in &config.env_from {
         let value = match &source.file {
@@ -38,7 +38,7 @@ pub(super) async fn of_agent(
     let plain = config.env.iter().chain(&config.trusted_env);
     variables.extend(plain.map(|(name, value)| (name.into(), value.into())));
     variables.extend(named);
-    Ok(Environment { variables, secrets })
+    Ok(ProcessEnvironment { variables, secrets })
 }
 
 async fn read_secret(path: &std::path::Path, name: &str) -> Result<String, String> {

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::config::AcpAgentConfig;
 use super::connection::{
-    Abilities, Connection, ConnectionEnd, EndKind, RequestError, SignInMethod,
+    Abilities, AcpConnection, ConnectionEnd, EndKind, RequestError, SignInMethod,
 };
 use super::label::label;
-use super::rpc::{self, RpcError};
+use super::rpc::{self, AcpError};
 
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -52,7 +52,7 @@ pub(super) fn unavailable(config: &AcpAgentConfig, left: Duration) -> AgentError
 /// The first words failed.
 pub(super) fn start(
     config: &AcpAgentConfig,
-    connection: &Connection,
+    connection: &AcpConnection,
     why: &RequestError,
 ) -> AgentError {
     match why {
@@ -69,7 +69,7 @@ pub(super) fn start(
     }
 }
 
-fn slow_start(config: &AcpAgentConfig, why: &str, connection: &Connection) -> AgentError {
+fn slow_start(config: &AcpAgentConfig, why: &str, connection: &AcpConnection) -> AgentError {
     let mut message = format!("{} did not start: {why}", config.name);
     if let Some(line) = connection.tail().last_line() {
         message.push_str(&format!(". It last printed: {line}"));
@@ -80,7 +80,7 @@ fn slow_start(config: &AcpAgentConfig, why: &str, connection: &Connection) -> Ag
 /// A request failed that a turn cannot do without.
 pub(super) fn request(
     config: &AcpAgentConfig,
-    connection: &Connection,
+    connection: &AcpConnection,
     why: &RequestError,
 ) -> AgentError {
     match why {
@@ -136,12 +136,12 @@ pub(super) fn unknown_model(config: &AcpAgentConfig, model: &str) -> AgentError 
     error("agentError", message, false)
 }
 
-pub(super) fn is_sign_in(error: &RpcError) -> bool {
+pub(super) fn is_sign_in(error: &AcpError) -> bool {
     error.code == rpc::AUTH_REQUIRED
 }
 
 /// Whether an agent says that it does not know a session; each has words of its own.
-pub(super) fn is_unknown_session(error: &RpcError) -> bool {
+pub(super) fn is_unknown_session(error: &AcpError) -> bool {
     if error.code == rpc::NOT_FOUND {
         return true;
     }
@@ -165,7 +165,7 @@ pub(super) fn is_unknown_session(error: &RpcError) -> bool {
 pub(super) fn sign_in(
     config: &AcpAgentConfig,
     abilities: &Abilities,
-    why: &RpcError,
+    why: &AcpError,
 ) -> AgentError {
     let mut lines = vec![format!(
         "{} is not signed in: {}",
@@ -260,18 +260,18 @@ mod tests {
                 json!({"details": "Session nope not found"}),
             ),
         ] {
-            let error = RpcError {
+            let error = AcpError {
                 code,
                 message: message.to_owned(),
                 data,
             };
             assert!(is_unknown_session(&error), "{error:?}");
         }
-        assert!(!is_unknown_session(&RpcError::new(
+        assert!(!is_unknown_session(&AcpError::new(
             -32603,
             "Internal error"
         )));
-        assert!(!is_unknown_session(&RpcError::new(
+        assert!(!is_unknown_session(&AcpError::new(
             -32602,
             "Invalid params: unknown config option: nope"
         )));
@@ -289,7 +289,7 @@ mod tests {
             }],
             ..Abilities::default()
         };
-        let mut why = RpcError::new(-32000, "Authentication required");
+        let mut why = AcpError::new(-32000, "Authentication required");
         why.data = json!({"envVars": [{"name": "KEY"}]});
         let error = sign_in(&config, &abilities, &why);
         assert_eq!(error.error_type, "agentSignIn");

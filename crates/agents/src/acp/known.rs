@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::config::{AcpAgentConfig, AcpAuth};
 use super::connection::Abilities;
-use super::view::{Choice, SessionView};
+use super::view::{OptionValues, SessionView};
 
 /// The model that means: whatever the agent chooses.
 pub(super) const DEFAULT_MODEL: &str = "default";
@@ -29,8 +29,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Known {
     /// Absent before its first start.
     pub(super) abilities: Option<Abilities>,
-    pub(super) model: Option<Choice>,
-    pub(super) settings: Vec<Choice>,
+    pub(super) model: Option<OptionValues>,
+    pub(super) settings: Vec<OptionValues>,
     pub(super) commands: Vec<KnownCommand>,
     /// What it last said of its sign-in: whether, and as whom.
     pub(super) signed_in: Option<bool>,
@@ -44,7 +44,7 @@ pub(super) struct KnownCommand {
 }
 
 #[derive(Debug)]
-pub(super) struct KnownFile(Arc<Inner>);
+pub(super) struct KnownAgentFile(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -54,7 +54,7 @@ struct Inner {
     writing: Mutex<()>,
 }
 
-impl KnownFile {
+impl KnownAgentFile {
     /// Reads what is there.
     pub(super) fn open(data: &Path, id: &str) -> Self {
         let path = data.join("agents").join(format!("{id}.json"));
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_was_said_is_there_after_a_restart() {
         let data = tempfile::tempdir().unwrap();
-        let file = KnownFile::open(data.path(), "a");
+        let file = KnownAgentFile::open(data.path(), "a");
         assert_eq!(file.get(), Known::default());
         let change = |known: &mut Known| {
             known.abilities = Some(Abilities {
@@ -253,14 +253,17 @@ mod tests {
         };
         assert!(file.change(change));
         assert!(!file.change(change));
-        let again = KnownFile::open(data.path(), "a").get();
+        let again = KnownAgentFile::open(data.path(), "a").get();
         assert_eq!(again, file.get());
         let mut config = AcpAgentConfig::new("a", "/bin/sh");
         assert_eq!(again.info(&config).description, "T 1, over ACP");
         config.command = "no-such-agent".to_owned();
         assert!(again.info(&config).description.starts_with("Not installed"));
         std::fs::write(data.path().join("agents/a.json"), "{broken").unwrap();
-        assert_eq!(KnownFile::open(data.path(), "a").get(), Known::default());
+        assert_eq!(
+            KnownAgentFile::open(data.path(), "a").get(),
+            Known::default()
+        );
     }
 
     #[test]

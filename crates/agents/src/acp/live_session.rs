@@ -11,17 +11,17 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::connection::{Connection, Inbox, RequestError, SessionListener};
-use super::core::AgentCore;
+use super::agent_core::AgentCore;
+use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::mapper::UsageTotals;
-use super::view::{Choice, SessionView, Setter, ViewChange};
+use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
 /// How long an agent may take to change a setting.
 const SETTING_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) struct LiveSession {
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) said: Arc<Said>,
+    pub(super) inbox: Arc<SessionInbox>,
+    pub(super) said: Arc<SaidSettings>,
     pub(super) directories: Vec<PathBuf>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct LiveSession {
 }
 
 /// What an agent said of a session.
-pub(super) struct Said {
+pub(super) struct SaidSettings {
     core: Weak<AgentCore>,
     pub(super) conversation: String,
     view: Mutex<SessionView>,
@@ -48,7 +48,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Said {
+impl SaidSettings {
     pub(super) fn new(core: &Arc<AgentCore>, conversation: &str, usage: UsageTotals) -> Arc<Self> {
         Arc::new(Self {
             core: Arc::downgrade(core),
@@ -95,7 +95,7 @@ impl Said {
     }
 
     /// Tells what is another one than before.
-    fn tell(&self, change: ViewChange, before: &[Choice]) {
+    fn tell(&self, change: ViewChange, before: &[OptionValues]) {
         let Some(core) = self.core.upgrade() else {
             return; // the host goes down
         };
@@ -104,7 +104,7 @@ impl Said {
             ViewChange::Commands => core.learn_commands(&view.commands),
             ViewChange::Settings => {
                 core.learn_view(&view);
-                let is_new = |setting: &&Choice| {
+                let is_new = |setting: &&OptionValues| {
                     let known = before.iter().find(|known| known.id == setting.id);
                     known.is_none_or(|known| known.current != setting.current)
                 };
@@ -117,7 +117,7 @@ impl Said {
     }
 }
 
-impl SessionListener for Said {
+impl SessionListener for SaidSettings {
     fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool) {
         if let acp::SessionUpdate::UsageUpdate(usage) = update {
             lock(&self.usage).hear(usage);
@@ -141,8 +141,8 @@ impl SessionListener for Said {
 
 impl LiveSession {
     pub(super) fn new(
-        inbox: Arc<Inbox>,
-        said: Arc<Said>,
+        inbox: Arc<SessionInbox>,
+        said: Arc<SaidSettings>,
         directories: Vec<PathBuf>,
         prompt_digest: Option<String>,
         through: Option<String>,
@@ -167,7 +167,7 @@ impl LiveSession {
     }
 
     /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).
-    pub(super) async fn apply_settings(&self, connection: &Connection, config: &Object) {
+    pub(super) async fn apply_settings(&self, connection: &AcpConnection, config: &Object) {
         let _changing = self.changing.lock().await;
         for setting in self.said.view().settings {
             let Some(wanted) = config.get(&setting.property()) else {
@@ -206,7 +206,7 @@ impl LiveSession {
     /// Chooses a model before a prompt, if it is another one (AG-24).
     pub(super) async fn choose_model(
         &self,
-        connection: &Connection,
+        connection: &AcpConnection,
         id: &str,
     ) -> Result<(), RequestError> {
         let _changing = self.changing.lock().await;
@@ -219,8 +219,8 @@ impl LiveSession {
 
     async fn set(
         &self,
-        connection: &Connection,
-        choice: &Choice,
+        connection: &AcpConnection,
+        choice: &OptionValues,
         value: &Value,
     ) -> Result<(), RequestError> {
         let session = &self.inbox.session;

@@ -3,11 +3,11 @@
 //! Promises: nothing of the protocol's shapes leaves this module; processes live here and end with it. None starts before a turn needs it.
 //! Must not know: channels, peers, sequence numbers.
 
+mod agent_core;
 mod agent_process;
 mod approvals;
 pub mod config;
 mod connection;
-mod core;
 pub mod entry;
 mod environment;
 mod errors;
@@ -39,10 +39,10 @@ use agent_api::{
 use async_trait::async_trait;
 
 use crate::trust::TrustStore;
+use agent_core::AgentCore;
 pub use config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
-use core::AgentCore;
 pub use entry::{AgentEntry, EntryError};
-use known::KnownFile;
+use known::KnownAgentFile;
 
 /// An agent that speaks ACP.
 pub struct AcpAgent {
@@ -66,7 +66,7 @@ pub struct AgentReport {
 impl AcpAgent {
     /// What it last said of itself is read from, and stored in, the data directory.
     pub fn new(config: AcpAgentConfig, data: &Path, trust: Arc<TrustStore>) -> Self {
-        let known = KnownFile::open(data, &config.id);
+        let known = KnownAgentFile::open(data, &config.id);
         Self {
             core: AgentCore::new(config, known, trust),
         }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 
+use super::agent_core::AgentCore;
 use super::agent_process::AgentProcess;
 use super::config::AcpAuth;
 use super::connection::RequestError;
-use super::core::AgentCore;
 use super::errors;
-use super::live_session::{LiveSession, Said};
+use super::live_session::{LiveSession, SaidSettings};
 use super::mapper::UsageTotals;
 use super::notes::ChatNotes;
 use super::rpc::METHOD_NOT_FOUND;
@@ -46,7 +46,7 @@ pub(super) struct Opening {
 }
 
 /// What was opened.
-pub(super) struct Opened {
+pub(super) struct OpenedChat {
     pub(super) session: Arc<LiveSession>,
     /// Set if the agent does not know what was said before; the text says why, for the user.
     pub(super) anew: Option<String>,
@@ -58,7 +58,7 @@ impl Opening {
         self,
         notes: Option<ChatNotes>,
         anew: Option<String>,
-    ) -> Result<Opened, RequestError> {
+    ) -> Result<OpenedChat, RequestError> {
         // Goes on if the turn is dropped: the agent makes a session either way, and the chat's next turn takes it.
         let opening = tokio::spawn(async move { self.open_now(notes, anew).await });
         match opening.await {
@@ -71,12 +71,12 @@ impl Opening {
         &self,
         notes: Option<ChatNotes>,
         anew: Option<String>,
-    ) -> Result<Opened, RequestError> {
+    ) -> Result<OpenedChat, RequestError> {
         let mut anew = anew;
         if let (Some(notes), None) = (&notes, &anew) {
             match self.reopen(notes).await? {
                 Ok(session) => {
-                    return Ok(Opened {
+                    return Ok(OpenedChat {
                         session,
                         anew: None,
                     });
@@ -85,7 +85,7 @@ impl Opening {
             }
         }
         let session = self.begin().await?;
-        Ok(Opened { session, anew })
+        Ok(OpenedChat { session, anew })
     }
 
     fn params(&self) -> Value {
@@ -106,8 +106,8 @@ impl Opening {
 
     fn live(
         &self,
-        inbox: Arc<super::connection::Inbox>,
-        said: Arc<Said>,
+        inbox: Arc<super::connection::SessionInbox>,
+        said: Arc<SaidSettings>,
         through: Option<String>,
     ) -> Arc<LiveSession> {
         let digest = self
@@ -123,7 +123,7 @@ impl Opening {
     async fn begin(&self) -> Result<Arc<LiveSession>, RequestError> {
         let mut has_signed_in = false;
         loop {
-            let said = Said::new(
+            let said = SaidSettings::new(
                 &self.core,
                 &self.conversation,
                 UsageTotals::of_new_session(),
@@ -206,7 +206,7 @@ impl Opening {
         notes: &ChatNotes,
     ) -> Result<Arc<LiveSession>, RequestError> {
         let connection = &self.process.connection;
-        let said = Said::new(&self.core, &self.conversation, UsageTotals::default());
+        let said = SaidSettings::new(&self.core, &self.conversation, UsageTotals::default());
         // Before it is asked for: what is replayed comes at once.
         let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
         let inbox = connection.listen(&notes.session, listener);

@@ -13,11 +13,11 @@ use agent_api::AgentError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::agent_core::BroughtValue;
 use super::agent_process::{AgentProcess, Lease};
 use super::config::{AcpAgentConfig, AcpAuth, Share};
-use super::connection::{self, ClientOffer, Connection, ConnectionEnd, EndKind, RequestError};
-use super::core::Token;
-use super::environment::{self, Environment};
+use super::connection::{self, AcpConnection, ClientOffer, ConnectionEnd, EndKind, RequestError};
+use super::environment::{self, ProcessEnvironment};
 use super::errors;
 use super::process::{Launch, StderrTail};
 
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// Who shares a process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct PoolKey {
     directory: PathBuf,
     /// Set if each chat has its own.
     chat: Option<String>,
@@ -39,9 +39,9 @@ struct Key {
     credentials: u64,
 }
 
-pub(super) struct Pool {
+pub(super) struct ProcessPool {
     config: Arc<AcpAgentConfig>,
-    slots: Mutex<BTreeMap<Key, Arc<Slot>>>,
+    slots: Mutex<BTreeMap<PoolKey, Arc<PoolSlot>>>,
     early_ends: Arc<Mutex<VecDeque<Instant>>>,
     /// What the process that ended last had printed.
     last_tail: Mutex<Option<StderrTail>>,
@@ -50,7 +50,7 @@ pub(super) struct Pool {
 }
 
 #[derive(Default)]
-struct Slot {
+struct PoolSlot {
     /// Held while a process is started.
     starting: tokio::sync::Mutex<()>,
     current: Mutex<Option<Arc<AgentProcess>>>,
@@ -58,7 +58,7 @@ struct Slot {
     retired: Mutex<Vec<Arc<AgentProcess>>>,
 }
 
-impl Slot {
+impl PoolSlot {
     fn current(&self) -> Option<Arc<AgentProcess>> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.clone().filter(|process| process.is_usable())
@@ -69,7 +69,7 @@ impl Slot {
     }
 }
 
-impl Pool {
+impl ProcessPool {
     pub(super) fn new(config: Arc<AcpAgentConfig>) -> Self {
         Self {
             config,
@@ -80,7 +80,7 @@ impl Pool {
         }
     }
 
-    fn slot(&self, key: &Key) -> Arc<Slot> {
+    fn slot(&self, key: &PoolKey) -> Arc<PoolSlot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // What is over is forgotten here: nothing else grows with the number of directories.
         slots.retain(|other, slot| {
@@ -94,9 +94,9 @@ impl Pool {
         &self,
         directory: &Path,
         chat: &str,
-        token: &Token,
+        token: &BroughtValue,
     ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
-        let key = Key {
+        let key = PoolKey {
             directory: directory.to_owned(),
             chat: (self.config.share == Share::Chat).then(|| chat.to_owned()),
             credentials: token.generation,
@@ -139,7 +139,7 @@ impl Pool {
     async fn start(
         &self,
         directory: &Path,
-        token: &Token,
+        token: &BroughtValue,
     ) -> Result<Arc<AgentProcess>, AgentError> {
         let config = &self.config;
         let Some(program) = config.find_program() else {
@@ -152,7 +152,7 @@ impl Pool {
             _ => None,
         };
         let environment = environment::of_agent(config, token).await;
-        let Environment { variables, secrets } =
+        let ProcessEnvironment { variables, secrets } =
             environment.map_err(|why| errors::start_failed(config, &why))?;
         let launch = Launch {
             program,
@@ -166,7 +166,7 @@ impl Pool {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
         let started = Instant::now();
-        let connection = Connection::start(&launch, tail, config.line_bytes_max);
+        let connection = AcpConnection::start(&launch, tail, config.line_bytes_max);
         let connection =
             connection.map_err(|error| errors::start_failed(config, &error.to_string()))?;
         let offer = ClientOffer { files: config.fs };

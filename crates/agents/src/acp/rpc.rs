@@ -18,7 +18,7 @@ pub(super) const REQUEST_CANCELLED: i64 = -32800;
 
 /// A message.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(super) enum RpcMessage<'a> {
     Request {
         id: RequestId,
         method: Cow<'a, str>,
@@ -31,7 +31,7 @@ pub(super) enum Message<'a> {
     /// The answer to a request of ours. A request that we never made is answered with a number that we do not know.
     Response {
         id: Option<u64>,
-        outcome: Result<&'a RawValue, RpcError>,
+        outcome: Result<&'a RawValue, AcpError>,
     },
 }
 
@@ -48,7 +48,7 @@ pub(super) enum NoMessage {
 
 #[derive(Debug, Clone, PartialEq, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
-pub(super) struct RpcError {
+pub(super) struct AcpError {
     pub(super) code: i64,
     #[serde(default)]
     pub(super) message: String,
@@ -57,7 +57,7 @@ pub(super) struct RpcError {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RpcEnvelope<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -81,7 +81,7 @@ impl RequestId {
     }
 }
 
-impl RpcError {
+impl AcpError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -99,18 +99,18 @@ impl RpcError {
     }
 }
 
-pub(super) fn decode(line: &[u8]) -> Result<Message<'_>, NoMessage> {
+pub(super) fn decode(line: &[u8]) -> Result<RpcMessage<'_>, NoMessage> {
     if !line.trim_ascii_start().starts_with(b"{") {
         // A list would be read as an object without names.
         let other = serde_json::from_slice::<serde::de::IgnoredAny>(line);
         return Err(other.map_or(NoMessage::NotJson, |_| NoMessage::NotRpc));
     }
-    let envelope: Envelope<'_> = match serde_json::from_slice(line) {
+    let envelope: RpcEnvelope<'_> = match serde_json::from_slice(line) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => return Err(NoMessage::NotRpc),
         Err(_) => return Err(NoMessage::NotJson),
     };
-    let Envelope {
+    let RpcEnvelope {
         id,
         method,
         params,
@@ -119,8 +119,8 @@ pub(super) fn decode(line: &[u8]) -> Result<Message<'_>, NoMessage> {
     } = envelope;
     if let Some(method) = method {
         return Ok(match id {
-            None => Message::Notification { method, params },
-            Some(id) => Message::Request {
+            None => RpcMessage::Notification { method, params },
+            Some(id) => RpcMessage::Request {
                 id: read_id(id)?,
                 method,
                 params,
@@ -129,16 +129,16 @@ pub(super) fn decode(line: &[u8]) -> Result<Message<'_>, NoMessage> {
     }
     let id = id.and_then(|id| id.get().parse().ok());
     match (result, error) {
-        (_, Some(error)) if error.get() != "null" => Ok(Message::Response {
+        (_, Some(error)) if error.get() != "null" => Ok(RpcMessage::Response {
             id,
             outcome: Err(read_error(error)),
         }),
-        (Some(result), _) => Ok(Message::Response {
+        (Some(result), _) => Ok(RpcMessage::Response {
             id,
             outcome: Ok(result),
         }),
         // `"result": null` is read as no result at all; an answer has an id.
-        (None, _) if id.is_some() => Ok(Message::Response {
+        (None, _) if id.is_some() => Ok(RpcMessage::Response {
             id,
             outcome: Ok(RawValue::NULL),
         }),
@@ -151,10 +151,10 @@ fn read_id(id: &RawValue) -> Result<RequestId, NoMessage> {
     Ok(RequestId::new(&id))
 }
 
-fn read_error(error: &RawValue) -> RpcError {
+fn read_error(error: &RawValue) -> AcpError {
     let read = serde_json::from_str(error.get());
     // An error that cannot be read is one all the same.
-    read.unwrap_or_else(|_| RpcError::new(INTERNAL_ERROR, "an error that cannot be read"))
+    read.unwrap_or_else(|_| AcpError::new(INTERNAL_ERROR, "an error that cannot be read"))
 }
 
 /// A request as a line.
@@ -164,13 +164,13 @@ pub(super) fn encode_request(
     params: &impl Serialize,
 ) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Request<'a, P> {
+    struct RpcRequest<'a, P> {
         jsonrpc: &'static str,
         id: u64,
         method: &'a str,
         params: &'a P,
     }
-    to_line(&Request {
+    to_line(&RpcRequest {
         jsonrpc: "2.0",
         id,
         method,
@@ -184,12 +184,12 @@ pub(super) fn encode_notification(
     params: &impl Serialize,
 ) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Notification<'a, P> {
+    struct RpcNotification<'a, P> {
         jsonrpc: &'static str,
         method: &'a str,
         params: &'a P,
     }
-    to_line(&Notification {
+    to_line(&RpcNotification {
         jsonrpc: "2.0",
         method,
         params,
@@ -197,7 +197,7 @@ pub(super) fn encode_notification(
 }
 
 /// An answer as a line.
-pub(super) fn encode_answer(id: &RequestId, answer: &Result<Value, RpcError>) -> Vec<u8> {
+pub(super) fn encode_answer(id: &RequestId, answer: &Result<Value, AcpError>) -> Vec<u8> {
     let id = id.as_json();
     let (name, body) = match answer {
         Ok(result) => ("result", result.to_string()),
@@ -230,7 +230,7 @@ mod tests {
     fn each_kind_of_message_is_told_apart() {
         let request = br#"{"jsonrpc":"2.0","id":0,"method":"a/b","params":{"x":1}}"#;
         match decode(request) {
-            Ok(Message::Request { id, method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 assert_eq!((id.as_json(), &*method), ("0", "a/b"));
                 assert_eq!(params.unwrap().get(), r#"{"x":1}"#);
             }
@@ -243,7 +243,7 @@ mod tests {
         ] {
             let line = json!({"id": id, "method": "m"}).to_string();
             match decode(line.as_bytes()) {
-                Ok(Message::Request {
+                Ok(RpcMessage::Request {
                     id, params: None, ..
                 }) => assert_eq!(id.as_json(), spelled),
                 other => panic!("{other:?}"),
@@ -251,18 +251,18 @@ mod tests {
         }
         assert!(matches!(
             decode(br#"{"method":"m","params":[]}"#),
-            Ok(Message::Notification { .. })
+            Ok(RpcMessage::Notification { .. })
         ));
         assert!(matches!(
             decode(br#"{"id":3,"result":{}}"#),
-            Ok(Message::Response {
+            Ok(RpcMessage::Response {
                 id: Some(3),
                 outcome: Ok(_)
             })
         ));
         assert!(matches!(
             decode(br#"{"id":3,"result":null}"#),
-            Ok(Message::Response {
+            Ok(RpcMessage::Response {
                 id: Some(3),
                 outcome: Ok(_)
             })
@@ -270,7 +270,7 @@ mod tests {
         match decode(
             br#"{"id":"x","error":{"code":-32000,"message":"no","data":{"details":"why"}}}"#,
         ) {
-            Ok(Message::Response {
+            Ok(RpcMessage::Response {
                 id: None,
                 outcome: Err(error),
             }) => {
@@ -309,7 +309,7 @@ mod tests {
             json!({"jsonrpc": "2.0", "id": "q\"1", "result": {"a": 1}})
         );
         let id = RequestId::new(&json!(0));
-        let line = encode_answer(&id, &Err(RpcError::new(METHOD_NOT_FOUND, "no")));
+        let line = encode_answer(&id, &Err(AcpError::new(METHOD_NOT_FOUND, "no")));
         let read: Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(read["error"], json!({"code": -32601, "message": "no"}));
         assert!(line.ends_with(b"\n"));

@@ -31,7 +31,7 @@ pub(super) enum Setter {
 
 /// A setting that has one of some values, or is a switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Choice {
+pub(super) struct OptionValues {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) description: Option<String>,
@@ -52,8 +52,8 @@ pub(super) struct ChoiceValue {
 /// What an agent said of a session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SessionView {
-    pub(super) model: Option<Choice>,
-    pub(super) settings: Vec<Choice>,
+    pub(super) model: Option<OptionValues>,
+    pub(super) settings: Vec<OptionValues>,
     pub(super) commands: Vec<AgentCommand>,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum ViewChange {
     Commands,
 }
 
-impl Choice {
+impl OptionValues {
     /// The name of its setting of AHP sessions.
     pub(super) fn property(&self) -> String {
         format!("agent_{}", self.id)
@@ -169,13 +169,13 @@ impl SessionView {
         }
     }
 
-    pub(super) fn setting(&self, property: &str) -> Option<&Choice> {
+    pub(super) fn setting(&self, property: &str) -> Option<&OptionValues> {
         let mut settings = self.settings.iter();
         settings.find(|setting| setting.property() == property)
     }
 }
 
-fn read_option(option: acp::SessionConfigOption) -> Option<Choice> {
+fn read_option(option: acp::SessionConfigOption) -> Option<OptionValues> {
     let (current, values) = match option.kind {
         acp::SessionConfigKind::Boolean(boolean) => (json!(boolean.current_value), Vec::new()),
         acp::SessionConfigKind::Select(select) => {
@@ -198,7 +198,7 @@ fn read_option(option: acp::SessionConfigOption) -> Option<Choice> {
         }
         _ => return None,
     };
-    Some(Choice {
+    Some(OptionValues {
         id: option.id.to_string(),
         name: label(&option.name, 100),
         description: read_description(option.description.as_deref()),
@@ -209,8 +209,8 @@ fn read_option(option: acp::SessionConfigOption) -> Option<Choice> {
 }
 
 /// `models` of a session's answer: no longer in the protocol, and the only way of one agent.
-fn read_models(models: &Value) -> Option<Choice> {
-    Some(Choice {
+fn read_models(models: &Value) -> Option<OptionValues> {
+    Some(OptionValues {
         id: "model".to_owned(),
         name: "Model".to_owned(),
         description: None,
@@ -220,8 +220,8 @@ fn read_models(models: &Value) -> Option<Choice> {
     })
 }
 
-fn read_modes(modes: &Value) -> Option<Choice> {
-    Some(Choice {
+fn read_modes(modes: &Value) -> Option<OptionValues> {
+    Some(OptionValues {
         id: "mode".to_owned(),
         name: "Mode".to_owned(),
         description: None,

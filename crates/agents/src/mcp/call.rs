@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::content::McpResult;
 use super::error::{McpError, clean};
-use super::handler::{CallEvent, ConnectionShared};
+use super::handler::{CallEvent, McpShared};
 
 /// How long a call may go without a sign of life, unless the declaration says otherwise.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -64,11 +64,11 @@ pub enum ElicitationAnswer {
     Cancel,
 }
 
-type Answer = Result<Result<ServerResult, ServiceError>, RecvError>;
+type McpAnswer = Result<Result<ServerResult, ServiceError>, RecvError>;
 
 /// Calls a tool.
 pub(super) async fn call(
-    (peer, shared): (&Peer<RoleClient>, &ConnectionShared),
+    (peer, shared): (&Peer<RoleClient>, &McpShared),
     (tool, arguments): (&str, JsonObject),
     silence_max: Duration,
     host: &dyn CallHost,
@@ -78,7 +78,7 @@ pub(super) async fn call(
     let options = PeerRequestOptions::no_options();
     let sent = peer.send_request_with_option(request, options).await;
     let mut handle = sent.map_err(|_| shared.end_reason())?;
-    let mut cancel = CancelOnDrop {
+    let mut cancel = CancelCallOnDrop {
         request: Some((peer.clone(), handle.id.clone())),
     };
     let mut listening = shared.listen(handle.progress_token.clone());
@@ -120,7 +120,7 @@ pub(super) async fn call(
     }
 }
 
-fn read_answer(answer: Answer, shared: &ConnectionShared) -> Result<McpResult, McpError> {
+fn read_answer(answer: McpAnswer, shared: &McpShared) -> Result<McpResult, McpError> {
     match answer {
         Ok(Ok(ServerResult::CallToolResult(result))) => Ok(McpResult::read(result)),
         Ok(Ok(_)) => Err(McpError::Unreadable),
@@ -143,12 +143,12 @@ fn describe_progress(progress: &ProgressNotificationParam) -> String {
 }
 
 /// Tells the server that nobody waits for an answer any more.
-struct CancelOnDrop {
+struct CancelCallOnDrop {
     /// Absent once there is an answer.
     request: Option<(Peer<RoleClient>, RequestId)>,
 }
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelCallOnDrop {
     fn drop(&mut self) {
         let Some((peer, id)) = self.request.take() else {
             return; // it was answered

@@ -19,7 +19,7 @@ use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
 use super::declaration::{McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
-use super::handler::{ConnectionShared, Handler};
+use super::handler::{McpHandler, McpShared};
 use super::http;
 use super::lines::LineTransport;
 use super::process::{ServerCommand, ServerProcess};
@@ -53,7 +53,7 @@ pub struct ServerPlace {
 /// A connection that is open.
 pub struct McpConnection {
     peer: Peer<RoleClient>,
-    shared: Arc<ConnectionShared>,
+    shared: Arc<McpShared>,
     silence_max: Duration,
     allowed: Option<Vec<String>>,
     /// What the server says about its use.
@@ -64,7 +64,10 @@ pub struct McpConnection {
 }
 
 /// A handshake that worked.
-type Opened = (RunningService<RoleClient, Handler>, Option<ServerProcess>);
+type OpenedConnection = (
+    RunningService<RoleClient, McpHandler>,
+    Option<ServerProcess>,
+);
 
 impl McpConnection {
     /// Starts or reaches a server.
@@ -73,7 +76,7 @@ impl McpConnection {
         place: &ServerPlace,
         token: Option<&str>,
     ) -> Result<Self, McpError> {
-        let shared = Arc::new(ConnectionShared::new(place.roots.clone()));
+        let shared = Arc::new(McpShared::new(place.roots.clone()));
         let limit = start_limit(&declaration.transport);
         let opening = open_either(declaration, place, token, &shared);
         let opened = match timeout(limit, opening).await {
@@ -208,8 +211,8 @@ async fn open_either(
     declaration: &McpDeclaration,
     place: &ServerPlace,
     token: Option<&str>,
-    shared: &Arc<ConnectionShared>,
-) -> Result<Opened, McpError> {
+    shared: &Arc<McpShared>,
+) -> Result<OpenedConnection, McpError> {
     let initialize = ClientLifecycleMode::Initialize;
     match open_once(declaration, place, token, shared, initialize).await {
         Err(McpError::Handshake(_)) => {
@@ -226,10 +229,10 @@ async fn open_once(
     declaration: &McpDeclaration,
     place: &ServerPlace,
     token: Option<&str>,
-    shared: &Arc<ConnectionShared>,
+    shared: &Arc<McpShared>,
     lifecycle: ClientLifecycleMode,
-) -> Result<Opened, McpError> {
-    let handler = Handler(Arc::clone(shared));
+) -> Result<OpenedConnection, McpError> {
+    let handler = McpHandler(Arc::clone(shared));
     match &declaration.transport {
         McpTransport::Process {
             command,
@@ -272,7 +275,7 @@ async fn open_once(
     }
 }
 
-fn read_failure(error: &ClientInitializeError, shared: &ConnectionShared) -> McpError {
+fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
     if let Some(challenge) = error.auth_challenge() {
         return McpError::TokenWanted {
             challenge: challenge.to_owned(),

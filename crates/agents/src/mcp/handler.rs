@@ -35,7 +35,7 @@ pub(super) enum CallEvent {
 }
 
 /// What a connection and its calls share.
-pub(super) struct ConnectionShared {
+pub(super) struct McpShared {
     pub log: ServerLog,
     /// URIs of the working directories.
     roots: Vec<String>,
@@ -57,7 +57,7 @@ struct OpenCall {
 
 /// A call that hears of what happens in it until this is dropped.
 pub(super) struct Listening<'a> {
-    shared: &'a ConnectionShared,
+    shared: &'a McpShared,
     number: u64,
     pub events: mpsc::Receiver<CallEvent>,
 }
@@ -69,7 +69,7 @@ impl Drop for Listening<'_> {
     }
 }
 
-impl ConnectionShared {
+impl McpShared {
     pub(super) fn new(roots: Vec<String>) -> Self {
         Self {
             log: ServerLog::default(),
@@ -124,7 +124,7 @@ impl ConnectionShared {
 }
 
 /// Answers a server.
-pub(super) struct Handler(pub Arc<ConnectionShared>);
+pub(super) struct McpHandler(pub Arc<McpShared>);
 
 /// Who we are, and what a server may ask of us.
 fn client_config() -> ClientConfig {
@@ -143,7 +143,7 @@ fn client_config() -> ClientConfig {
     config
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for McpHandler {
     fn get_info(&self) -> ClientConfig {
         client_config()
     }

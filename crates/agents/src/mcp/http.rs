@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 
 use super::error::McpError;
-use super::handler::ConnectionShared;
+use super::handler::McpShared;
 use super::lines::MESSAGE_BYTES_MAX;
 use super::sse::EventCounter;
 use crate::provider::{plain_client_config, trusting_client_config};
@@ -38,7 +38,7 @@ const JSON: &str = "application/json";
 pub(super) async fn transport(
     (url, headers): (&str, &BTreeMap<String, String>),
     token: Option<&str>,
-    shared: &Arc<ConnectionShared>,
+    shared: &Arc<McpShared>,
 ) -> Result<StreamableHttpClientTransport<McpHttp>, McpError> {
     let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
     let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
@@ -103,7 +103,7 @@ fn is_this_machine(url: &Url) -> bool {
 #[derive(Clone)]
 pub(super) struct McpHttp {
     client: Client,
-    shared: Arc<ConnectionShared>,
+    shared: Arc<McpShared>,
 }
 
 /// What went wrong on the way, without an address.
@@ -186,10 +186,7 @@ fn is_json(response: &Response) -> bool {
 }
 
 /// A whole body, as far as it may be.
-async fn read_body(
-    mut response: Response,
-    shared: &ConnectionShared,
-) -> Result<Vec<u8>, HttpError> {
+async fn read_body(mut response: Response, shared: &McpShared) -> Result<Vec<u8>, HttpError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(fault)? {
         if body.len() + chunk.len() > MESSAGE_BYTES_MAX {
@@ -204,7 +201,7 @@ async fn read_body(
 /// The events of a body, each counted before it is kept.
 fn read_events(
     response: Response,
-    shared: Arc<ConnectionShared>,
+    shared: Arc<McpShared>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let state = (response, EventCounter::new(MESSAGE_BYTES_MAX), shared);
     let chunks = stream::try_unfold(state, |(mut response, mut counter, shared)| async move {

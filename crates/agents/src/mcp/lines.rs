@@ -16,7 +16,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 
 use super::error::McpError;
-use super::handler::ConnectionShared;
+use super::handler::McpShared;
 
 /// The longest message of a server (MC-8).
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -30,15 +30,11 @@ pub(super) struct LineTransport {
     input: Arc<Mutex<Option<ChildStdin>>>,
     /// The line that is not complete yet: a read may be dropped in between.
     line: Vec<u8>,
-    shared: Arc<ConnectionShared>,
+    shared: Arc<McpShared>,
 }
 
 impl LineTransport {
-    pub(super) fn new(
-        input: ChildStdin,
-        output: ChildStdout,
-        shared: Arc<ConnectionShared>,
-    ) -> Self {
+    pub(super) fn new(input: ChildStdin, output: ChildStdout, shared: Arc<McpShared>) -> Self {
         Self {
             output: BufReader::new(output),
             input: Arc::new(Mutex::new(Some(input))),
@@ -111,7 +107,7 @@ struct AnswerHead {
     method: Option<serde::de::IgnoredAny>,
 }
 
-fn parse(line: &[u8], shared: &ConnectionShared) -> Option<ServerJsonRpcMessage> {
+fn parse(line: &[u8], shared: &McpShared) -> Option<ServerJsonRpcMessage> {
     if line.trim_ascii().is_empty() {
         return None;
     }

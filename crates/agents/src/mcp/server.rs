@@ -55,11 +55,11 @@ struct Core {
     declaration: McpDeclaration,
     place: ServerPlace,
     state: watch::Sender<ServerState>,
-    live: Mutex<Live>,
+    live: Mutex<LiveServer>,
 }
 
 #[derive(Default)]
-struct Live {
+struct LiveServer {
     connection: Option<Arc<McpConnection>>,
     tools: Arc<ToolList>,
     token: Option<String>,
@@ -201,7 +201,7 @@ impl Drop for McpServer {
 }
 
 impl Core {
-    fn lock(&self) -> MutexGuard<'_, Live> {
+    fn lock(&self) -> MutexGuard<'_, LiveServer> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

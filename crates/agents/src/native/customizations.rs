@@ -41,6 +41,13 @@ pub(super) struct ChosenAgent {
     pub tools: Option<Vec<String>>,
 }
 
+impl TurnCustomizations {
+    /// The tools that the custom agent lists.
+    pub(super) fn agent_tools(&self) -> Option<&[String]> {
+        self.agent.as_ref()?.tools.as_deref()
+    }
+}
+
 /// Looks what there is.
 pub(super) async fn read(
     workspace: &Workspace,

@@ -79,11 +79,7 @@ async fn converse(
     let (model, endpoint) = (&chosen.model, &chosen.endpoint);
     let custom = customizations::read(context.workspace, input).await?;
     let brief = input.brief.as_deref().map(read_brief).transpose()?;
-    let listed = custom
-        .agent
-        .as_ref()
-        .and_then(|agent| agent.tools.as_deref());
-    let scope = ToolScope::new(brief, listed);
+    let scope = ToolScope::new(brief, custom.agent_tools());
     let tools = offered_tools(context, model, &custom.skills, &scope);
     let servers = start_servers(shared, context, (model, input), events).await?;
     let prompt = build_prompt(shared, context, input, (&tools, &servers), custom).await;
@@ -118,10 +114,8 @@ async fn converse(
     let answered = count_answered(&entries, newest);
     let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
-    let meter = match input.compact {
-        Some(_) => ContextMeter::default(),
-        None => ContextMeter::resume(memory.turns.last(), model, newest),
-    };
+    let last = memory.turns.last().filter(|_| input.compact.is_none());
+    let meter = ContextMeter::resume(last, model, newest);
     let conversation = Conversation {
         model,
         endpoint,

@@ -14,7 +14,7 @@ use crate::terminal::escape_line;
 
 /// A session that can be chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SessionChoice {
+pub(crate) struct SessionChosen {
     pub(crate) uri: ChannelUri,
     /// As the host has it.
     pub(crate) title: String,
@@ -33,8 +33,8 @@ pub(crate) struct Viewpoint<'a> {
 pub(crate) fn items(
     sessions: &[SessionSummary],
     from: &Viewpoint<'_>,
-) -> Vec<MenuItem<SessionChoice>> {
-    let mut ranked: Vec<((bool, bool, bool), MenuItem<SessionChoice>)> = sessions
+) -> Vec<MenuItem<SessionChosen>> {
+    let mut ranked: Vec<((bool, bool, bool), MenuItem<SessionChosen>)> = sessions
         .iter()
         .filter(|session| !session.is_empty())
         .filter_map(|session| {
@@ -54,7 +54,7 @@ fn item(
     session: &SessionSummary,
     is_here: bool,
     from: &Viewpoint<'_>,
-) -> Option<MenuItem<SessionChoice>> {
+) -> Option<MenuItem<SessionChosen>> {
     let uri = session.uri().ok()?;
     let mut label = match session.title().trim() {
         "" => "(no title)".to_owned(),
@@ -77,7 +77,7 @@ fn item(
         (false, true) => Tone::Warn,
         (false, false) => Tone::Plain,
     };
-    let choice = SessionChoice {
+    let choice = SessionChosen {
         uri,
         title: session.title().to_owned(),
         is_archived: session.is_archived(),

@@ -2,21 +2,20 @@
 //!
 //! Must not know: what users decided of them.
 
-use kernel::Input;
-use wire::ChannelUri;
+use kernel::{Input, SurveyedPlace};
 
 use super::{Effects, send};
 use crate::customization_entries::customization_entries;
 
 impl Effects {
     /// Answers with what there is, if the session's agent reads it: what another agent reads itself is not ours to list (CU-11).
-    pub(crate) fn survey(
-        &self,
-        session: ChannelUri,
-        provider: &str,
-        working_directories: Vec<String>,
-    ) {
-        let agent = self.agent(provider);
+    pub(crate) fn survey(&self, survey: SurveyedPlace) {
+        let SurveyedPlace {
+            session,
+            provider,
+            working_directories,
+        } = survey;
+        let agent = self.agent(&provider);
         if !agent.is_some_and(|agent| agent.reads_customizations()) {
             return; // there is nothing to be told of such an agent's sessions
         }

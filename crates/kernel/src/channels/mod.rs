@@ -386,9 +386,11 @@ impl Channels {
     pub(crate) fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
         let channel = self.in_memory.get_mut(uri)?;
         // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
-        channel.head_bytes = match channel.boot_work().open_turn {
-            true => channel.head_bytes + channel.unwritten,
-            false => 0,
+        channel.head_bytes = match &channel.body {
+            ChannelBody::Chat(chat) if chat.state().active_turn.is_some() => {
+                channel.head_bytes + channel.unwritten
+            }
+            ChannelBody::Chat(_) | ChannelBody::Session(_) => 0,
         };
         channel.unwritten = 0;
         Some(channel.record(uri, seq))

@@ -110,7 +110,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::EndChat { .. }
         | Effect::Reply { .. }
         | Effect::StartSession { .. }
-        | Effect::Survey { .. }
+        | Effect::Survey(_)
         | Effect::RecordRender { .. }
         | Effect::SettingsChanged { .. }
         | Effect::RequestMcp(_)

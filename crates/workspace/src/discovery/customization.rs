@@ -18,7 +18,7 @@ pub struct Container {
     /// The `file:` URI of its directory.
     pub uri: String,
     pub name: String,
-    pub origin: Origin,
+    pub origin: ContainerOrigin,
     pub kind: ContainerKind,
     pub children: Vec<Child>,
     /// What of it cannot be used, and why: a sentence each, which names the file.
@@ -27,7 +27,7 @@ pub struct Container {
 
 /// Whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ContainerOrigin {
     /// It came with a working directory: whoever wrote that is not the user.
     Project,
     User,
@@ -65,7 +65,7 @@ pub enum ChildContent {
     Skill(Skill),
     Prompt(PromptFile),
     Agent(CustomAgent),
-    Rule(Rule),
+    Rule(RuleFile),
     /// The event at which its commands would run.
     Hook,
 }
@@ -98,7 +98,7 @@ pub struct CustomAgent {
 
 /// Instructions that a file holds: its body is read when it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct RuleFile {
     pub always_applies: bool,
     /// The files it is about.
     pub globs: Vec<String>,
@@ -138,7 +138,7 @@ impl Container {
         Self {
             uri,
             name: name.to_owned(),
-            origin: Origin::Project,
+            origin: ContainerOrigin::Project,
             kind: ContainerKind::Directory { contents },
             children: Vec::new(),
             problems: Vec::new(),

@@ -25,8 +25,8 @@ use compositor::command::Source;
 
 pub use cache::DiscoveryCache;
 pub use customization::{
-    Child, ChildContent, ChildKind, Container, ContainerKind, CustomAgent, CustomizationKey,
-    LineRange, Origin, PromptFile, Rule,
+    Child, ChildContent, ChildKind, Container, ContainerKind, ContainerOrigin, CustomAgent,
+    CustomizationKey, LineRange, PromptFile, RuleFile,
 };
 pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use warning::{Warning, WarningKind};
@@ -97,7 +97,7 @@ impl Discovered {
                 match &child.content {
                     ChildContent::Prompt(prompt) => {
                         let mut entry = prompt.entry.clone();
-                        if container.origin == Origin::User {
+                        if container.origin == ContainerOrigin::User {
                             entry.source = Source::User;
                         }
                         let name = container.full_name(child);

@@ -1,6 +1,6 @@
 //! Where projects, users and plugins keep what agents read (CU-3, CU-4).
 
-use super::customization::{ChildKind, Container, Origin};
+use super::customization::{ChildKind, Container, ContainerOrigin};
 use super::scan::Scan;
 use super::{agent_file, command_file, hook_file, plugin, rule_file, skill_file};
 use crate::WorkspacePath;
@@ -42,7 +42,7 @@ const CHILDREN_MAX: usize = 512;
 
 /// Everything that the directories hold, in the order in which names count.
 pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
-    let mut found = Found::default();
+    let mut found = FoundContainers::default();
     let roots: Vec<WorkspacePath> = scan.workspace.root_paths().collect();
     for root in &roots {
         match scan.workspace.root(root).role {
@@ -53,13 +53,18 @@ pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
                     "~/.agents/skills",
                     ChildKind::Skill,
                 );
-                skills.origin = Origin::User;
+                skills.origin = ContainerOrigin::User;
                 let is_there = fill(scan, &root.join("skills"), ChildKind::Skill, &mut skills);
                 found.add(scan, is_there.then_some(skills));
-                add_plugins(scan, &root.join("plugins"), Origin::User, &mut found);
+                add_plugins(
+                    scan,
+                    &root.join("plugins"),
+                    ContainerOrigin::User,
+                    &mut found,
+                );
             }
             Role::Plugin => {
-                let plugin = plugin::read(scan, root, Origin::User, &PLUGIN);
+                let plugin = plugin::read(scan, root, ContainerOrigin::User, &PLUGIN);
                 found.add(scan, plugin);
             }
             Role::Attachments => {}
@@ -68,18 +73,28 @@ pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
     found.containers
 }
 
-fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut Found) {
+fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
     for (path, contents) in PROJECT {
         let directory = find_directory(scan, &root.join(path), path, contents);
         found.add(scan, directory);
     }
     let instructions = rule_file::find_instructions(scan, root);
     found.add(scan, instructions);
-    add_plugins(scan, &root.join(".agents/plugins"), Origin::Project, found);
+    add_plugins(
+        scan,
+        &root.join(".agents/plugins"),
+        ContainerOrigin::Project,
+        found,
+    );
 }
 
 /// Every directory in a directory of plugins.
-fn add_plugins(scan: &mut Scan<'_>, path: &WorkspacePath, origin: Origin, found: &mut Found) {
+fn add_plugins(
+    scan: &mut Scan<'_>,
+    path: &WorkspacePath,
+    origin: ContainerOrigin,
+    found: &mut FoundContainers,
+) {
     for directory in scan.subdirectories(path) {
         let plugin = plugin::read(scan, &directory, origin, &PLUGIN);
         found.add(scan, plugin);
@@ -124,12 +139,12 @@ pub(super) fn fill(
 
 /// What was found so far, within the bounds.
 #[derive(Default)]
-struct Found {
+struct FoundContainers {
     containers: Vec<Container>,
     children: usize,
 }
 
-impl Found {
+impl FoundContainers {
     fn add(&mut self, scan: &mut Scan<'_>, container: Option<Container>) {
         let Some(mut container) = container else {
             return; // It is not there.

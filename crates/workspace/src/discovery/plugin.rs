@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::FILE_BYTES_MAX;
-use super::customization::{ChildKind, Container, ContainerKind, Origin};
+use super::customization::{ChildKind, Container, ContainerKind, ContainerOrigin};
 use super::places;
 use super::scan::Scan;
 use super::skill_file::is_skill_name;
@@ -22,7 +22,7 @@ const MANIFESTS: [&str; 3] = [
 pub(super) fn read(
     scan: &mut Scan<'_>,
     path: &WorkspacePath,
-    origin: Origin,
+    origin: ContainerOrigin,
     parts: &[(&'static str, ChildKind)],
 ) -> Option<Container> {
     let before = scan.problem_count();

@@ -1,6 +1,6 @@
 //! Rules: instructions for every message, or for those about certain files (CU-3).
 
-use super::customization::{Child, ChildContent, ChildKind, Container, INSTRUCTIONS, Rule};
+use super::customization::{Child, ChildContent, ChildKind, Container, INSTRUCTIONS, RuleFile};
 use super::front_matter::Document;
 use super::scan::Scan;
 use super::{FILE_BYTES_MAX, front_matter};
@@ -49,7 +49,7 @@ pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Op
             uri: scan.uri(&path),
             range: None,
             description: super::describe(None, &text),
-            content: ChildContent::Rule(Rule {
+            content: ChildContent::Rule(RuleFile {
                 always_applies: true,
                 globs: Vec::new(),
             }),
@@ -61,7 +61,7 @@ pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Op
 
 /// When a rule holds. Where a file does not say, each kind of file has a custom of its own: a plain one always, one for an
 /// editor only when asked for.
-fn rule(document: &Document<'_>, ending: &str) -> Rule {
+fn rule(document: &Document<'_>, ending: &str) -> RuleFile {
     let keys = ["applyTo", "globs", "paths"];
     let globs = keys.iter().find_map(|key| document.list(key));
     let globs = globs.unwrap_or_default();
@@ -70,7 +70,7 @@ fn rule(document: &Document<'_>, ending: &str) -> Rule {
         ".md" => !document.is_false("alwaysApply") && (globs.is_empty() || is_everywhere),
         _ => document.is_true("alwaysApply") || is_everywhere,
     };
-    Rule {
+    RuleFile {
         always_applies,
         globs,
     }

@@ -50,10 +50,11 @@ pub(crate) async fn ready(declaration: McpDeclaration, directory: &Path) -> McpS
 
 /// Waits for something that happens by itself.
 pub(crate) async fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
     let began = Instant::now();
     while !happened() {
         assert!(began.elapsed() < PATIENCE, "{what} did not happen");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        looks.tick().await;
     }
 }
 

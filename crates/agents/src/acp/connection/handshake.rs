@@ -9,7 +9,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Connection, RequestError};
+use super::{AcpConnection, RequestError};
 
 const PROTOCOL_VERSION: u64 = 1;
 
@@ -57,7 +57,7 @@ pub(in super::super) struct SignInMethod {
 
 /// Says hello.
 pub(in super::super) async fn initialize(
-    connection: &Connection,
+    connection: &AcpConnection,
     offer: ClientOffer,
     limit: Duration,
 ) -> Result<Abilities, RequestError> {

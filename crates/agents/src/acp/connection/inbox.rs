@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ConnectionEnd, Question};
-use crate::acp::rpc::{RequestId, RpcError};
+use super::{AgentQuestion, ConnectionEnd};
+use crate::acp::rpc::{AcpError, RequestId};
 
 /// What may wait for a turn.
 const WAITING_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -27,19 +27,19 @@ pub(in super::super) trait SessionListener: Send + Sync {
     fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool);
 }
 
-pub(in super::super) struct Inbox {
+pub(in super::super) struct SessionInbox {
     pub(in super::super) session: String,
     listener: Arc<dyn SessionListener>,
-    state: Mutex<State>,
+    state: Mutex<InboxState>,
     /// Something came, or the phase changed.
     changed: Notify,
     /// Something was taken.
     taken: Notify,
 }
 
-struct State {
-    phase: Phase,
-    items: VecDeque<(Item, usize)>,
+struct InboxState {
+    phase: InboxPhase,
+    items: VecDeque<(InboxItem, usize)>,
     bytes: usize,
     /// Updates that nobody was to see.
     dropped: u64,
@@ -51,7 +51,7 @@ struct State {
 
 /// What becomes of updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum InboxPhase {
     /// No turn listens: what was said before is said again, or comes late.
     Quiet,
     Prompting,
@@ -60,21 +60,21 @@ enum Phase {
 }
 
 #[derive(Debug)]
-pub(in super::super) enum Item {
+pub(in super::super) enum InboxItem {
     Update(Box<acp::SessionUpdate>),
-    Asked(Box<Question>),
+    Asked(Box<AgentQuestion>),
     Withdrawn(RequestId),
-    PromptEnded(Result<Box<RawValue>, RpcError>),
+    PromptEnded(Result<Box<RawValue>, AcpError>),
     Ended(Arc<ConnectionEnd>),
 }
 
-impl Inbox {
+impl SessionInbox {
     pub(super) fn new(session: String, listener: Arc<dyn SessionListener>) -> Arc<Self> {
         Arc::new(Self {
             session,
             listener,
-            state: Mutex::new(State {
-                phase: Phase::Quiet,
+            state: Mutex::new(InboxState {
+                phase: InboxPhase::Quiet,
                 items: VecDeque::new(),
                 bytes: 0,
                 dropped: 0,
@@ -87,14 +87,14 @@ impl Inbox {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether content and calls are wanted now; if not, one is counted as dropped.
     pub(super) fn wants_content(&self) -> bool {
         let mut state = self.lock();
-        if state.phase == Phase::Prompting {
+        if state.phase == InboxPhase::Prompting {
             return true;
         }
         state.dropped += 1;
@@ -104,10 +104,10 @@ impl Inbox {
 
     /// Takes an update that is wanted, or that is of the session itself.
     pub(super) fn deliver(&self, update: acp::SessionUpdate, bytes: usize) {
-        let is_in_turn = self.lock().phase == Phase::Prompting;
+        let is_in_turn = self.lock().phase == InboxPhase::Prompting;
         self.listener.hear(&update, is_in_turn);
         let mut state = self.lock();
-        if state.phase != Phase::Prompting {
+        if state.phase != InboxPhase::Prompting {
             return; // The listener has heard it; nothing else of it is wanted.
         }
         state.push_update(update, bytes);
@@ -116,19 +116,23 @@ impl Inbox {
     }
 
     /// Takes a question; gives it back if nobody is there to answer.
-    pub(super) fn ask(&self, question: Box<Question>, bytes: usize) -> Result<(), Box<Question>> {
+    pub(super) fn ask(
+        &self,
+        question: Box<AgentQuestion>,
+        bytes: usize,
+    ) -> Result<(), Box<AgentQuestion>> {
         let mut state = self.lock();
-        if state.phase != Phase::Prompting {
+        if state.phase != InboxPhase::Prompting {
             return Err(question);
         }
-        state.push(Item::Asked(question), bytes);
+        state.push(InboxItem::Asked(question), bytes);
         drop(state);
         self.changed.notify_waiters();
         Ok(())
     }
 
     pub(super) fn withdraw(&self, request: RequestId) {
-        self.lock().push(Item::Withdrawn(request), 64);
+        self.lock().push(InboxItem::Withdrawn(request), 64);
         self.changed.notify_waiters();
     }
 
@@ -137,18 +141,18 @@ impl Inbox {
         let mut state = self.lock();
         assert!(!state.is_prompted, "a second prompt of one session");
         state.clear();
-        state.phase = Phase::Prompting;
+        state.phase = InboxPhase::Prompting;
         state.is_prompted = true;
     }
 
     /// The prompt's answer came.
-    pub(super) fn end_prompt(&self, outcome: Result<Box<RawValue>, RpcError>) {
+    pub(super) fn end_prompt(&self, outcome: Result<Box<RawValue>, AcpError>) {
         let mut state = self.lock();
         state.is_prompted = false;
-        let was_prompting = state.phase == Phase::Prompting;
-        state.phase = Phase::Quiet;
+        let was_prompting = state.phase == InboxPhase::Prompting;
+        state.phase = InboxPhase::Quiet;
         if was_prompting {
-            state.push(Item::PromptEnded(outcome), 0);
+            state.push(InboxItem::PromptEnded(outcome), 0);
         }
         drop(state);
         self.changed.notify_waiters();
@@ -159,8 +163,8 @@ impl Inbox {
         let mut state = self.lock();
         state.clear();
         state.phase = match state.is_prompted {
-            true => Phase::Cancelling,
-            false => Phase::Quiet,
+            true => InboxPhase::Cancelling,
+            false => InboxPhase::Quiet,
         };
         let is_prompted = state.is_prompted && state.end.is_none();
         drop(state);
@@ -178,7 +182,7 @@ impl Inbox {
     }
 
     /// What came next. After the connection's end that is said for ever.
-    pub(in super::super) async fn next(&self) -> Item {
+    pub(in super::super) async fn next(&self) -> InboxItem {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -192,7 +196,7 @@ impl Inbox {
                     return item;
                 }
                 if let Some(end) = &state.end {
-                    return Item::Ended(Arc::clone(end));
+                    return InboxItem::Ended(Arc::clone(end));
                 }
             }
             changed.await;
@@ -212,7 +216,7 @@ impl Inbox {
         self.wait(&self.changed, |state| !state.is_prompted).await;
     }
 
-    async fn wait(&self, news: &Notify, is_reached: impl Fn(&State) -> bool) {
+    async fn wait(&self, news: &Notify, is_reached: impl Fn(&InboxState) -> bool) {
         loop {
             let changed = news.notified();
             tokio::pin!(changed);
@@ -241,13 +245,13 @@ impl Inbox {
     }
 }
 
-impl State {
+impl InboxState {
     fn clear(&mut self) {
         self.items.clear();
         self.bytes = 0;
     }
 
-    fn push(&mut self, item: Item, bytes: usize) {
+    fn push(&mut self, item: InboxItem, bytes: usize) {
         self.items.push_back((item, bytes));
         self.bytes += bytes;
     }
@@ -261,13 +265,13 @@ impl State {
         {
             self.drop_older_content(&newer.tool_call_id);
         }
-        self.push(Item::Update(Box::new(update)), bytes);
+        self.push(InboxItem::Update(Box::new(update)), bytes);
     }
 
     /// Appends a piece of text to the piece before it, if nothing lies between; gives it back otherwise.
     fn join_text(&mut self, update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
         use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
-        let Some((Item::Update(last), bytes)) = self.items.back_mut() else {
+        let Some((InboxItem::Update(last), bytes)) = self.items.back_mut() else {
             return Some(update);
         };
         let (last, next) = match (&mut **last, &update) {
@@ -291,7 +295,9 @@ impl State {
 
     fn drop_older_content(&mut self, call: &acp::ToolCallId) {
         for (item, bytes) in self.items.iter_mut().rev().take(LOOK_BACK) {
-            let Item::Update(older) = item else { continue };
+            let InboxItem::Update(older) = item else {
+                continue;
+            };
             if let acp::SessionUpdate::ToolCallUpdate(older) = &mut **older
                 && older.tool_call_id == *call
                 && older.fields.content.take().is_some()
@@ -317,8 +323,8 @@ mod tests {
         fn hear(&self, _: &acp::SessionUpdate, _: bool) {}
     }
 
-    fn inbox() -> Arc<Inbox> {
-        Inbox::new("s".to_owned(), Arc::new(Deaf))
+    fn inbox() -> Arc<SessionInbox> {
+        SessionInbox::new("s".to_owned(), Arc::new(Deaf))
     }
 
     fn update(fields: serde_json::Value) -> acp::SessionUpdate {
@@ -331,11 +337,11 @@ mod tests {
         )
     }
 
-    async fn texts(inbox: &Inbox) -> Vec<String> {
+    async fn texts(inbox: &SessionInbox) -> Vec<String> {
         let mut found = Vec::new();
         while !inbox.lock().items.is_empty() {
             match inbox.next().await {
-                Item::Update(update) => match *update {
+                InboxItem::Update(update) => match *update {
                     acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk {
                         content: acp::ContentBlock::Text(text),
                         ..
@@ -393,7 +399,7 @@ mod tests {
         inbox.deliver(text("a", None), 10);
         assert!(inbox.stop_listening(), "the prompt is not answered");
         assert!(!inbox.wants_content());
-        inbox.end_prompt(Err(RpcError::new(0, "")));
+        inbox.end_prompt(Err(AcpError::new(0, "")));
         assert_eq!(texts(&inbox).await, Vec::<String>::new());
         inbox.wait_until_free().await;
         assert!(!inbox.stop_listening());

@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::line::LineReader;
-use super::process::{AgentProcess, Launch, StderrTail};
-use super::rpc::{self, RequestId, RpcError};
+use super::process::{ChildProcess, Launch, StderrTail};
+use super::rpc::{self, AcpError, RequestId};
 pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize};
-pub(super) use inbox::{Inbox, Item, SessionListener};
+pub(super) use inbox::{InboxItem, SessionInbox, SessionListener};
 pub(super) use supervise::{ConnectionEnd, EndKind};
 use writer::Writer;
 
@@ -38,15 +38,15 @@ const QUESTIONS_MAX: usize = 256;
 
 /// The connection to a process. Clones are the same one; it is stopped when all are gone.
 #[derive(Clone)]
-pub(super) struct Connection {
-    shared: Arc<Shared>,
+pub(super) struct AcpConnection {
+    shared: Arc<SharedConnection>,
     /// Where its tasks run: who calls may be on a thread without a runtime.
     runtime: tokio::runtime::Handle,
     /// The last one stops the process.
     _owner: Arc<StopOnDrop>,
 }
 
-struct StopOnDrop(Arc<Shared>);
+struct StopOnDrop(Arc<SharedConnection>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -54,10 +54,10 @@ impl Drop for StopOnDrop {
     }
 }
 
-struct Shared {
+struct SharedConnection {
     tail: StderrTail,
     writer: Writer,
-    table: Mutex<Table>,
+    table: Mutex<RequestTable>,
     /// Why it is to be stopped; the first reason counts.
     stop: Mutex<Option<EndKind>>,
     stop_wanted: Notify,
@@ -67,10 +67,10 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Table {
+struct RequestTable {
     last_request: u64,
-    waiting: BTreeMap<u64, Waiter>,
-    sessions: HashMap<String, Arc<Inbox>>,
+    waiting: BTreeMap<u64, RequestWaiter>,
+    sessions: HashMap<String, Arc<SessionInbox>>,
     /// The agent's requests that are not answered.
     questions: HashMap<RequestId, OpenQuestion>,
     /// What was said of sessions whose names nobody knows yet.
@@ -83,47 +83,47 @@ struct OpenQuestion {
     /// The session that it is about.
     session: String,
     /// What is answered if nobody does.
-    cancelled: Result<Value, RpcError>,
+    cancelled: Result<Value, AcpError>,
 }
 
 /// Who waits for an answer.
-enum Waiter {
+enum RequestWaiter {
     Caller(oneshot::Sender<Result<Box<RawValue>, RequestError>>),
     /// The answer names a session: what is said of it from then on must be heard.
-    NewSession(NewSession),
-    Prompt(Arc<Inbox>),
+    NewSession(OpenedSession),
+    Prompt(Arc<SessionInbox>),
 }
 
 /// Where a new session is listened to, and the answer that named it.
-type NewInbox = (Arc<Inbox>, Box<RawValue>);
+type NewInbox = (Arc<SessionInbox>, Box<RawValue>);
 
-struct NewSession {
+struct OpenedSession {
     listener: Arc<dyn SessionListener>,
     caller: oneshot::Sender<Result<NewInbox, RequestError>>,
 }
 
 /// A request of the agent.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct AgentQuestion {
     pub(super) id: RequestId,
-    pub(super) kind: QuestionKind,
+    pub(super) kind: AgentQuestionKind,
 }
 
 #[derive(Debug)]
-pub(super) enum QuestionKind {
+pub(super) enum AgentQuestionKind {
     Permission(Box<acp::RequestPermissionRequest>),
     Elicitation(Box<acp::CreateElicitationRequest>),
     ReadFile(acp::ReadTextFileRequest),
     WriteFile(Box<acp::WriteTextFileRequest>),
 }
 
-impl QuestionKind {
+impl AgentQuestionKind {
     /// The answer to a question that nobody will answer.
-    fn cancelled(&self) -> Result<Value, RpcError> {
+    fn cancelled(&self) -> Result<Value, AcpError> {
         match self {
             Self::Permission(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
             Self::Elicitation(_) => Ok(json!({"action": "cancel"})),
-            Self::ReadFile(_) | Self::WriteFile(_) => Err(RpcError::new(
+            Self::ReadFile(_) | Self::WriteFile(_) => Err(AcpError::new(
                 rpc::REQUEST_CANCELLED,
                 "no turn of this session is running",
             )),
@@ -135,7 +135,7 @@ impl QuestionKind {
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum RequestError {
     #[error("{0}")]
-    Refused(RpcError),
+    Refused(AcpError),
     #[error("no answer to `{method}` within {} seconds", limit.as_secs())]
     TimedOut { method: String, limit: Duration },
     #[error("{0}")]
@@ -144,8 +144,8 @@ pub(super) enum RequestError {
     Unreadable { method: String, why: String },
 }
 
-impl Shared {
-    fn table(&self) -> MutexGuard<'_, Table> {
+impl SharedConnection {
+    fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Answers a request of the agent, unless it was answered.
-    fn answer(&self, id: &RequestId, answer: &Result<Value, RpcError>) {
+    fn answer(&self, id: &RequestId, answer: &Result<Value, AcpError>) {
         if self.table().questions.remove(id).is_some() {
             self.writer.send(rpc::encode_answer(id, answer));
         }
@@ -180,7 +180,7 @@ impl Shared {
         &self,
         method: &str,
         params: &impl Serialize,
-        waiter: Waiter,
+        waiter: RequestWaiter,
     ) -> Result<u64, RequestError> {
         let mut table = self.table();
         if let Some(end) = self.end.borrow().clone() {
@@ -200,16 +200,16 @@ impl Shared {
     }
 }
 
-impl Connection {
+impl AcpConnection {
     /// Starts a process and the tasks that follow it.
     pub(super) fn start(
         launch: &Launch,
         tail: StderrTail,
         line_bytes_max: usize,
     ) -> io::Result<Self> {
-        let (process, pipes) = AgentProcess::start(launch)?;
+        let (process, pipes) = ChildProcess::start(launch)?;
         let (end, _) = watch::channel(None);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             tail: tail.clone(),
             writer: Writer::start(pipes.stdin),
             table: Mutex::default(),
@@ -249,7 +249,7 @@ impl Connection {
         let (caller, answer) = oneshot::channel();
         let id = self
             .shared
-            .send_request(method, params, Waiter::Caller(caller))?;
+            .send_request(method, params, RequestWaiter::Caller(caller))?;
         let answer = self.wait_for_answer(method, id, answer, limit).await?;
         read_answer(method, &answer)
     }
@@ -260,10 +260,10 @@ impl Connection {
         params: &impl Serialize,
         listener: Arc<dyn SessionListener>,
         limit: Duration,
-    ) -> Result<(Arc<Inbox>, Value), RequestError> {
+    ) -> Result<(Arc<SessionInbox>, Value), RequestError> {
         const METHOD: &str = "session/new";
         let (caller, answer) = oneshot::channel();
-        let waiter = Waiter::NewSession(NewSession { listener, caller });
+        let waiter = RequestWaiter::NewSession(OpenedSession { listener, caller });
         let id = self.shared.send_request(METHOD, params, waiter)?;
         let (inbox, answer) = self.wait_for_answer(METHOD, id, answer, limit).await?;
         Ok((inbox, read_answer(METHOD, &answer)?))
@@ -289,8 +289,12 @@ impl Connection {
     }
 
     /// Listens to a session whose name is known.
-    pub(super) fn listen(&self, session: &str, listener: Arc<dyn SessionListener>) -> Arc<Inbox> {
-        let inbox = Inbox::new(session.to_owned(), listener);
+    pub(super) fn listen(
+        &self,
+        session: &str,
+        listener: Arc<dyn SessionListener>,
+    ) -> Arc<SessionInbox> {
+        let inbox = SessionInbox::new(session.to_owned(), listener);
         let mut table = self.shared.table();
         table
             .sessions
@@ -315,15 +319,17 @@ impl Connection {
     /// Sends a prompt. The answer, and all that is said before it, comes to the inbox.
     pub(super) async fn prompt(
         &self,
-        inbox: &Arc<Inbox>,
+        inbox: &Arc<SessionInbox>,
         prompt: &Value,
     ) -> Result<(), RequestError> {
         self.shared.writer.wait_for_room().await;
         inbox.begin_prompt();
         let params = json!({"sessionId": inbox.session, "prompt": prompt});
-        let sent =
-            self.shared
-                .send_request("session/prompt", &params, Waiter::Prompt(Arc::clone(inbox)));
+        let sent = self.shared.send_request(
+            "session/prompt",
+            &params,
+            RequestWaiter::Prompt(Arc::clone(inbox)),
+        );
         if let Err(error) = sent {
             inbox.stop_listening();
             return Err(error);
@@ -332,7 +338,7 @@ impl Connection {
     }
 
     /// The turn is over: a prompt that is not answered is cancelled, and what was asked with it (AG-30). Whether one was. Does not wait.
-    pub(super) fn end_turn(&self, inbox: &Inbox) -> bool {
+    pub(super) fn end_turn(&self, inbox: &SessionInbox) -> bool {
         let is_prompted = inbox.stop_listening();
         if is_prompted {
             self.notify("session/cancel", &json!({"sessionId": inbox.session}));
@@ -350,7 +356,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn answer(&self, id: &RequestId, answer: &Result<Value, RpcError>) {
+    pub(super) fn answer(&self, id: &RequestId, answer: &Result<Value, AcpError>) {
         self.shared.answer(id, answer);
     }
 

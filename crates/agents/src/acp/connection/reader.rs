@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::AsyncRead;
 
-use super::inbox::Inbox;
+use super::inbox::SessionInbox;
 use super::{
-    EndKind, NewSession, OpenQuestion, QUESTIONS_MAX, Question, QuestionKind, RequestError, Shared,
-    Waiter,
+    AgentQuestion, AgentQuestionKind, EndKind, OpenQuestion, OpenedSession, QUESTIONS_MAX,
+    RequestError, RequestWaiter, SharedConnection,
 };
 use crate::acp::line::LineReader;
-use crate::acp::rpc::{self, Message, NoMessage, RequestId, RpcError};
+use crate::acp::rpc::{self, AcpError, NoMessage, RequestId, RpcMessage};
 
 /// Lines in a row that are no JSON: whatever this is, it does not speak the protocol.
 const GARBAGE_LINES_MAX: usize = 3;
@@ -49,7 +49,10 @@ struct SessionOf<'a> {
 }
 
 /// Reads until the output ends.
-pub(super) async fn read<R: AsyncRead + Unpin>(shared: Arc<Shared>, mut lines: LineReader<R>) {
+pub(super) async fn read<R: AsyncRead + Unpin>(
+    shared: Arc<SharedConnection>,
+    mut lines: LineReader<R>,
+) {
     let mut garbage = 0;
     loop {
         // An agent that asks and does not read the answers is not heard until it does.
@@ -81,13 +84,13 @@ pub(super) async fn read<R: AsyncRead + Unpin>(shared: Arc<Shared>, mut lines: L
     }
 }
 
-async fn receive(shared: &Shared, message: Message<'_>, bytes: usize) {
+async fn receive(shared: &SharedConnection, message: RpcMessage<'_>, bytes: usize) {
     match message {
-        Message::Response { id, outcome } => receive_response(shared, id, outcome),
-        Message::Request { id, method, params } => {
+        RpcMessage::Response { id, outcome } => receive_response(shared, id, outcome),
+        RpcMessage::Request { id, method, params } => {
             receive_request(shared, id, &method, params, bytes).await
         }
-        Message::Notification { method, params } => match &*method {
+        RpcMessage::Notification { method, params } => match &*method {
             "session/update" => receive_update(shared, params, bytes).await,
             "$/cancel_request" => withdraw(shared, params),
             "_auth/status_update" => shared.table().sign_in = read_sign_in(params),
@@ -96,29 +99,37 @@ async fn receive(shared: &Shared, message: Message<'_>, bytes: usize) {
     }
 }
 
-fn receive_response(shared: &Shared, id: Option<u64>, outcome: Result<&RawValue, RpcError>) {
+fn receive_response(
+    shared: &SharedConnection,
+    id: Option<u64>,
+    outcome: Result<&RawValue, AcpError>,
+) {
     let waiter = id.and_then(|id| shared.table().waiting.remove(&id));
     let outcome = outcome.map(ToOwned::to_owned);
     match waiter {
-        Some(Waiter::Caller(caller)) => {
+        Some(RequestWaiter::Caller(caller)) => {
             // Who asked may have stopped waiting.
             let _ = caller.send(outcome.map_err(RequestError::Refused));
         }
-        Some(Waiter::NewSession(new)) => open_session(shared, new, outcome),
-        Some(Waiter::Prompt(inbox)) => inbox.end_prompt(outcome),
+        Some(RequestWaiter::NewSession(new)) => open_session(shared, new, outcome),
+        Some(RequestWaiter::Prompt(inbox)) => inbox.end_prompt(outcome),
         // An answer after its time limit, or to a question that nobody asked.
         None => shared.tail.push_line(b"[an answer that nobody waits for]"),
     }
 }
 
-fn open_session(shared: &Shared, new: NewSession, outcome: Result<Box<RawValue>, RpcError>) {
+fn open_session(
+    shared: &SharedConnection,
+    new: OpenedSession,
+    outcome: Result<Box<RawValue>, AcpError>,
+) {
     let opened = outcome.map_err(RequestError::Refused).and_then(|answer| {
         let named: SessionOf<'_> = super::read_answer("session/new", &answer)?;
         let session = named.session.ok_or_else(|| RequestError::Unreadable {
             method: "session/new".to_owned(),
             why: "it names no session".to_owned(),
         })?;
-        let inbox = Inbox::new(session.clone().into_owned(), new.listener);
+        let inbox = SessionInbox::new(session.clone().into_owned(), new.listener);
         let mut table = shared.table();
         table
             .sessions
@@ -139,7 +150,7 @@ fn open_session(shared: &Shared, new: NewSession, outcome: Result<Box<RawValue>,
     let _ = new.caller.send(opened);
 }
 
-async fn receive_update(shared: &Shared, params: Option<&RawValue>, bytes: usize) {
+async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, bytes: usize) {
     let Some(params) = read_params::<UpdateParams<'_>>(shared, params) else {
         return; // said in the tail
     };
@@ -185,7 +196,7 @@ fn is_about_session(tag: &str) -> bool {
 }
 
 async fn receive_request(
-    shared: &Shared,
+    shared: &SharedConnection,
     id: RequestId,
     method: &str,
     params: Option<&RawValue>,
@@ -193,18 +204,18 @@ async fn receive_request(
 ) {
     let kind = match method {
         "session/request_permission" => {
-            parse(params).map(|r| QuestionKind::Permission(Box::new(r)))
+            parse(params).map(|r| AgentQuestionKind::Permission(Box::new(r)))
         }
-        "elicitation/create" => parse(params).map(|r| QuestionKind::Elicitation(Box::new(r))),
-        "fs/read_text_file" => parse(params).map(QuestionKind::ReadFile),
-        "fs/write_text_file" => parse(params).map(|r| QuestionKind::WriteFile(Box::new(r))),
-        _ => Err(RpcError::new(
+        "elicitation/create" => parse(params).map(|r| AgentQuestionKind::Elicitation(Box::new(r))),
+        "fs/read_text_file" => parse(params).map(AgentQuestionKind::ReadFile),
+        "fs/write_text_file" => parse(params).map(|r| AgentQuestionKind::WriteFile(Box::new(r))),
+        _ => Err(AcpError::new(
             rpc::METHOD_NOT_FOUND,
             format!("Method not found: {method}"),
         )),
     };
     let refuse =
-        |answer: Result<Value, RpcError>| shared.writer.send(rpc::encode_answer(&id, &answer));
+        |answer: Result<Value, AcpError>| shared.writer.send(rpc::encode_answer(&id, &answer));
     let kind = match kind {
         Ok(kind) => kind,
         Err(error) => return refuse(Err(error)),
@@ -218,7 +229,7 @@ async fn receive_request(
     if !register(shared, &id, &inbox.session, &kind) {
         return refuse(kind.cancelled());
     }
-    let question = Question {
+    let question = AgentQuestion {
         id: id.clone(),
         kind,
     };
@@ -229,7 +240,12 @@ async fn receive_request(
 }
 
 /// Notes a question that is to be answered. Not if there are too many, or if one of this name is open.
-fn register(shared: &Shared, id: &RequestId, session: &str, kind: &QuestionKind) -> bool {
+fn register(
+    shared: &SharedConnection,
+    id: &RequestId,
+    session: &str,
+    kind: &AgentQuestionKind,
+) -> bool {
     let questions = &mut shared.table().questions;
     if questions.len() >= QUESTIONS_MAX || questions.contains_key(id) {
         return false;
@@ -242,7 +258,7 @@ fn register(shared: &Shared, id: &RequestId, session: &str, kind: &QuestionKind)
     true
 }
 
-fn withdraw(shared: &Shared, params: Option<&RawValue>) {
+fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {
     let id = parse::<Value>(params)
         .ok()
         .map(|params| RequestId::new(&params["requestId"]));
@@ -254,7 +270,7 @@ fn withdraw(shared: &Shared, params: Option<&RawValue>) {
         let question = table.questions.get(&id);
         question.and_then(|question| table.sessions.get(&question.session).cloned())
     };
-    let cancelled = RpcError::new(rpc::REQUEST_CANCELLED, "Request cancelled");
+    let cancelled = AcpError::new(rpc::REQUEST_CANCELLED, "Request cancelled");
     shared.answer(&id, &Err(cancelled));
     if let Some(inbox) = inbox {
         inbox.withdraw(id);
@@ -271,14 +287,17 @@ fn read_sign_in(params: Option<&RawValue>) -> Option<Value> {
     }))
 }
 
-fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, AcpError> {
     let params = params.map_or("null", RawValue::get);
     serde_json::from_str(params)
-        .map_err(|error| RpcError::new(rpc::INVALID_PARAMS, format!("Invalid params: {error}")))
+        .map_err(|error| AcpError::new(rpc::INVALID_PARAMS, format!("Invalid params: {error}")))
 }
 
 /// Parameters of a notification; one that cannot be read is said in the agent's log and passed over.
-fn read_params<'a, T: Deserialize<'a>>(shared: &Shared, params: Option<&'a RawValue>) -> Option<T> {
+fn read_params<'a, T: Deserialize<'a>>(
+    shared: &SharedConnection,
+    params: Option<&'a RawValue>,
+) -> Option<T> {
     match parse(params) {
         Ok(read) => Some(read),
         Err(error) => {

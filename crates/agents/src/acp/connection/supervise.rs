@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{RequestError, Shared, Waiter};
-use crate::acp::process::{AgentProcess, StderrTail, describe_exit};
+use super::{RequestError, RequestWaiter, SharedConnection};
+use crate::acp::process::{ChildProcess, StderrTail, describe_exit};
 
 /// How long is still read what a process said before it ended. What it started may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -81,8 +81,8 @@ impl std::fmt::Display for ConnectionEnd {
 }
 
 pub(super) async fn supervise(
-    shared: Arc<Shared>,
-    mut process: AgentProcess,
+    shared: Arc<SharedConnection>,
+    mut process: ChildProcess,
     (reading, errors): (JoinHandle<()>, JoinHandle<()>),
 ) {
     let abort = reading.abort_handle();
@@ -110,7 +110,7 @@ pub(super) async fn supervise(
 }
 
 /// Answers what is open, and lets the agent close what it can.
-async fn close_sessions(shared: &Shared) {
+async fn close_sessions(shared: &SharedConnection) {
     let sessions: Vec<String> = shared.table().sessions.keys().cloned().collect();
     let mut closing = Vec::new();
     for session in sessions {
@@ -118,7 +118,7 @@ async fn close_sessions(shared: &Shared) {
         if shared.closes_sessions.load(Ordering::Relaxed) {
             let (caller, answer) = oneshot::channel();
             let params = json!({"sessionId": session});
-            let sent = shared.send_request("session/close", &params, Waiter::Caller(caller));
+            let sent = shared.send_request("session/close", &params, RequestWaiter::Caller(caller));
             closing.extend(sent.is_ok().then_some(answer));
         }
     }
@@ -131,7 +131,7 @@ async fn close_sessions(shared: &Shared) {
     let _ = timeout(CLOSE_STEP, all).await;
 }
 
-fn stop_reason(shared: &Shared) -> Option<EndKind> {
+fn stop_reason(shared: &SharedConnection) -> Option<EndKind> {
     shared
         .stop
         .lock()
@@ -140,7 +140,7 @@ fn stop_reason(shared: &Shared) -> Option<EndKind> {
 }
 
 /// Tells everybody who waits.
-fn announce(shared: &Shared, end: ConnectionEnd) {
+fn announce(shared: &SharedConnection, end: ConnectionEnd) {
     let end = Arc::new(end);
     let (waiting, sessions) = {
         let mut table = shared.table();
@@ -157,9 +157,9 @@ fn announce(shared: &Shared, end: ConnectionEnd) {
         let ended = || RequestError::Ended(Arc::clone(&end));
         match waiter {
             // Who asked may have stopped waiting.
-            Waiter::Caller(caller) => drop(caller.send(Err(ended()))),
-            Waiter::NewSession(new) => drop(new.caller.send(Err(ended()))),
-            Waiter::Prompt(_) => {} // its inbox is told
+            RequestWaiter::Caller(caller) => drop(caller.send(Err(ended()))),
+            RequestWaiter::NewSession(new) => drop(new.caller.send(Err(ended()))),
+            RequestWaiter::Prompt(_) => {} // its inbox is told
         }
     }
     for inbox in sessions.into_values() {

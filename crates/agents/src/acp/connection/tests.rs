@@ -19,7 +19,7 @@ impl SessionListener for Heard {
     }
 }
 
-fn start_in(directory: &Path, script: &str, line_bytes_max: usize) -> Connection {
+fn start_in(directory: &Path, script: &str, line_bytes_max: usize) -> AcpConnection {
     let launch = Launch {
         program: "/bin/sh".into(),
         args: vec!["-c".to_owned(), script.to_owned()],
@@ -27,14 +27,14 @@ fn start_in(directory: &Path, script: &str, line_bytes_max: usize) -> Connection
         directory: directory.to_owned(),
     };
     let tail = StderrTail::new(vec!["secret-value".to_owned()]);
-    Connection::start(&launch, tail, line_bytes_max).unwrap()
+    AcpConnection::start(&launch, tail, line_bytes_max).unwrap()
 }
 
-fn start(script: &str) -> Connection {
+fn start(script: &str) -> AcpConnection {
     start_in(Path::new("/"), script, 1 << 20)
 }
 
-async fn hello(connection: &Connection) -> Result<Abilities, RequestError> {
+async fn hello(connection: &AcpConnection) -> Result<Abilities, RequestError> {
     initialize(connection, ClientOffer { files: false }, LIMIT).await
 }
 
@@ -138,11 +138,11 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     let mut said = String::new();
     loop {
         match inbox.next().await {
-            Item::Update(update) => {
+            InboxItem::Update(update) => {
                 let update = serde_json::to_value(&update).unwrap();
                 said.push_str(update["content"]["text"].as_str().unwrap());
             }
-            Item::PromptEnded(Ok(answer)) => {
+            InboxItem::PromptEnded(Ok(answer)) => {
                 assert!(answer.get().contains("end_turn"));
                 break;
             }
@@ -194,17 +194,17 @@ async fn an_exit_is_told_to_all_who_wait() {
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
     assert!(
-        matches!(inbox.next().await, Item::Update(_)),
+        matches!(inbox.next().await, InboxItem::Update(_)),
         "said before the end"
     );
-    let Item::Ended(end) = inbox.next().await else {
+    let InboxItem::Ended(end) = inbox.next().await else {
         panic!("no end")
     };
     assert_eq!(
         end.to_string(),
         "it ended: exit code 3. It last printed: broken"
     );
-    assert!(matches!(inbox.next().await, Item::Ended(_)));
+    assert!(matches!(inbox.next().await, InboxItem::Ended(_)));
     let error = connection
         .request::<Value>("x", &json!({}), LIMIT)
         .await
@@ -231,7 +231,7 @@ async fn a_cancel_reaches_the_agent_and_its_questions_are_answered_once() {
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
-    let Item::Asked(question) = inbox.next().await else {
+    let InboxItem::Asked(question) = inbox.next().await else {
         panic!("no question")
     };
     connection.end_turn(&inbox);
@@ -274,15 +274,15 @@ async fn a_question_that_is_withdrawn_is_answered_and_said() {
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
-    let Item::Asked(question) = inbox.next().await else {
+    let InboxItem::Asked(question) = inbox.next().await else {
         panic!("no question")
     };
-    let Item::Withdrawn(id) = inbox.next().await else {
+    let InboxItem::Withdrawn(id) = inbox.next().await else {
         panic!("not withdrawn")
     };
     assert_eq!(id, question.id);
     connection.answer(&id, &Ok(json!("nobody hears this")));
-    assert!(matches!(inbox.next().await, Item::PromptEnded(_)));
+    assert!(matches!(inbox.next().await, InboxItem::PromptEnded(_)));
     let answer = std::fs::read_to_string(directory.path().join("answer")).unwrap();
     assert!(answer.contains("-32800"), "{answer}");
 }

@@ -17,11 +17,11 @@ const QUEUED_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 pub(super) struct Writer {
     /// No line: the end.
     lines: mpsc::UnboundedSender<Option<Vec<u8>>>,
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct WriteQueue {
     bytes: AtomicUsize,
     has_room: Notify,
 }
@@ -30,7 +30,7 @@ impl Writer {
     /// Starts writing; the task ends when it is closed or nobody reads any more.
     pub(super) fn start(output: impl AsyncWrite + Unpin + Send + 'static) -> Self {
         let (lines, received) = mpsc::unbounded_channel();
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(WriteQueue::default());
         tokio::spawn(write_all(output, received, Arc::clone(&queue)));
         Self { lines, queue }
     }
@@ -68,7 +68,7 @@ impl Writer {
 async fn write_all(
     mut output: impl AsyncWrite + Unpin,
     mut lines: mpsc::UnboundedReceiver<Option<Vec<u8>>>,
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
 ) {
     while let Some(Some(line)) = lines.recv().await {
         let written = output.write_all(&line).await;

@@ -13,7 +13,7 @@ use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 use super::content::{text_block, to_tool_block};
 use super::terminal::TerminalOutput;
-use super::{CALLS_MAX, Mapper, Step};
+use super::{CALLS_MAX, Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
@@ -36,7 +36,7 @@ pub(in super::super) struct FileDiff {
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct Completion {
+pub(in super::super) struct CallCompletion {
     pub(in super::super) call: u64,
     pub(in super::super) success: bool,
     pub(in super::super) past_tense: String,
@@ -50,7 +50,7 @@ pub(in super::super) struct Completion {
 }
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct MappedCall {
     pub(super) number: u64,
     title: String,
     kind: acp::ToolKind,
@@ -120,7 +120,7 @@ impl CallWords {
 }
 
 impl Mapper {
-    pub(super) fn map_call(&mut self, words: CallWords, steps: &mut Vec<Step>) {
+    pub(super) fn map_call(&mut self, words: CallWords, steps: &mut Vec<MapperStep>) {
         self.run.end();
         let id = words.id.clone();
         let status = words.fields.status;
@@ -137,7 +137,7 @@ impl Mapper {
             }
             (Stage::Asking, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) => {
                 call.stage = Stage::Denied;
-                steps.push(Step::Withdraw { call: call.number });
+                steps.push(MapperStep::Withdraw { call: call.number });
             }
             (Stage::Asking, _) => {}
             (stage, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) => {
@@ -165,8 +165,8 @@ impl Mapper {
     pub(super) fn hear_call(
         &mut self,
         words: CallWords,
-        steps: &mut Vec<Step>,
-    ) -> Option<(&mut Call, bool)> {
+        steps: &mut Vec<MapperStep>,
+    ) -> Option<(&mut MappedCall, bool)> {
         let is_over = self.calls.get(&words.id).map(|call| call.stage);
         let is_over = matches!(is_over, Some(Stage::Over | Stage::Denied));
         let begins = matches!(
@@ -185,7 +185,7 @@ impl Mapper {
                 return None;
             }
             let number = self.next_number();
-            let call = Call::begin(number, &words, steps);
+            let call = MappedCall::begin(number, &words, steps);
             self.calls.insert(words.id.clone(), call);
         }
         let call = self.calls.get_mut(&words.id)?;
@@ -195,19 +195,19 @@ impl Mapper {
     }
 
     /// Ends the call that is over and was waited for.
-    pub(super) fn close_call(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn close_call(&mut self, steps: &mut Vec<MapperStep>) {
         let call = self.closing.take().and_then(|id| self.calls.get(&id));
-        steps.extend(call.map(|call| Step::Complete(Box::new(call.completion()))));
+        steps.extend(call.map(|call| MapperStep::Complete(Box::new(call.completion()))));
     }
 
     /// A call by its number.
-    pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut Call> {
+    pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut MappedCall> {
         self.calls.values_mut().find(|call| call.number == number)
     }
 }
 
-impl Call {
-    fn begin(number: u64, words: &CallWords, steps: &mut Vec<Step>) -> Self {
+impl MappedCall {
+    fn begin(number: u64, words: &CallWords, steps: &mut Vec<MapperStep>) -> Self {
         let fields = &words.fields;
         let kind = fields.kind.unwrap_or_default();
         let title = fields
@@ -242,7 +242,7 @@ impl Call {
             call: number,
             start,
         };
-        steps.push(Step::Send(started));
+        steps.push(MapperStep::Send(started));
         call
     }
 
@@ -294,7 +294,7 @@ impl Call {
     }
 
     /// Names the files that a call is about to change, each once.
-    fn watch_files(&mut self, steps: &mut Vec<Step>) {
+    fn watch_files(&mut self, steps: &mut Vec<MapperStep>) {
         if matches!(self.stage, Stage::Over | Stage::Denied) {
             return; // too late to look
         }
@@ -303,7 +303,7 @@ impl Call {
         if !diffs.is_empty() {
             self.watched
                 .extend(diffs.iter().map(|diff| diff.path.clone()));
-            steps.push(Step::WatchFiles {
+            steps.push(MapperStep::WatchFiles {
                 call: self.number,
                 diffs,
             });
@@ -363,19 +363,19 @@ impl Call {
         ready
     }
 
-    fn run_unasked(&mut self, steps: &mut Vec<Step>) {
+    fn run_unasked(&mut self, steps: &mut Vec<MapperStep>) {
         let ready = self.ready(Some(ToolCallConfirmationReason::NotNeeded));
         self.stage = Stage::Running;
-        steps.push(Step::Send(AgentEvent::ToolReady {
+        steps.push(MapperStep::Send(AgentEvent::ToolReady {
             call: self.number,
             ready: Box::new(ready),
         }));
     }
 
-    fn send_content(&self, steps: &mut Vec<Step>) {
+    fn send_content(&self, steps: &mut Vec<MapperStep>) {
         let content = self.blocks(self.terminal.live());
         if !content.is_empty() {
-            steps.push(Step::Send(AgentEvent::ToolContent {
+            steps.push(MapperStep::Send(AgentEvent::ToolContent {
                 call: self.number,
                 content,
             }));
@@ -392,7 +392,7 @@ impl Call {
         told.chain(printed).collect()
     }
 
-    fn completion(&self) -> Completion {
+    fn completion(&self) -> CallCompletion {
         let mut content = self.blocks(self.terminal.whole());
         let mut structured = None;
         if content.is_empty() && self.diffs().is_empty() {
@@ -409,7 +409,7 @@ impl Call {
             Some(exit) => format!("{} ({exit})", self.title),
             None => self.title.clone(),
         };
-        Completion {
+        CallCompletion {
             call: self.number,
             success: !self.failed,
             past_tense,
@@ -436,17 +436,17 @@ impl Call {
     }
 
     /// The turn is over and this call is not: one that ran is done.
-    pub(super) fn end_without_result(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn end_without_result(&mut self, steps: &mut Vec<MapperStep>) {
         match self.stage {
             Stage::Running => {
                 self.stage = Stage::Over;
                 let mut completion = self.completion();
                 completion.past_tense = format!("{} (ended without a result)", self.title);
-                steps.push(Step::Complete(Box::new(completion)));
+                steps.push(MapperStep::Complete(Box::new(completion)));
             }
             Stage::Asking => {
                 self.stage = Stage::Denied;
-                steps.push(Step::Withdraw { call: self.number });
+                steps.push(MapperStep::Withdraw { call: self.number });
             }
             // What never became ready is skipped with its turn; the others have ended.
             Stage::Started | Stage::Denied | Stage::Over => {}

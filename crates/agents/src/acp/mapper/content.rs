@@ -11,25 +11,27 @@ use crate::acp::label::label;
 
 /// A body that is shown by reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Media {
+pub(in super::super) struct MappedMedia {
     pub(in super::super) content_type: String,
     pub(in super::super) body: Vec<u8>,
 }
 
-pub(super) enum Block {
+pub(super) enum MappedBlock {
     Text(String),
-    Media(Media),
+    Media(MappedMedia),
 }
 
 /// A block of a message.
-pub(super) fn read_block(block: acp::ContentBlock) -> Block {
+pub(super) fn read_block(block: acp::ContentBlock) -> MappedBlock {
     match block {
-        acp::ContentBlock::Text(text) => Block::Text(text.text),
+        acp::ContentBlock::Text(text) => MappedBlock::Text(text.text),
         acp::ContentBlock::Image(image) => read_media(&image.data, &image.mime_type),
         acp::ContentBlock::Audio(audio) => read_media(&audio.data, &audio.mime_type),
-        acp::ContentBlock::ResourceLink(link) => Block::Text(to_markdown_link(&link)),
+        acp::ContentBlock::ResourceLink(link) => MappedBlock::Text(to_markdown_link(&link)),
         acp::ContentBlock::Resource(resource) => match resource.resource {
-            acp::EmbeddedResourceResource::TextResourceContents(text) => Block::Text(text.text),
+            acp::EmbeddedResourceResource::TextResourceContents(text) => {
+                MappedBlock::Text(text.text)
+            }
             acp::EmbeddedResourceResource::BlobResourceContents(blob) => {
                 let content_type = blob.mime_type.as_deref();
                 read_media(
@@ -37,17 +39,17 @@ pub(super) fn read_block(block: acp::ContentBlock) -> Block {
                     content_type.unwrap_or("application/octet-stream"),
                 )
             }
-            _ => Block::Text("[content of a kind that greenroom does not know]".to_owned()),
+            _ => MappedBlock::Text("[content of a kind that greenroom does not know]".to_owned()),
         },
-        _ => Block::Text("[content of a kind that greenroom does not know]".to_owned()),
+        _ => MappedBlock::Text("[content of a kind that greenroom does not know]".to_owned()),
     }
 }
 
-fn read_media(data: &str, content_type: &str) -> Block {
+fn read_media(data: &str, content_type: &str) -> MappedBlock {
     let content_type = label(content_type, 100);
     match STANDARD.decode(data) {
-        Ok(body) => Block::Media(Media { content_type, body }),
-        Err(_) => Block::Text(format!("[{content_type} that cannot be read]")),
+        Ok(body) => MappedBlock::Media(MappedMedia { content_type, body }),
+        Err(_) => MappedBlock::Text(format!("[{content_type} that cannot be read]")),
     }
 }
 

@@ -20,11 +20,11 @@ use agent_api::{AgentEvent, TextKind};
 use agent_client_protocol_schema::v1 as acp;
 
 use super::label::label;
-use call::Call;
 pub(super) use call::FileDiff;
-pub(super) use content::Media;
-pub(super) use permission::{Asked, Choice, confirmation_options, option_for};
-use text::TextRun;
+use call::MappedCall;
+pub(super) use content::MappedMedia;
+pub(super) use permission::{AskedPermission, PermissionChoice, confirmation_options, option_for};
+use text::MappedTextRun;
 pub(super) use usage::UsageTotals;
 
 /// Calls that are remembered in a turn.
@@ -34,10 +34,10 @@ pub(super) const TITLE_CHARS_MAX: usize = 200;
 
 /// What is to be done next, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum MapperStep {
     Send(AgentEvent),
     /// A body to be stored and shown by reference.
-    Show(Media),
+    Show(MappedMedia),
     /// A notice; the same title is shown once per process.
     Notice {
         title: String,
@@ -49,7 +49,7 @@ pub(super) enum Step {
         diffs: Vec<FileDiff>,
     },
     /// A call is over. What it did to files is looked up first.
-    Complete(Box<call::Completion>),
+    Complete(Box<call::CallCompletion>),
     /// A call that is asked about went on without an answer: nobody is to answer any more.
     Withdraw {
         call: u64,
@@ -58,7 +58,7 @@ pub(super) enum Step {
 
 /// How the prompt of a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnEnd {
+pub(super) enum UpdatesEnd {
     Completed,
     Otherwise,
 }
@@ -66,8 +66,8 @@ pub(super) enum TurnEnd {
 pub(super) struct Mapper {
     /// The last number that was given to a part or a call.
     last_number: u64,
-    run: TextRun,
-    calls: BTreeMap<String, Call>,
+    run: MappedTextRun,
+    calls: BTreeMap<String, MappedCall>,
     /// A call that is over and whose output may still come.
     closing: Option<String>,
     plan: Option<plan::PlanCall>,
@@ -80,7 +80,7 @@ impl Mapper {
     pub(super) fn new(last_number: u64, usage: UsageTotals) -> Self {
         Self {
             last_number,
-            run: TextRun::default(),
+            run: MappedTextRun::default(),
             calls: BTreeMap::new(),
             closing: None,
             plan: None,
@@ -94,7 +94,7 @@ impl Mapper {
         self.last_number
     }
 
-    pub(super) fn map(&mut self, update: acp::SessionUpdate) -> Vec<Step> {
+    pub(super) fn map(&mut self, update: acp::SessionUpdate) -> Vec<MapperStep> {
         use acp::SessionUpdate as U;
         let mut steps = Vec::new();
         let is_about = match &update {
@@ -115,7 +115,7 @@ impl Mapper {
                 let title = info.title.take();
                 let title = title.map(|title| label(&title, TITLE_CHARS_MAX));
                 let title = title.filter(|title| !title.is_empty());
-                steps.extend(title.map(|title| Step::Send(AgentEvent::Title(title))));
+                steps.extend(title.map(|title| MapperStep::Send(AgentEvent::Title(title))));
             }
             U::UsageUpdate(usage) => self.usage.hear(&usage),
             U::Notice(notice) => steps.push(map_notice(&notice)),
@@ -126,21 +126,21 @@ impl Mapper {
         steps
     }
 
-    fn map_chunk(&mut self, kind: TextKind, chunk: acp::ContentChunk, steps: &mut Vec<Step>) {
+    fn map_chunk(&mut self, kind: TextKind, chunk: acp::ContentChunk, steps: &mut Vec<MapperStep>) {
         let id = chunk.message_id.map(|id| id.to_string());
         match content::read_block(chunk.content) {
-            content::Block::Text(text) => {
+            content::MappedBlock::Text(text) => {
                 let number = &mut self.last_number;
                 self.run.push(kind, id, &text, number, steps);
             }
-            content::Block::Media(media) => {
+            content::MappedBlock::Media(media) => {
                 self.run.end();
-                steps.push(Step::Show(media));
+                steps.push(MapperStep::Show(media));
             }
         }
     }
 
-    fn map_plan(&mut self, plan: &acp::Plan, steps: &mut Vec<Step>) {
+    fn map_plan(&mut self, plan: &acp::Plan, steps: &mut Vec<MapperStep>) {
         self.run.end();
         let call = match &self.plan {
             Some(plan) => plan.number,
@@ -151,22 +151,22 @@ impl Mapper {
             }
         };
         let text = plan::to_markdown(plan);
-        steps.push(Step::Send(AgentEvent::ToolContent {
+        steps.push(MapperStep::Send(AgentEvent::ToolContent {
             call,
             content: vec![content::text_block(&text)],
         }));
         self.plan = Some(plan::PlanCall { number: call, text });
     }
 
-    fn map_compaction(&mut self, update: &acp::CompactionUpdate, steps: &mut Vec<Step>) {
+    fn map_compaction(&mut self, update: &acp::CompactionUpdate, steps: &mut Vec<MapperStep>) {
         use acp::CompactionStatus as S;
         if update.status == S::InProgress {
             self.is_compacting = true;
             let activity = Some("Compacting".to_owned());
-            return steps.push(Step::Send(AgentEvent::Activity(activity)));
+            return steps.push(MapperStep::Send(AgentEvent::Activity(activity)));
         }
         if std::mem::take(&mut self.is_compacting) {
-            steps.push(Step::Send(AgentEvent::Activity(None)));
+            steps.push(MapperStep::Send(AgentEvent::Activity(None)));
         }
         let text = match &update.status {
             S::Completed => "The agent summarised the conversation to make room.".to_owned(),
@@ -179,18 +179,18 @@ impl Mapper {
                 None => "The agent could not summarise the conversation.".to_owned(),
             },
         };
-        steps.push(Step::Send(AgentEvent::Notice { text }));
+        steps.push(MapperStep::Send(AgentEvent::Notice { text }));
     }
 
     /// The prompt was answered: what is still open ends (AG-27).
-    pub(super) fn finish(&mut self, end: TurnEnd) -> Vec<Step> {
+    pub(super) fn finish(&mut self, end: UpdatesEnd) -> Vec<MapperStep> {
         let mut steps = Vec::new();
         self.run.end();
         self.close_call(&mut steps);
         if std::mem::take(&mut self.is_compacting) {
-            steps.push(Step::Send(AgentEvent::Activity(None)));
+            steps.push(MapperStep::Send(AgentEvent::Activity(None)));
         }
-        if end == TurnEnd::Completed {
+        if end == UpdatesEnd::Completed {
             for call in self.calls.values_mut() {
                 call.end_without_result(&mut steps);
             }
@@ -220,11 +220,11 @@ fn is_silent(update: &acp::SessionUpdate) -> bool {
     )
 }
 
-fn map_notice(notice: &acp::Notice) -> Step {
+fn map_notice(notice: &acp::Notice) -> MapperStep {
     let title = label(&notice.title, 500);
     let text = match &notice.description {
         Some(description) => format!("{title}: {}", label(description, 2_000)),
         None => title.clone(),
     };
-    Step::Notice { title, text }
+    MapperStep::Notice { title, text }
 }

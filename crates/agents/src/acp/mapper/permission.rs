@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 
 use super::call::{self, FileDiff, Stage};
-use super::{Mapper, Step};
+use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
 /// A call that is asked about.
 #[derive(Debug)]
-pub(in super::super) struct Asked {
+pub(in super::super) struct AskedPermission {
     pub(in super::super) call: u64,
     pub(in super::super) kind: acp::ToolKind,
     /// Without `confirmed`.
@@ -23,7 +23,7 @@ pub(in super::super) struct Asked {
 
 /// A decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Choice<'a> {
+pub(in super::super) enum PermissionChoice<'a> {
     Option(&'a str),
     Approve,
     Deny,
@@ -34,15 +34,15 @@ impl Mapper {
     pub(in super::super) fn ask(
         &mut self,
         call: acp::ToolCallUpdate,
-        steps: &mut Vec<Step>,
-    ) -> Option<Asked> {
+        steps: &mut Vec<MapperStep>,
+    ) -> Option<AskedPermission> {
         self.run.end();
         self.close_call(steps);
         let mut words = call::from_update(call);
         words.announce();
         let (call, _) = self.hear_call(words, steps)?;
         call.stage = Stage::Asking;
-        Some(Asked {
+        Some(AskedPermission {
             call: call.number,
             kind: call.kind(),
             ready: call.ready(None),
@@ -104,14 +104,14 @@ fn allows(kind: acp::PermissionOptionKind) -> bool {
 /// The option that means a decision, and whether it allows. None: nothing that was offered means it.
 pub(in super::super) fn option_for(
     options: &[acp::PermissionOption],
-    choice: Choice<'_>,
+    choice: PermissionChoice<'_>,
 ) -> Option<(String, bool)> {
     use acp::PermissionOptionKind as K;
     let first = |kind: K| options.iter().find(|option| option.kind == kind);
     let option = match choice {
-        Choice::Option(id) => options.iter().find(|option| &*option.option_id.0 == id),
-        Choice::Approve => first(K::AllowOnce).or_else(|| first(K::AllowAlways)),
-        Choice::Deny => first(K::RejectOnce).or_else(|| first(K::RejectAlways)),
+        PermissionChoice::Option(id) => options.iter().find(|option| &*option.option_id.0 == id),
+        PermissionChoice::Approve => first(K::AllowOnce).or_else(|| first(K::AllowAlways)),
+        PermissionChoice::Deny => first(K::RejectOnce).or_else(|| first(K::RejectAlways)),
     }?;
     Some((option.option_id.to_string(), allows(option.kind)))
 }

@@ -5,7 +5,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::meta;
 
-use super::Step;
+use super::MapperStep;
 use super::content::text_block;
 use crate::acp::label::label;
 
@@ -18,7 +18,7 @@ pub(super) struct PlanCall {
     pub(super) text: String,
 }
 
-pub(super) fn start(call: u64, steps: &mut Vec<Step>) {
+pub(super) fn start(call: u64, steps: &mut Vec<MapperStep>) {
     let mut fields = wire::Object::new();
     fields.insert(meta::TOOL_KIND.to_owned(), json!("plan"));
     let start = Box::new(ToolStart {
@@ -33,14 +33,14 @@ pub(super) fn start(call: u64, steps: &mut Vec<Step>) {
         .extra
         .insert("_meta".to_owned(), Value::Object(fields));
     let ready = Box::new(ready);
-    steps.push(Step::Send(AgentEvent::ToolStarted { call, start }));
-    steps.push(Step::Send(AgentEvent::ToolReady { call, ready }));
+    steps.push(MapperStep::Send(AgentEvent::ToolStarted { call, start }));
+    steps.push(MapperStep::Send(AgentEvent::ToolReady { call, ready }));
 }
 
 impl PlanCall {
-    pub(super) fn complete(self) -> Step {
+    pub(super) fn complete(self) -> MapperStep {
         let result = ToolResult::new(true, "Planned").with_content(vec![text_block(&self.text)]);
-        Step::Send(AgentEvent::ToolCompleted {
+        MapperStep::Send(AgentEvent::ToolCompleted {
             call: self.number,
             result,
             review: false,

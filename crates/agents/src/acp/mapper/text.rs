@@ -4,14 +4,14 @@
 
 use agent_api::{AgentEvent, TextKind};
 
-use super::Step;
+use super::MapperStep;
 
 /// The run of pieces that is being written.
 #[derive(Debug, Default)]
-pub(super) struct TextRun(Option<Run>);
+pub(super) struct MappedTextRun(Option<TextRunState>);
 
 #[derive(Debug)]
-struct Run {
+struct TextRunState {
     kind: TextKind,
     message: Option<String>,
     /// Absent while it has nothing but blanks.
@@ -22,14 +22,14 @@ struct Run {
 /// Blanks that are held back: more of them say nothing.
 const BLANK_BYTES_MAX: usize = 1_024;
 
-impl TextRun {
+impl MappedTextRun {
     pub(super) fn push(
         &mut self,
         kind: TextKind,
         message: Option<String>,
         text: &str,
         last_number: &mut u64,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<MapperStep>,
     ) {
         let goes_on = self.0.as_ref().is_some_and(|run| {
             run.kind == kind
@@ -38,7 +38,7 @@ impl TextRun {
         if !goes_on {
             self.0 = None;
         }
-        let run = self.0.get_or_insert_with(|| Run {
+        let run = self.0.get_or_insert_with(|| TextRunState {
             kind,
             message: None,
             part: None,
@@ -58,12 +58,12 @@ impl TextRun {
                 *last_number += 1;
                 let part = *last_number;
                 run.part = Some(part);
-                steps.push(Step::Send(AgentEvent::PartOpened { part, kind }));
+                steps.push(MapperStep::Send(AgentEvent::PartOpened { part, kind }));
                 (part, std::mem::take(&mut run.blanks) + text)
             }
         };
         if !text.is_empty() {
-            steps.push(Step::Send(AgentEvent::Text { part, text }));
+            steps.push(MapperStep::Send(AgentEvent::Text { part, text }));
         }
     }
 

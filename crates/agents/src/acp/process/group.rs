@@ -14,13 +14,13 @@ use rustix::process::{Pid, Signal};
 const WATCHER: &str = "trap '' TERM INT HUP; read -r _; sleep 3; kill -KILL 0";
 
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub(super) struct AgentProcessGroup {
     leader: Pid,
     /// Held for its input, which ends with the host, and for its membership.
     watcher: Child,
 }
 
-impl ProcessGroup {
+impl AgentProcessGroup {
     /// Of a leader that was just started in a group of its own and is not reaped.
     pub(super) fn watch(leader: Pid) -> io::Result<Self> {
         let watcher = Command::new("/bin/sh")
@@ -52,7 +52,7 @@ impl ProcessGroup {
     }
 }
 
-impl Drop for ProcessGroup {
+impl Drop for AgentProcessGroup {
     fn drop(&mut self) {
         self.kill();
         // Dead by now, so this does not wait.

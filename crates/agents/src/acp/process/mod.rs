@@ -18,7 +18,7 @@ use rustix::process::Pid;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use group::ProcessGroup;
+use group::AgentProcessGroup;
 pub(super) use stderr_tail::StderrTail;
 
 /// How long an agent may take to go when its input has ended, and again when it is told to.
@@ -39,20 +39,20 @@ pub(super) struct Launch {
 }
 
 #[derive(Debug)]
-pub(super) struct AgentProcess {
+pub(super) struct ChildProcess {
     child: Child,
-    group: ProcessGroup,
+    group: AgentProcessGroup,
 }
 
 #[derive(Debug)]
-pub(super) struct Pipes {
+pub(super) struct AgentPipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
 }
 
-impl AgentProcess {
-    pub(super) fn start(launch: &Launch) -> io::Result<(Self, Pipes)> {
+impl ChildProcess {
+    pub(super) fn start(launch: &Launch) -> io::Result<(Self, AgentPipes)> {
         let mut child = Command::new(&launch.program)
             .args(&launch.args)
             .env_clear()
@@ -67,11 +67,11 @@ impl AgentProcess {
             .spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = id.and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
-        let group = ProcessGroup::watch(leader)?;
+        let group = AgentProcessGroup::watch(leader)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let pipes = pipes.zip(child.stderr.take());
         let ((stdin, stdout), stderr) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
-        let pipes = Pipes {
+        let pipes = AgentPipes {
             stdin,
             stdout,
             stderr,

@@ -33,7 +33,7 @@ async fn it_runs_in_its_directory_with_its_environment_alone() {
     let directory = tempfile::tempdir().unwrap();
     let mut launch = shell("echo \"$(pwd) $ONE ${HOME-none}\"", directory.path());
     launch.variables.push(("ONE".into(), "1".into()));
-    let (mut process, pipes) = AgentProcess::start(&launch).unwrap();
+    let (mut process, pipes) = ChildProcess::start(&launch).unwrap();
     let line = first_line(pipes.stdout).await;
     let real = directory.path().canonicalize().unwrap();
     assert_eq!(line, format!("{} 1 none", real.display()));
@@ -45,7 +45,7 @@ async fn it_runs_in_its_directory_with_its_environment_alone() {
 async fn an_agent_that_goes_with_its_input_is_stopped_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let launch = shell("echo $$; cat >/dev/null; exit 7", directory.path());
-    let (process, pipes) = AgentProcess::start(&launch).unwrap();
+    let (process, pipes) = ChildProcess::start(&launch).unwrap();
     let pid = first_line(pipes.stdout).await;
     assert!(is_running(&pid));
     drop(pipes.stdin);
@@ -58,7 +58,7 @@ async fn an_agent_that_goes_with_its_input_is_stopped_at_once() {
 async fn a_child_that_ignores_the_end_is_killed_with_the_group() {
     let directory = tempfile::tempdir().unwrap();
     let script = "(trap '' TERM; sleep 1000) & echo $!; cat >/dev/null";
-    let (process, pipes) = AgentProcess::start(&shell(script, directory.path())).unwrap();
+    let (process, pipes) = ChildProcess::start(&shell(script, directory.path())).unwrap();
     let grandchild = first_line(pipes.stdout).await;
     assert!(is_running(&grandchild));
     drop(pipes.stdin);
@@ -70,7 +70,7 @@ async fn a_child_that_ignores_the_end_is_killed_with_the_group() {
 async fn dropping_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; sleep 1000 & echo $!; wait";
-    let (process, pipes) = AgentProcess::start(&shell(script, directory.path())).unwrap();
+    let (process, pipes) = ChildProcess::start(&shell(script, directory.path())).unwrap();
     let grandchild = first_line(pipes.stdout).await;
     drop(process);
     wait_until_gone(&grandchild).await;

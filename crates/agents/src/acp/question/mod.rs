@@ -25,14 +25,14 @@ const CUSTOM: &str = "_custom";
 
 /// A question that is asked, with what is needed to read the answers.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Form {
+pub(super) struct AgentForm {
     pub(super) request: InputRequest,
-    fields: Vec<Field>,
-    shape: Shape,
+    fields: Vec<FormField>,
+    shape: FieldShape,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Field {
+struct FormField {
     id: String,
     kind: FieldKind,
     /// The field that takes words of the user's own.
@@ -50,7 +50,7 @@ enum FieldKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum FieldShape {
     Elicitation,
     /// A page to be opened: there is nothing to fill in.
     Url,
@@ -59,28 +59,28 @@ enum Shape {
 }
 
 /// A request for input. None if it is of a kind that we do not know.
-pub(super) fn from_elicitation(request: &acp::CreateElicitationRequest) -> Option<Form> {
+pub(super) fn from_elicitation(request: &acp::CreateElicitationRequest) -> Option<AgentForm> {
     let message = Some(long(&request.message));
     match &request.mode {
-        acp::ElicitationMode::Url(url) => Some(Form {
+        acp::ElicitationMode::Url(url) => Some(AgentForm {
             request: InputRequest {
                 message,
                 url: Some(url.url.chars().filter(|c| !c.is_control()).collect()),
                 questions: Vec::new(),
             },
             fields: Vec::new(),
-            shape: Shape::Url,
+            shape: FieldShape::Url,
         }),
         acp::ElicitationMode::Form(form) => {
             let (questions, fields) = read_schema(&form.requested_schema)?;
-            Some(Form {
+            Some(AgentForm {
                 request: InputRequest {
                     message,
                     url: None,
                     questions,
                 },
                 fields,
-                shape: Shape::Elicitation,
+                shape: FieldShape::Elicitation,
             })
         }
         _ => None,
@@ -93,7 +93,7 @@ fn long(text: &str) -> String {
 }
 
 /// A permission request that asks the user something else (AG-34). None of an ordinary one.
-pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option<Form> {
+pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option<AgentForm> {
     let meta = [request.tool_call.meta.as_ref(), request.meta.as_ref()];
     let is_question = meta.into_iter().flatten().any(|meta| {
         meta.get("qwenInteractionKind").and_then(Value::as_str) == Some("user_question")
@@ -136,25 +136,25 @@ pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option
             "options": options,
             "allowFreeformInput": true,
         }));
-        fields.push(Field {
+        fields.push(FormField {
             id: index.to_string(),
             kind,
             custom: None,
         });
     }
     let title = request.tool_call.fields.title.as_deref();
-    Some(Form {
+    Some(AgentForm {
         request: InputRequest {
             message: title.map(long),
             url: None,
             questions,
         },
         fields,
-        shape: Shape::Permission,
+        shape: FieldShape::Permission,
     })
 }
 
-impl Form {
+impl AgentForm {
     /// The answer for the agent. `options` are those of a permission request.
     pub(super) fn answer(
         &self,
@@ -164,12 +164,12 @@ impl Form {
     ) -> Value {
         let is_accepted = *response == ChatInputResponseKind::Accept;
         match self.shape {
-            Shape::Permission => self.permission_answer(is_accepted, answers, options),
-            Shape::Url if is_accepted => json!({"action": "accept"}),
-            Shape::Elicitation if is_accepted => {
+            FieldShape::Permission => self.permission_answer(is_accepted, answers, options),
+            FieldShape::Url if is_accepted => json!({"action": "accept"}),
+            FieldShape::Elicitation if is_accepted => {
                 json!({"action": "accept", "content": self.content(answers)})
             }
-            Shape::Url | Shape::Elicitation => match response {
+            FieldShape::Url | FieldShape::Elicitation => match response {
                 ChatInputResponseKind::Decline => json!({"action": "decline"}),
                 _ => json!({"action": "cancel"}),
             },
@@ -199,11 +199,11 @@ impl Form {
         answers: &Object,
         options: &[acp::PermissionOption],
     ) -> Value {
-        use super::mapper::{Choice, option_for};
+        use super::mapper::{PermissionChoice, option_for};
         let choice = if is_accepted {
-            Choice::Approve
+            PermissionChoice::Approve
         } else {
-            Choice::Deny
+            PermissionChoice::Deny
         };
         let outcome = match option_for(options, choice) {
             Some((id, _)) => json!({"outcome": "selected", "optionId": id}),
@@ -248,7 +248,7 @@ fn free_words(value: &Value) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-impl Field {
+impl FormField {
     fn read(&self, value: &Value) -> Option<Value> {
         let value = &value["value"];
         match self.kind {

@@ -3,10 +3,10 @@
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 
-use super::{CUSTOM, Field, FieldKind, OPTIONS_MAX, QUESTIONS_MAX, long};
+use super::{CUSTOM, FieldKind, FormField, OPTIONS_MAX, QUESTIONS_MAX, long};
 use crate::acp::label::label;
 
-pub(super) fn read_schema(schema: &acp::ElicitationSchema) -> Option<(Vec<Value>, Vec<Field>)> {
+pub(super) fn read_schema(schema: &acp::ElicitationSchema) -> Option<(Vec<Value>, Vec<FormField>)> {
     if schema.properties.len() > 2 * QUESTIONS_MAX {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn read_schema(schema: &acp::ElicitationSchema) -> Option<(Vec<Value>
             question["allowFreeformInput"] = json!(true);
         }
         questions.push(question);
-        fields.push(Field {
+        fields.push(FormField {
             id: id.clone(),
             kind,
             custom,

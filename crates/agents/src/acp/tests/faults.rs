@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::harness::{Place, Reply, user};
+use super::harness::{Place, Reply, until, user};
 
 async fn error_of(script: serde_json::Value) -> (String, String) {
     let place = Place::new(&script);
@@ -159,9 +159,7 @@ async fn ag_30_a_turn_that_is_dropped_is_cancelled_and_the_next_one_waits_for_it
     let dropped = place.drop_turn_at(&agent, user("t1", "x"), "reached").await;
     let next = user("t2", "next").after("t1", &dropped);
     let answer_cancel = async {
-        while place.count("session/cancel") == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| place.count("session/cancel") > 0).await;
         assert_eq!(
             place.count("session/prompt"),
             1,
@@ -186,11 +184,13 @@ async fn ag_30_open_questions_are_answered_with_a_cancel() {
         let asked = place.turn_with(&agent, user("t1", "x"), vec![Reply::Silence]);
         let waited = async {
             place.wait_for_file("reached").await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            // The question comes right after the file.
+            let nothing = std::future::pending::<()>();
+            tokio::time::timeout(Duration::from_millis(200), nothing).await
         };
         tokio::select! {
             turn = asked => panic!("it ended: {:?}", turn.result),
-            () = waited => {}
+            waited = waited => assert!(waited.is_err()),
         }
     }
     let mut next = user("t2", "next");
@@ -238,9 +238,7 @@ async fn ag_13_an_idle_process_is_stopped() {
     let place = Place::new(&super::say("x"));
     let agent = place.agent_with(|config| config.idle = Duration::from_millis(300));
     let first = place.turn(&agent, user("t1", "x")).await;
-    while agent.report().processes > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(|| agent.report().processes == 0).await;
     let next = place
         .turn(&agent, user("t2", "x").after("t1", &first))
         .await;

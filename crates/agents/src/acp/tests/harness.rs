@@ -141,9 +141,7 @@ impl Place {
     /// Waits for a file that the agent makes.
     pub(super) async fn wait_for_file(&self, file: &str) {
         let file = self.state.join(file);
-        while !file.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| file.exists()).await;
     }
 
     /// Works on a turn until the agent makes a file, and drops it then.
@@ -452,5 +450,13 @@ impl EventSink for Recorder {
             }),
             None => std::future::pending().await,
         }
+    }
+}
+
+/// Looks again and again.
+pub(super) async fn until(is_so: impl Fn() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
+    while !is_so() {
+        looks.tick().await;
     }
 }

@@ -9,47 +9,48 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::super::approvals::{self, Verdict};
-use super::super::connection::{Question, QuestionKind};
+use super::super::approvals::{self, ApprovalVerdict};
+use super::super::connection::{AgentQuestion, AgentQuestionKind};
 use super::super::mapper::{
-    Asked as AskedCall, Choice, FileDiff, Mapper, confirmation_options, option_for,
+    AskedPermission as AskedCall, FileDiff, Mapper, PermissionChoice, confirmation_options,
+    option_for,
 };
-use super::super::question::{self, Form};
-use super::super::rpc::{RequestId, RpcError};
-use super::Stop;
-use super::run::{Asked, Injected, Running};
+use super::super::question::{self, AgentForm};
+use super::super::rpc::{AcpError, RequestId};
+use super::TurnStopped;
+use super::run::{AskedUser, Injected, RunningTurn};
 use crate::permission::is_protected;
 
 /// What people said to a question.
-pub(super) struct Answer {
+pub(super) struct UserAnswer {
     id: RequestId,
-    question: Answered,
+    question: AnsweredQuestion,
     reply: Result<AgentReply, TurnOver>,
 }
 
-enum Answered {
+enum AnsweredQuestion {
     Permission {
         call: u64,
         options: Vec<acp::PermissionOption>,
     },
     Form {
-        form: Box<Form>,
+        form: Box<AgentForm>,
         options: Vec<acp::PermissionOption>,
     },
 }
 
-impl Running<'_> {
-    pub(super) async fn ask(&mut self, question: Question) -> Result<(), Stop> {
+impl RunningTurn<'_> {
+    pub(super) async fn ask(&mut self, question: AgentQuestion) -> Result<(), TurnStopped> {
         let id = question.id;
         match question.kind {
-            QuestionKind::Permission(request) => match question::from_permission(&request) {
+            AgentQuestionKind::Permission(request) => match question::from_permission(&request) {
                 Some(form) => self.ask_form(id, form, request.options).await,
                 None => self.ask_permission(id, *request).await,
             },
-            QuestionKind::Elicitation(request) => match question::from_elicitation(&request) {
+            AgentQuestionKind::Elicitation(request) => match question::from_elicitation(&request) {
                 Some(form) => self.ask_form(id, form, Vec::new()).await,
                 None => {
-                    let unknown = RpcError::new(
+                    let unknown = AcpError::new(
                         super::super::rpc::INVALID_PARAMS,
                         "a form that greenroom does not know",
                     );
@@ -57,12 +58,12 @@ impl Running<'_> {
                     Ok(())
                 }
             },
-            QuestionKind::ReadFile(request) => self.read_file(id, request).await,
-            QuestionKind::WriteFile(request) => self.write_file(id, *request).await,
+            AgentQuestionKind::ReadFile(request) => self.read_file(id, request).await,
+            AgentQuestionKind::WriteFile(request) => self.write_file(id, *request).await,
         }
     }
 
-    pub(super) fn answer(&self, id: &RequestId, answer: Result<Value, RpcError>) {
+    pub(super) fn answer(&self, id: &RequestId, answer: Result<Value, AcpError>) {
         self.prepared.process.connection.answer(id, &answer);
     }
 
@@ -70,7 +71,7 @@ impl Running<'_> {
         &mut self,
         id: RequestId,
         request: acp::RequestPermissionRequest,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let mut steps = Vec::new();
         let asked = self.mapper.ask(request.tool_call, &mut steps);
         self.carry_out(steps).await?;
@@ -81,14 +82,14 @@ impl Running<'_> {
         let options = request.options;
         let config = self.turn.events.settings().await?;
         match self.verdict(&config, &asked) {
-            Verdict::Ask => self.ask_people(id, asked, options).await,
-            Verdict::Allow => self.allow_by_setting(id, asked, &options).await,
-            Verdict::Refuse => self.refuse_by_setting(id, asked, &options).await,
+            ApprovalVerdict::Ask => self.ask_people(id, asked, options).await,
+            ApprovalVerdict::Allow => self.allow_by_setting(id, asked, &options).await,
+            ApprovalVerdict::Refuse => self.refuse_by_setting(id, asked, &options).await,
         }
     }
 
     /// What the session's settings say. Files that steer tools and agents are asked about all the same (G-63).
-    pub(super) fn verdict(&self, config: &Object, asked: &AskedCall) -> Verdict {
+    pub(super) fn verdict(&self, config: &Object, asked: &AskedCall) -> ApprovalVerdict {
         let verdict = approvals::verdict(config, asked.kind);
         let is_full = config.get(approvals::SETTING).and_then(Value::as_str) == Some("full-access");
         let is_free = |diff: &FileDiff| {
@@ -102,10 +103,10 @@ impl Running<'_> {
             })
         };
         match verdict {
-            Verdict::Allow
+            ApprovalVerdict::Allow
                 if !is_full && (asked.diffs.is_empty() || !asked.diffs.iter().all(is_free)) =>
             {
-                Verdict::Ask
+                ApprovalVerdict::Ask
             }
             verdict => verdict,
         }
@@ -116,7 +117,7 @@ impl Running<'_> {
         id: RequestId,
         asked: AskedCall,
         options: &[acp::PermissionOption],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let once = options
             .iter()
             .find(|option| option.kind == acp::PermissionOptionKind::AllowOnce);
@@ -141,7 +142,7 @@ impl Running<'_> {
         id: RequestId,
         asked: AskedCall,
         options: &[acp::PermissionOption],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let call = asked.call;
         let why = "Refused: this session only reads (its approvals are set to plan).";
         let refused = AgentEvent::ToolRefused {
@@ -160,7 +161,7 @@ impl Running<'_> {
         id: RequestId,
         asked: AskedCall,
         options: Vec<acp::PermissionOption>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let AskedCall {
             call,
             mut ready,
@@ -173,23 +174,23 @@ impl Running<'_> {
             call,
             ready: Box::new(ready),
         };
-        self.open.insert(id.clone(), Asked::Call(call));
-        self.wait_for(id, event, Answered::Permission { call, options })
+        self.open.insert(id.clone(), AskedUser::Call(call));
+        self.wait_for(id, event, AnsweredQuestion::Permission { call, options })
             .await
     }
 
     async fn ask_form(
         &mut self,
         id: RequestId,
-        form: Form,
+        form: AgentForm,
         options: Vec<acp::PermissionOption>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let ask = self.next_ask();
         let request = form.request.clone();
         let event = AgentEvent::InputRequested { ask, request };
-        self.open.insert(id.clone(), Asked::Input(ask));
+        self.open.insert(id.clone(), AskedUser::Input(ask));
         let form = Box::new(form);
-        self.wait_for(id, event, Answered::Form { form, options })
+        self.wait_for(id, event, AnsweredQuestion::Form { form, options })
             .await
     }
 
@@ -198,12 +199,12 @@ impl Running<'_> {
         &mut self,
         id: RequestId,
         event: AgentEvent,
-        question: Answered,
-    ) -> Result<(), Stop> {
+        question: AnsweredQuestion,
+    ) -> Result<(), TurnStopped> {
         let events = self.turn.events;
-        let mut asking: futures_util::future::BoxFuture<'_, Answer> = Box::pin(async move {
+        let mut asking: futures_util::future::BoxFuture<'_, UserAnswer> = Box::pin(async move {
             let reply = events.ask(event).await;
-            Answer {
+            UserAnswer {
                 id,
                 question,
                 reply,
@@ -219,8 +220,8 @@ impl Running<'_> {
         }
     }
 
-    pub(super) async fn answered(&mut self, answer: Answer) -> Result<(), Stop> {
-        let Answer {
+    pub(super) async fn answered(&mut self, answer: UserAnswer) -> Result<(), TurnStopped> {
+        let UserAnswer {
             id,
             question,
             reply,
@@ -230,7 +231,7 @@ impl Running<'_> {
             // It was taken back meanwhile, and is answered.
             _ if !was_open => Ok(()),
             (
-                Answered::Permission { call, options },
+                AnsweredQuestion::Permission { call, options },
                 AgentReply::ToolDecided {
                     approved,
                     selected_option,
@@ -250,7 +251,7 @@ impl Running<'_> {
                 }
             }
             (
-                Answered::Form { form, options },
+                AnsweredQuestion::Form { form, options },
                 AgentReply::Answered {
                     response, answers, ..
                 },
@@ -259,12 +260,12 @@ impl Running<'_> {
                 Ok(())
             }
             // Skipped with its turn, or no answer to this question at all: nobody said yes.
-            (Answered::Permission { call, options }, _) => {
+            (AnsweredQuestion::Permission { call, options }, _) => {
                 self.mapper.decide(call, false);
                 self.answer(&id, Ok(deny(&options)));
                 Ok(())
             }
-            (Answered::Form { form, options }, _) => {
+            (AnsweredQuestion::Form { form, options }, _) => {
                 let cancel = wire::published::state::ChatInputResponseKind::Cancel;
                 self.answer(&id, Ok(form.answer(&cancel, &Object::new(), &options)));
                 Ok(())
@@ -281,11 +282,12 @@ impl Running<'_> {
         chosen: Option<&str>,
     ) -> bool {
         let plain = if approved {
-            Choice::Approve
+            PermissionChoice::Approve
         } else {
-            Choice::Deny
+            PermissionChoice::Deny
         };
-        let option = chosen.and_then(|chosen| option_for(options, Choice::Option(chosen)));
+        let option =
+            chosen.and_then(|chosen| option_for(options, PermissionChoice::Option(chosen)));
         // An option that says something else than the decision is not what was decided.
         let option = option.filter(|(_, allows)| *allows == approved);
         match option.or_else(|| option_for(options, plain)) {
@@ -305,7 +307,7 @@ impl Running<'_> {
         &mut self,
         suggestion: Option<&Value>,
         reason: Option<&Value>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         let suggestion = suggestion.and_then(|message| message["text"].as_str());
         let reason =
             reason.and_then(|reason| reason.as_str().or_else(|| reason["markdown"].as_str()));
@@ -326,14 +328,14 @@ impl Running<'_> {
     /// The agent does not ask any more; it has its answer.
     pub(super) async fn withdraw(&mut self, id: &RequestId) -> Result<(), TurnOver> {
         match self.open.remove(id) {
-            Some(Asked::Call(call)) => {
+            Some(AskedUser::Call(call)) => {
                 self.mapper.decide(call, false);
                 self.turn
                     .events
                     .send(AgentEvent::ConfirmationWithdrawn { call })
                     .await
             }
-            Some(Asked::Input(ask)) => {
+            Some(AskedUser::Input(ask)) => {
                 self.turn
                     .events
                     .send(AgentEvent::QuestionWithdrawn { ask })
@@ -348,7 +350,7 @@ impl Running<'_> {
         let id = self
             .open
             .iter()
-            .find(|(_, asked)| **asked == Asked::Call(call));
+            .find(|(_, asked)| **asked == AskedUser::Call(call));
         if let Some(id) = id.map(|(id, _)| id.clone()) {
             self.open.remove(&id);
             self.answer(&id, Ok(cancelled()));
@@ -370,7 +372,7 @@ fn cancelled() -> Value {
 }
 
 fn deny(options: &[acp::PermissionOption]) -> Value {
-    match option_for(options, Choice::Deny) {
+    match option_for(options, PermissionChoice::Deny) {
         Some((option, _)) => selected(&option),
         None => cancelled(),
     }

@@ -25,12 +25,12 @@ const WATCHED_MAX: usize = 512;
 pub(super) struct EditWatch {
     workspace: Arc<Workspace>,
     /// By call and path.
-    before: BTreeMap<(u64, PathBuf), Held>,
+    before: BTreeMap<(u64, PathBuf), HeldEdit>,
 }
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Held {
+enum HeldEdit {
     Text(Vec<u8>),
     Missing,
     /// It cannot be told: outside, no text, too large.
@@ -56,11 +56,11 @@ impl EditWatch {
         }
     }
 
-    async fn read(&self, path: &Path) -> Held {
+    async fn read(&self, path: &Path) -> HeldEdit {
         let (workspace, path) = (Arc::clone(&self.workspace), path.to_owned());
         let read = tokio::task::spawn_blocking(move || read(&workspace, &path));
         // A thread that died read nothing.
-        read.await.unwrap_or(Held::Unknown)
+        read.await.unwrap_or(HeldEdit::Unknown)
     }
 
     fn change(&self, path: &Path, before: Option<Vec<u8>>, after: Vec<u8>) -> FileChange {
@@ -117,12 +117,12 @@ impl EditWatch {
             let after = self.read(&diff.path).await;
             let change = match (before, after) {
                 // Outside, or no text: as the agent tells it.
-                (_, Held::Unknown) | (Some(Held::Unknown), _) => {
+                (_, HeldEdit::Unknown) | (Some(HeldEdit::Unknown), _) => {
                     blocks.extend(describe(diff));
                     continue;
                 }
                 // A file that was removed has no side after.
-                (Some(Held::Text(before)), Held::Missing) => {
+                (Some(HeldEdit::Text(before)), HeldEdit::Missing) => {
                     blocks.push(removed(&self.change(
                         &diff.path,
                         Some(before.clone()),
@@ -133,13 +133,17 @@ impl EditWatch {
                     }
                     continue;
                 }
-                (Some(Held::Missing) | None, Held::Missing) => continue,
-                (Some(Held::Text(before)), Held::Text(after)) if *before == after => continue,
-                (Some(Held::Text(before)), Held::Text(after)) => {
+                (Some(HeldEdit::Missing) | None, HeldEdit::Missing) => continue,
+                (Some(HeldEdit::Text(before)), HeldEdit::Text(after)) if *before == after => {
+                    continue;
+                }
+                (Some(HeldEdit::Text(before)), HeldEdit::Text(after)) => {
                     self.change(&diff.path, Some(before.clone()), after)
                 }
-                (Some(Held::Missing), Held::Text(after)) => self.change(&diff.path, None, after),
-                (None, Held::Text(after)) => {
+                (Some(HeldEdit::Missing), HeldEdit::Text(after)) => {
+                    self.change(&diff.path, None, after)
+                }
+                (None, HeldEdit::Text(after)) => {
                     let before = original.map(|text| text.as_bytes().to_vec());
                     self.change(&diff.path, before.or_else(|| undo(diff, &after)), after)
                 }
@@ -153,32 +157,32 @@ impl EditWatch {
     }
 }
 
-fn read(workspace: &Workspace, path: &Path) -> Held {
+fn read(workspace: &Workspace, path: &Path) -> HeldEdit {
     let Some(path) = path.to_str() else {
-        return Held::Unknown;
+        return HeldEdit::Unknown;
     };
     let Ok(resolved) = workspace.resolve(path) else {
-        return Held::Unknown;
+        return HeldEdit::Unknown;
     };
     match workspace.read_bytes(&resolved, FILE_BYTES_MAX) {
-        Ok(file) if file.total > FILE_BYTES_MAX || is_binary(&file.bytes) => Held::Unknown,
-        Ok(file) => Held::Text(file.bytes),
-        Err(workspace::FileError::NotFound { .. }) => Held::Missing,
-        Err(_) => Held::Unknown,
+        Ok(file) if file.total > FILE_BYTES_MAX || is_binary(&file.bytes) => HeldEdit::Unknown,
+        Ok(file) => HeldEdit::Text(file.bytes),
+        Err(workspace::FileError::NotFound { .. }) => HeldEdit::Missing,
+        Err(_) => HeldEdit::Unknown,
     }
 }
 
 /// What a file holds, and what it would hold after a change that an agent tells of.
-fn propose(held: Option<&Held>, old: Option<&str>, new: &str) -> (Option<Vec<u8>>, Vec<u8>) {
+fn propose(held: Option<&HeldEdit>, old: Option<&str>, new: &str) -> (Option<Vec<u8>>, Vec<u8>) {
     let new = new.as_bytes().to_vec();
     match (held, old) {
-        (Some(Held::Text(file)), Some(old)) => match replace_once(file, old.as_bytes(), &new) {
+        (Some(HeldEdit::Text(file)), Some(old)) => match replace_once(file, old.as_bytes(), &new) {
             Some(after) => (Some(file.clone()), after),
             // Where it goes is not clear: the texts as they are.
             None => (Some(old.as_bytes().to_vec()), new),
         },
-        (Some(Held::Text(file)), None) => (Some(file.clone()), new),
-        (Some(Held::Missing), Some("") | None) => (None, new),
+        (Some(HeldEdit::Text(file)), None) => (Some(file.clone()), new),
+        (Some(HeldEdit::Missing), Some("") | None) => (None, new),
         (_, old) => (
             old.filter(|old| !old.is_empty())
                 .map(|old| old.as_bytes().to_vec()),
@@ -249,7 +253,7 @@ mod tests {
 
     #[test]
     fn ag_27c_a_hunk_is_applied_where_it_occurs_once() {
-        let file = Held::Text(bytes("one\ntwo\nthree\n"));
+        let file = HeldEdit::Text(bytes("one\ntwo\nthree\n"));
         let proposed = propose(Some(&file), Some("two"), "TWO");
         assert_eq!(
             proposed,
@@ -257,13 +261,13 @@ mod tests {
         );
         let whole = propose(Some(&file), Some("one\ntwo\nthree\n"), "new\n");
         assert_eq!(whole, (Some(bytes("one\ntwo\nthree\n")), bytes("new\n")));
-        let twice = Held::Text(bytes("a a"));
+        let twice = HeldEdit::Text(bytes("a a"));
         assert_eq!(
             propose(Some(&twice), Some("a"), "b"),
             (Some(bytes("a")), bytes("b"))
         );
         assert_eq!(
-            propose(Some(&Held::Missing), Some(""), "b"),
+            propose(Some(&HeldEdit::Missing), Some(""), "b"),
             (None, bytes("b"))
         );
         assert_eq!(
@@ -284,15 +288,15 @@ mod tests {
         let uri = wire::file_uri::uri_of(inner.as_os_str().as_encoded_bytes());
         let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
         let read = |path: PathBuf| super::read(&workspace, &path);
-        assert_eq!(read(inner.join("a")), Held::Text(bytes("text")));
-        assert_eq!(read(inner.join("none")), Held::Missing);
+        assert_eq!(read(inner.join("a")), HeldEdit::Text(bytes("text")));
+        assert_eq!(read(inner.join("none")), HeldEdit::Missing);
         for path in [
             outer.path().join("secret"),
             inner.join("link"),
             inner.join("b"),
             inner.join("../secret"),
         ] {
-            assert_eq!(read(path.clone()), Held::Unknown, "{path:?}");
+            assert_eq!(read(path.clone()), HeldEdit::Unknown, "{path:?}");
         }
     }
 }

@@ -9,18 +9,18 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use workspace::{FileError, Workspace, is_binary};
 
-use super::super::rpc::{self, RequestId, RpcError};
-use super::Stop;
-use super::run::Running;
+use super::super::rpc::{self, AcpError, RequestId};
+use super::TurnStopped;
+use super::run::RunningTurn;
 
 const READ_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
-impl Running<'_> {
+impl RunningTurn<'_> {
     pub(super) async fn read_file(
         &mut self,
         id: RequestId,
         request: acp::ReadTextFileRequest,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         if !self.turn.core.config.fs {
             self.answer(&id, Err(not_offered("fs/read_text_file")));
             return Ok(());
@@ -29,7 +29,7 @@ impl Running<'_> {
         let read = tokio::task::spawn_blocking(move || read(&workspace, &request));
         let answer = match read.await {
             Ok(answer) => answer,
-            Err(_) => Err(RpcError::new(rpc::INTERNAL_ERROR, "the reader died")),
+            Err(_) => Err(AcpError::new(rpc::INTERNAL_ERROR, "the reader died")),
         };
         self.answer(&id, answer);
         Ok(())
@@ -39,18 +39,18 @@ impl Running<'_> {
         &mut self,
         id: RequestId,
         _: acp::WriteTextFileRequest,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnStopped> {
         self.answer(&id, Err(not_offered("fs/write_text_file")));
         Ok(())
     }
 }
 
-fn not_offered(method: &str) -> RpcError {
-    RpcError::new(rpc::METHOD_NOT_FOUND, format!("Method not found: {method}"))
+fn not_offered(method: &str) -> AcpError {
+    AcpError::new(rpc::METHOD_NOT_FOUND, format!("Method not found: {method}"))
 }
 
-fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Value, RpcError> {
-    let refused = |why: String| RpcError::new(rpc::INVALID_PARAMS, why);
+fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Value, AcpError> {
+    let refused = |why: String| AcpError::new(rpc::INVALID_PARAMS, why);
     let path = request.path.to_str().filter(|_| request.path.is_absolute());
     let path = path.ok_or_else(|| refused("the path must be absolute".to_owned()))?;
     let resolved = workspace
@@ -59,7 +59,7 @@ fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Val
     let file = match workspace.read_bytes(&resolved, READ_BYTES_MAX) {
         Ok(file) => file,
         Err(FileError::NotFound { .. }) => {
-            return Err(RpcError::new(
+            return Err(AcpError::new(
                 rpc::NOT_FOUND,
                 format!("Resource not found: {path}"),
             ));

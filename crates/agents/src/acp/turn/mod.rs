@@ -17,31 +17,31 @@ use std::time::Duration;
 use agent_api::{AgentError, AgentEvent, EventSink, SessionFacts, TurnInput, TurnOver};
 use serde_json::Value;
 
+use super::agent_core::AgentCore;
 use super::agent_process::AgentProcess;
-use super::connection::{Connection, RequestError};
-use super::core::AgentCore;
+use super::connection::{AcpConnection, RequestError};
 use super::errors;
 use super::live_session::LiveSession;
-use super::rpc::RpcError;
-use run::{PromptEnd, Running};
+use super::rpc::AcpError;
+use run::{PromptEnd, RunningTurn};
 
 /// How long a cancelled prompt may take to end (AG-30).
 pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a turn ends before its prompt does.
-enum Stop {
+enum TurnStopped {
     /// Nobody listens any more.
     Over,
     Failed(AgentError),
 }
 
-impl From<TurnOver> for Stop {
+impl From<TurnOver> for TurnStopped {
     fn from(_: TurnOver) -> Self {
         Self::Over
     }
 }
 
-impl From<AgentError> for Stop {
+impl From<AgentError> for TurnStopped {
     fn from(error: AgentError) -> Self {
         Self::Failed(error)
     }
@@ -54,27 +54,27 @@ pub(super) async fn run(
     input: TurnInput,
     events: &dyn EventSink,
 ) -> Result<(), AgentError> {
-    let turn = Turn {
+    let turn = AcpTurn {
         core,
         facts,
         input,
         events,
     };
     match turn.work().await {
-        Ok(()) | Err(Stop::Over) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
+        Ok(()) | Err(TurnStopped::Over) => Ok(()),
+        Err(TurnStopped::Failed(error)) => Err(error),
     }
 }
 
-struct Turn<'a> {
+struct AcpTurn<'a> {
     core: &'a Arc<AgentCore>,
     facts: &'a SessionFacts,
     input: TurnInput,
     events: &'a dyn EventSink,
 }
 
-impl Turn<'_> {
-    async fn work(&self) -> Result<(), Stop> {
+impl AcpTurn<'_> {
+    async fn work(&self) -> Result<(), TurnStopped> {
         if !self.input.reaches_model && self.input.compact.is_none() && self.input.resume.is_none()
         {
             return Ok(()); // the host has done all of it
@@ -88,7 +88,7 @@ impl Turn<'_> {
             let model = prepare::settings(self, &prepared).await?;
             let turn_id = Some(self.input.turn_id.clone());
             let through = prepare::note(self, &prepared, turn_id).await?;
-            let mut running = Running::new(self, &prepared, &place, model);
+            let mut running = RunningTurn::new(self, &prepared, &place, model);
             let end = running.follow(prompt).await?;
             let has_output = running.has_output();
             drop(running);
@@ -136,9 +136,9 @@ impl Turn<'_> {
     }
 
     /// An error of a request that the turn cannot do without.
-    fn failed(&self, process: &AgentProcess, error: &RequestError) -> Stop {
+    fn failed(&self, process: &AgentProcess, error: &RequestError) -> TurnStopped {
         let config = &self.core.config;
-        Stop::Failed(match error {
+        TurnStopped::Failed(match error {
             RequestError::Refused(refused) if errors::is_sign_in(refused) => {
                 self.core.learn_sign_in(false);
                 errors::sign_in(config, &process.abilities, refused)
@@ -157,7 +157,7 @@ struct PromptGuard {
 
 impl Drop for PromptGuard {
     fn drop(&mut self) {
-        let connection: &Connection = &self.process.connection;
+        let connection: &AcpConnection = &self.process.connection;
         if !connection.end_turn(&self.session.inbox) {
             return; // the prompt is answered
         }
@@ -174,7 +174,7 @@ impl Drop for PromptGuard {
 }
 
 /// The answer to a prompt, as far as it can be read.
-fn read_answer(answer: &str) -> Result<Value, RpcError> {
+fn read_answer(answer: &str) -> Result<Value, AcpError> {
     let read = serde_json::from_str(answer);
-    read.map_err(|error| RpcError::new(super::rpc::INTERNAL_ERROR, error.to_string()))
+    read.map_err(|error| AcpError::new(super::rpc::INTERNAL_ERROR, error.to_string()))
 }

@@ -12,9 +12,9 @@ use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::LiveSession;
 use super::super::notes::ChatNotes;
-use super::super::open::{Opened, Opening};
+use super::super::open::{OpenedChat, Opening};
 use super::super::transcript;
-use super::{CANCEL_LIMIT, Stop, Turn};
+use super::{AcpTurn, CANCEL_LIMIT, TurnStopped};
 use crate::prompt as sections;
 use crate::trust::require_trust;
 
@@ -26,7 +26,7 @@ pub(super) struct Place {
 }
 
 /// A session that can be prompted.
-pub(super) struct Prepared {
+pub(super) struct PreparedTurn {
     pub(super) process: Arc<AgentProcess>,
     pub(super) session: Arc<LiveSession>,
     /// The process is not stopped while this is there.
@@ -38,7 +38,7 @@ pub(super) struct Prepared {
 }
 
 /// Opens the working directories.
-pub(super) async fn place(turn: &Turn<'_>) -> Result<Place, Stop> {
+pub(super) async fn place(turn: &AcpTurn<'_>) -> Result<Place, TurnStopped> {
     let config = &turn.core.config;
     let uris = turn.facts.working_directories.clone();
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&uris, &Confinement::none()));
@@ -58,7 +58,7 @@ pub(super) async fn place(turn: &Turn<'_>) -> Result<Place, Stop> {
 }
 
 /// Finds or starts the process, and opens the chat's session in it.
-pub(super) async fn open(turn: &Turn<'_>, place: &Place) -> Result<Prepared, Stop> {
+pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTurn, TurnStopped> {
     let (core, facts) = (turn.core, turn.facts);
     let Some(primary) = place.directories.first() else {
         return Err(errors::no_directory(&core.config, "the session has none").into());
@@ -90,7 +90,7 @@ pub(super) async fn open(turn: &Turn<'_>, place: &Place) -> Result<Prepared, Sto
 
 /// Waits for the end of the prompt before; whether it ended. If not, the process is given up for this chat.
 async fn wait_for_last_turn(
-    turn: &Turn<'_>,
+    turn: &AcpTurn<'_>,
     process: &Arc<AgentProcess>,
     live: &LiveSession,
 ) -> bool {
@@ -105,12 +105,12 @@ async fn wait_for_last_turn(
 }
 
 async fn open_in(
-    turn: &Turn<'_>,
+    turn: &AcpTurn<'_>,
     place: &Place,
     process: Arc<AgentProcess>,
     lease: Lease,
     live: Option<Arc<LiveSession>>,
-) -> Result<Prepared, Stop> {
+) -> Result<PreparedTurn, TurnStopped> {
     let (core, facts, input) = (turn.core, turn.facts, &turn.input);
     let is_known = |through: Option<&str>| {
         knows(
@@ -128,7 +128,7 @@ async fn open_in(
         && !process.connection.is_over()
     {
         let has_message = session.through().as_deref() == Some(&input.turn_id);
-        return Ok(Prepared {
+        return Ok(PreparedTurn {
             process,
             session,
             _lease: lease,
@@ -152,7 +152,7 @@ async fn open_in(
     };
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
-    let Opened { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
+    let OpenedChat { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
     core.learn_sign_in(true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
@@ -168,7 +168,7 @@ async fn open_in(
         ))
         .await?;
     }
-    Ok(Prepared {
+    Ok(PreparedTurn {
         process,
         session,
         _lease: lease,
@@ -183,7 +183,7 @@ fn knows(turn: &str, last: Option<&str>, through: Option<&str>) -> bool {
 }
 
 /// A live session whose notes this turn did not get yet, because the turn that opened it was dropped.
-fn live_notes(turn: &Turn<'_>, process: &AgentProcess, place: &Place) -> Option<ChatNotes> {
+fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Option<ChatNotes> {
     let session = process.session(&turn.facts.chat)?;
     Some(make_notes(
         turn,
@@ -194,7 +194,7 @@ fn live_notes(turn: &Turn<'_>, process: &AgentProcess, place: &Place) -> Option<
 }
 
 fn reason_to_begin_anew(
-    turn: &Turn<'_>,
+    turn: &AcpTurn<'_>,
     notes: &ChatNotes,
     place: &Place,
     is_known: &dyn Fn(Option<&str>) -> bool,
@@ -215,13 +215,13 @@ fn reason_to_begin_anew(
     None
 }
 
-fn agent_name(turn: &Turn<'_>) -> String {
+fn agent_name(turn: &AcpTurn<'_>) -> String {
     let config = &turn.core.config;
     format!("{} {}", config.id, config.command)
 }
 
 /// What the agent does not know; nothing if that cannot be read, which is said.
-async fn read_transcript(turn: &Turn<'_>) -> Option<String> {
+async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
     match turn.events.read_history().await {
         Ok(history) => transcript::of_turns(&history, None),
         Err(error) => {
@@ -236,7 +236,10 @@ async fn read_transcript(turn: &Turn<'_>) -> Option<String> {
 }
 
 /// What is appended to the agent's own prompt, where there is a door for it (AG-37), and its digest.
-async fn render(turn: &Turn<'_>, process: &AgentProcess) -> Result<Option<(String, String)>, Stop> {
+async fn render(
+    turn: &AcpTurn<'_>,
+    process: &AgentProcess,
+) -> Result<Option<(String, String)>, TurnStopped> {
     if !process.abilities.system_prompt {
         return Ok(None);
     }
@@ -254,7 +257,10 @@ async fn render(turn: &Turn<'_>, process: &AgentProcess) -> Result<Option<(Strin
 }
 
 /// Sets the model and the settings of the session; the model in use.
-pub(super) async fn settings(turn: &Turn<'_>, prepared: &Prepared) -> Result<Option<String>, Stop> {
+pub(super) async fn settings(
+    turn: &AcpTurn<'_>,
+    prepared: &PreparedTurn,
+) -> Result<Option<String>, TurnStopped> {
     let (session, process) = (&prepared.session, &prepared.process);
     session
         .apply_settings(&process.connection, &turn.input.config)
@@ -279,10 +285,10 @@ pub(super) async fn settings(turn: &Turn<'_>, prepared: &Prepared) -> Result<Opt
 /// Notes which session the chat has, and through which turn the agent knows it; returns when that is on the disk. What was noted
 /// before.
 pub(super) async fn note(
-    turn: &Turn<'_>,
-    prepared: &Prepared,
+    turn: &AcpTurn<'_>,
+    prepared: &PreparedTurn,
     through: Option<String>,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<String>, TurnStopped> {
     let session = &prepared.session;
     let before = session.set_through(through);
     let cwd = session.directories.first().cloned().unwrap_or_default();
@@ -294,7 +300,7 @@ pub(super) async fn note(
 }
 
 fn make_notes(
-    turn: &Turn<'_>,
+    turn: &AcpTurn<'_>,
     process: &AgentProcess,
     session: &LiveSession,
     cwd: PathBuf,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::super::connection::Abilities;
 use super::super::errors;
 use super::super::transcript;
-use super::prepare::Prepared;
-use super::{Stop, Turn};
+use super::prepare::PreparedTurn;
+use super::{AcpTurn, TurnStopped};
 use crate::lower::lower_message;
 
 fn text_block(text: &str) -> Value {
@@ -18,7 +18,10 @@ fn text_block(text: &str) -> Value {
 }
 
 /// The blocks of a turn's prompt.
-pub(super) async fn blocks(turn: &Turn<'_>, prepared: &Prepared) -> Result<Vec<Value>, Stop> {
+pub(super) async fn blocks(
+    turn: &AcpTurn<'_>,
+    prepared: &PreparedTurn,
+) -> Result<Vec<Value>, TurnStopped> {
     let input = &turn.input;
     if prepared.has_message && input.resume.is_some() {
         return Ok(vec![text_block(&transcript::resume_prompt(
@@ -49,10 +52,10 @@ pub(super) async fn blocks(turn: &Turn<'_>, prepared: &Prepared) -> Result<Vec<V
 
 /// `/compact` is the agent's own command, or there is none.
 fn compact_command(
-    turn: &Turn<'_>,
-    prepared: &Prepared,
+    turn: &AcpTurn<'_>,
+    prepared: &PreparedTurn,
     instructions: &str,
-) -> Result<Value, Stop> {
+) -> Result<Value, TurnStopped> {
     let view = prepared.session.said.view();
     let is_known = |commands: &[agent_api::AgentCommand]| {
         commands.iter().any(|command| command.name == "compact")
@@ -66,7 +69,7 @@ fn compact_command(
 
 /// A message in the agent's shapes.
 pub(super) async fn lower(
-    turn: &Turn<'_>,
+    turn: &AcpTurn<'_>,
     abilities: &Abilities,
     message: Arc<UserMessage>,
 ) -> Vec<Value> {

@@ -13,15 +13,15 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use super::super::connection::{Item, RequestError};
+use super::super::connection::{InboxItem, RequestError};
 use super::super::errors;
 use super::super::live_session::LiveSession;
-use super::super::mapper::{Mapper, Media, Step, TurnEnd};
-use super::super::rpc::{RequestId, RpcError};
-use super::answers::Answer;
+use super::super::mapper::{MappedMedia, Mapper, MapperStep, UpdatesEnd};
+use super::super::rpc::{AcpError, RequestId};
+use super::answers::UserAnswer;
 use super::edits::EditWatch;
-use super::prepare::{Place, Prepared};
-use super::{PromptGuard, Stop, Turn, prompt, read_answer};
+use super::prepare::{Place, PreparedTurn};
+use super::{AcpTurn, PromptGuard, TurnStopped, prompt, read_answer};
 
 /// How long an agent may take to say whether it takes a steering message.
 const STEERING_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -30,13 +30,13 @@ const STEERING_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
 pub(super) enum PromptEnd {
     Done,
     /// The agent refused it.
-    Refused(RpcError),
+    Refused(AcpError),
     Failed(AgentError),
 }
 
-pub(super) struct Running<'a> {
-    pub(super) turn: &'a Turn<'a>,
-    pub(super) prepared: &'a Prepared,
+pub(super) struct RunningTurn<'a> {
+    pub(super) turn: &'a AcpTurn<'a>,
+    pub(super) prepared: &'a PreparedTurn,
     pub(super) place: &'a Place,
     pub(super) mapper: Mapper,
     pub(super) edits: EditWatch,
@@ -44,9 +44,9 @@ pub(super) struct Running<'a> {
     /// Words that the agent has not said it takes.
     injections: FuturesUnordered<BoxFuture<'a, (Injected, bool)>>,
     /// Questions that wait for people.
-    pub(super) answers: FuturesUnordered<BoxFuture<'a, Answer>>,
+    pub(super) answers: FuturesUnordered<BoxFuture<'a, UserAnswer>>,
     /// What each open question of the agent became.
-    pub(super) open: BTreeMap<RequestId, Asked>,
+    pub(super) open: BTreeMap<RequestId, AskedUser>,
     /// Words of the user that could not be said while the prompt ran.
     pub(super) follow_ups: Vec<String>,
     pub(super) has_output: bool,
@@ -55,15 +55,15 @@ pub(super) struct Running<'a> {
 
 /// What a question of the agent became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum AskedUser {
     Call(u64),
     Input(u64),
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningTurn<'a> {
     pub(super) fn new(
-        turn: &'a Turn<'a>,
-        prepared: &'a Prepared,
+        turn: &'a AcpTurn<'a>,
+        prepared: &'a PreparedTurn,
         place: &'a Place,
         model: Option<String>,
     ) -> Self {
@@ -99,7 +99,7 @@ impl<'a> Running<'a> {
     }
 
     /// Prompts, and follows the agent to the end. Words that could not be said meanwhile are prompted after it.
-    pub(super) async fn follow(&mut self, prompt: Vec<Value>) -> Result<PromptEnd, Stop> {
+    pub(super) async fn follow(&mut self, prompt: Vec<Value>) -> Result<PromptEnd, TurnStopped> {
         let mut prompt = prompt;
         loop {
             let end = self.follow_one(&prompt).await?;
@@ -114,7 +114,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn follow_one(&mut self, prompt: &[Value]) -> Result<PromptEnd, Stop> {
+    async fn follow_one(&mut self, prompt: &[Value]) -> Result<PromptEnd, TurnStopped> {
         let connection = &self.prepared.process.connection;
         let session = self.session();
         let _guard = PromptGuard {
@@ -147,20 +147,20 @@ impl<'a> Running<'a> {
     }
 
     /// Takes what the agent said; the end of the prompt, if it was that.
-    async fn take(&mut self, item: Item) -> Result<Option<PromptEnd>, Stop> {
+    async fn take(&mut self, item: InboxItem) -> Result<Option<PromptEnd>, TurnStopped> {
         match item {
-            Item::Update(update) => {
+            InboxItem::Update(update) => {
                 let steps = self.mapper.map(*update);
                 self.carry_out(steps).await?;
             }
-            Item::Asked(question) => self.ask(*question).await?,
-            Item::Withdrawn(id) => self.withdraw(&id).await?,
-            Item::PromptEnded(Ok(answer)) => {
+            InboxItem::Asked(question) => self.ask(*question).await?,
+            InboxItem::Withdrawn(id) => self.withdraw(&id).await?,
+            InboxItem::PromptEnded(Ok(answer)) => {
                 return self.end(read_answer(answer.get())).await.map(Some);
             }
-            Item::PromptEnded(Err(error)) => return self.end(Err(error)).await.map(Some),
-            Item::Ended(end) => {
-                self.finish(TurnEnd::Otherwise).await?;
+            InboxItem::PromptEnded(Err(error)) => return self.end(Err(error)).await.map(Some),
+            InboxItem::Ended(end) => {
+                self.finish(UpdatesEnd::Otherwise).await?;
                 let error = errors::ended(&self.turn.core.config, &end);
                 return Ok(Some(PromptEnd::Failed(error)));
             }
@@ -168,7 +168,7 @@ impl<'a> Running<'a> {
         Ok(None)
     }
 
-    async fn finish(&mut self, end: TurnEnd) -> Result<(), Stop> {
+    async fn finish(&mut self, end: UpdatesEnd) -> Result<(), TurnStopped> {
         let steps = self.mapper.finish(end);
         self.carry_out(steps).await?;
         self.prepared
@@ -178,20 +178,20 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    async fn end(&mut self, answer: Result<Value, RpcError>) -> Result<PromptEnd, Stop> {
+    async fn end(&mut self, answer: Result<Value, AcpError>) -> Result<PromptEnd, TurnStopped> {
         let config = &self.turn.core.config;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                self.finish(TurnEnd::Otherwise).await?;
+                self.finish(UpdatesEnd::Otherwise).await?;
                 return Ok(PromptEnd::Refused(error));
             }
         };
         let reason = serde_json::from_value::<acp::StopReason>(answer["stopReason"].clone());
         use acp::StopReason as R;
         let turn_end = match &reason {
-            Ok(R::EndTurn | R::MaxTokens | R::MaxTurnRequests) => TurnEnd::Completed,
-            _ => TurnEnd::Otherwise,
+            Ok(R::EndTurn | R::MaxTokens | R::MaxTurnRequests) => UpdatesEnd::Completed,
+            _ => UpdatesEnd::Otherwise,
         };
         self.finish(turn_end).await?;
         if let Some(usage) = self.mapper.usage().report(&answer, self.model.as_deref()) {
@@ -224,19 +224,19 @@ impl<'a> Running<'a> {
         Ok(PromptEnd::Done)
     }
 
-    pub(super) async fn carry_out(&mut self, steps: Vec<Step>) -> Result<(), TurnOver> {
+    pub(super) async fn carry_out(&mut self, steps: Vec<MapperStep>) -> Result<(), TurnOver> {
         for step in steps {
             self.has_output = true;
             match step {
-                Step::Send(event) => self.turn.events.send(event).await?,
-                Step::Show(media) => self.show(media).await?,
-                Step::Notice { title, text } => {
+                MapperStep::Send(event) => self.turn.events.send(event).await?,
+                MapperStep::Show(media) => self.show(media).await?,
+                MapperStep::Notice { title, text } => {
                     if self.prepared.process.is_new_notice(&title) {
                         self.turn.notice(text).await?;
                     }
                 }
-                Step::WatchFiles { call, diffs } => self.edits.watch(call, &diffs).await,
-                Step::Complete(done) => {
+                MapperStep::WatchFiles { call, diffs } => self.edits.watch(call, &diffs).await,
+                MapperStep::Complete(done) => {
                     let blocks = self.edits.results(
                         done.call,
                         &done.diffs,
@@ -261,13 +261,13 @@ impl<'a> Running<'a> {
                     };
                     self.turn.events.send(completed).await?;
                 }
-                Step::Withdraw { call } => self.withdraw_call(call).await?,
+                MapperStep::Withdraw { call } => self.withdraw_call(call).await?,
             }
         }
         Ok(())
     }
 
-    async fn show(&mut self, media: Media) -> Result<(), TurnOver> {
+    async fn show(&mut self, media: MappedMedia) -> Result<(), TurnOver> {
         match self
             .turn
             .events
@@ -286,7 +286,7 @@ impl<'a> Running<'a> {
     }
 
     /// Offers a steering message to the agent. One that it does not take goes on waiting.
-    async fn steer(&mut self, steering: WaitingSteering) -> Result<(), Stop> {
+    async fn steer(&mut self, steering: WaitingSteering) -> Result<(), TurnStopped> {
         let stored = match steering.message_id {
             Some(id) => self.turn.events.read_message(id).await,
             None => None,
@@ -315,7 +315,7 @@ impl<'a> Running<'a> {
         }));
     }
 
-    async fn injected(&mut self, what: Injected, is_taken: bool) -> Result<(), Stop> {
+    async fn injected(&mut self, what: Injected, is_taken: bool) -> Result<(), TurnStopped> {
         match (what, is_taken) {
             (Injected::Steering(pending_id), true) => {
                 self.turn
@@ -341,7 +341,7 @@ pub(super) enum Injected {
 }
 
 /// Says something to the agent while it works; whether it took it.
-async fn inject(prepared: &Prepared, blocks: Value) -> bool {
+async fn inject(prepared: &PreparedTurn, blocks: Value) -> bool {
     let params = json!({
         "sessionId": prepared.session.inbox.session,
         "prompt": blocks,

@@ -97,7 +97,7 @@ pub(super) struct SessionMcp {
     /// Absent where no host listens between turns.
     news: Option<Arc<dyn HostNews>>,
     servers: SessionServers,
-    memory: Mutex<Memory>,
+    memory: Mutex<ServerMemory>,
     /// Held while servers are added and taken away.
     installing: Mutex<()>,
     /// Somebody wants a turn not to wait for servers that start.
@@ -107,7 +107,7 @@ pub(super) struct SessionMcp {
 }
 
 #[derive(Default)]
-struct Memory {
+struct ServerMemory {
     /// Chats of the session that are in memory.
     chats: BTreeSet<String>,
     /// Names and digests that the user said no to in this session.
@@ -140,7 +140,7 @@ impl SessionMcp {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    fn lock(&self) -> MutexGuard<'_, ServerMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

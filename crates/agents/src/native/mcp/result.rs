@@ -27,9 +27,9 @@ pub(super) async fn to_outcome(
         let (text, block) = show(piece, content.len() < PIECES_MAX, events).await;
         texts.push(text);
         match block {
-            Block::Shown(block) => content.push(block),
-            Block::TooMany => too_many += 1,
-            Block::None => {}
+            ResultBlock::Shown(block) => content.push(block),
+            ResultBlock::TooMany => too_many += 1,
+            ResultBlock::None => {}
         }
     }
     if too_many > 0 {
@@ -61,18 +61,18 @@ pub(super) async fn to_outcome(
     }
 }
 
-enum Block {
+enum ResultBlock {
     Shown(Value),
     TooMany,
     None,
 }
 
 /// A piece as text, and as people see it.
-async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (String, Block) {
+async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (String, ResultBlock) {
     match piece {
-        McpContent::Text(text) => (text, Block::None),
-        McpContent::Unreadable(why) => (format!("[{why}]"), Block::None),
-        McpContent::Document { uri, text, .. } => (format!("[{uri}]\n{text}"), Block::None),
+        McpContent::Text(text) => (text, ResultBlock::None),
+        McpContent::Unreadable(why) => (format!("[{why}]"), ResultBlock::None),
+        McpContent::Document { uri, text, .. } => (format!("[{uri}]\n{text}"), ResultBlock::None),
         McpContent::Link {
             uri,
             name,
@@ -87,7 +87,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
             }
             (text, shown_if(has_room, block))
         }
-        McpContent::Media { .. } if !has_room => (String::new(), Block::TooMany),
+        McpContent::Media { .. } if !has_room => (String::new(), ResultBlock::TooMany),
         McpContent::Media {
             data,
             mime_type,
@@ -99,21 +99,21 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
                 Ok(stored) => {
                     let mut block = json!(stored);
                     block["type"] = json!("resource");
-                    (text, Block::Shown(block))
+                    (text, ResultBlock::Shown(block))
                 }
                 Err(why) => (
                     format!("{text} (it could not be stored: {why})"),
-                    Block::None,
+                    ResultBlock::None,
                 ),
             }
         }
     }
 }
 
-fn shown_if(has_room: bool, block: Value) -> Block {
+fn shown_if(has_room: bool, block: Value) -> ResultBlock {
     match has_room {
-        true => Block::Shown(block),
-        false => Block::TooMany,
+        true => ResultBlock::Shown(block),
+        false => ResultBlock::TooMany,
     }
 }
 

@@ -44,7 +44,7 @@ impl SessionMcp {
         if self.lock().refused.contains(&key) {
             return Ok(false);
         }
-        let item = Item::new(directory, declared);
+        let item = DeclaredItem::new(directory, declared);
         match item.is_known(settings, place.session).await {
             Ok(true) => return Ok(true),
             Ok(false) => {}
@@ -86,13 +86,13 @@ impl SessionMcp {
 
 /// What an answer is bound to.
 #[derive(Clone)]
-struct Item {
+struct DeclaredItem {
     directory: PathBuf,
     name: String,
     digest: String,
 }
 
-impl Item {
+impl DeclaredItem {
     fn new(directory: &Path, declared: &DeclaredServer) -> Self {
         Self {
             directory: directory.to_owned(),

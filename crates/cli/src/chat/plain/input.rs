@@ -200,15 +200,7 @@ impl PlainChat {
                 let agent = self.chat.agent_for_new_session();
                 self.go_to(ChatSelector::NewSession { agent }).await?;
             }
-            ChatCommand::Agents(id) if id.is_empty() => {
-                for agent in self.chat.agents() {
-                    let (id, name) = (escape_line(&agent.id), escape_line(&agent.name));
-                    let about = escape_line(&agent.description);
-                    self.output.note(&format!("{id:18} {name}: {about}"))?;
-                }
-                self.output
-                    .note("/agents ID starts a new session with one")?;
-            }
+            ChatCommand::Agents(id) if id.is_empty() => self.list_agents()?,
             ChatCommand::Agents(id) => {
                 let new = ChatSelector::NewSession { agent: Some(id) };
                 self.go_to(new).await?;
@@ -244,6 +236,17 @@ impl PlainChat {
             }
         }
         Ok(PlainFlow::Continue)
+    }
+
+    fn list_agents(&mut self) -> anyhow::Result<()> {
+        for agent in self.chat.agents() {
+            let (id, name) = (escape_line(&agent.id), escape_line(&agent.name));
+            let about = escape_line(&agent.description);
+            self.output.note(&format!("{id:18} {name}: {about}"))?;
+        }
+        self.output
+            .note("/agents ID starts a new session with one")?;
+        Ok(())
     }
 
     fn use_model(&mut self, name: &str) -> anyhow::Result<()> {

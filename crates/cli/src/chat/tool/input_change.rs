@@ -33,10 +33,10 @@ enum ChangeKind<'a> {
     /// The file is written as a whole.
     Write(&'a str),
     /// Each is made in what the ones before it made.
-    Replace(Vec<Replacement<'a>>),
+    Replace(Vec<InputReplacement<'a>>),
 }
 
-struct Replacement<'a> {
+struct InputReplacement<'a> {
     old: &'a str,
     new: &'a str,
     /// Wherever it occurs; otherwise there is one place.
@@ -57,14 +57,14 @@ impl<'a> InputChange<'a> {
                 let edits = fields.get("edits")?.as_array()?;
                 let edits = edits.iter().map(|edit| {
                     let edit = edit.as_object()?;
-                    Replacement::parse(edit, edit.len())
+                    InputReplacement::parse(edit, edit.len())
                 });
                 ChangeKind::Replace(edits.collect::<Option<_>>()?)
             }
             // A single replacement may stand beside the path.
             "edit" => {
                 let others = fields.len().saturating_sub(1);
-                ChangeKind::Replace(vec![Replacement::parse(fields, others)?])
+                ChangeKind::Replace(vec![InputReplacement::parse(fields, others)?])
             }
             _ => return None,
         };
@@ -112,7 +112,7 @@ impl<'a> InputChange<'a> {
     }
 }
 
-impl<'a> Replacement<'a> {
+impl<'a> InputReplacement<'a> {
     /// A replacement that has `count` fields of an object.
     fn parse(edit: &'a Object, count: usize) -> Option<Self> {
         // A field under two names is not understood: all of it is shown then.

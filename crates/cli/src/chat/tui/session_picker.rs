@@ -13,7 +13,7 @@ use crate::chat::editor::{Editor, EditorOutcome};
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
 use crate::chat::menu::{Menu, MenuOutcome};
-use crate::chat::session_menu::{SessionChoice, Viewpoint, items};
+use crate::chat::session_menu::{SessionChosen, Viewpoint, items};
 use crate::clock::now;
 use crate::terminal::escape_line;
 
@@ -22,7 +22,7 @@ const KEYS_NARROW: &str = "^R rename ^T archive ^X delete";
 
 #[derive(Debug)]
 pub(super) struct SessionPicker {
-    menu: Menu<SessionChoice>,
+    menu: Menu<SessionChosen>,
     /// The session that is being renamed, and its new title.
     renaming: Option<(ChannelUri, Editor)>,
     /// The list is on its way.

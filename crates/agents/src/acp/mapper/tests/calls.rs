@@ -96,7 +96,7 @@ fn ag_27_in_progress_is_ignored_while_it_is_asked_about() {
         ["complete 1"]
     );
     assert_eq!(mapper.map(call(json!({"status": "completed"}))), []);
-    assert_eq!(mapper.finish(TurnEnd::Completed), []);
+    assert_eq!(mapper.finish(UpdatesEnd::Completed), []);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn ag_27_after_a_denial_nothing_more_is_shown() {
         mapper.map(call(json!({"status": "failed", "rawOutput": "denied"}))),
         []
     );
-    assert_eq!(mapper.finish(TurnEnd::Completed), []);
+    assert_eq!(mapper.finish(UpdatesEnd::Completed), []);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn ag_27_a_call_that_ends_while_it_is_asked_about_is_not_asked_about_any_more() 
     let mut mapper = mapper();
     let (number, _) = ask(&mut mapper, json!({"title": "T"}));
     let ended = mapper.map(call(json!({"status": "failed"})));
-    assert_eq!(ended, [Step::Withdraw { call: number }]);
+    assert_eq!(ended, [MapperStep::Withdraw { call: number }]);
     mapper.decide(number, true);
     assert_eq!(mapper.map(call(json!({"status": "completed"}))), []);
 }
@@ -132,14 +132,14 @@ fn ag_27_what_is_open_at_the_end_is_closed() {
         mapper.map(update(json!({"sessionUpdate": "plan", "entries": [{"content": "x", "priority": "low", "status": "completed"}]})));
         mapper
     };
-    let done = describe_all(&open().finish(TurnEnd::Completed));
+    let done = describe_all(&open().finish(UpdatesEnd::Completed));
     assert_eq!(done.len(), 2, "{done:?}");
     assert!(
         done[0].contains("success=true \"T (ended without a result)\""),
         "{done:?}"
     );
     assert!(done[1].starts_with("completed 3"), "{done:?}");
-    assert_eq!(open().finish(TurnEnd::Otherwise), []);
+    assert_eq!(open().finish(UpdatesEnd::Otherwise), []);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn ag_27_a_failure_says_why() {
         let mut fields = fields;
         fields["status"] = json!("failed");
         let steps = mapper().map(call(fields));
-        let Some(Step::Complete(done)) = steps.last() else {
+        let Some(MapperStep::Complete(done)) = steps.last() else {
             panic!("{steps:?}")
         };
         assert_eq!((done.success, done.error.as_deref()), (false, Some(why)));
@@ -169,7 +169,7 @@ fn ag_27a_kinds_and_places_are_told() {
         .map(|n| json!({"path": format!("/w/{n} b")}))
         .collect();
     let started = mapper().map(call(json!({"kind": "execute", "locations": locations})));
-    let Step::Send(AgentEvent::ToolStarted { start, .. }) = &started[0] else {
+    let MapperStep::Send(AgentEvent::ToolStarted { start, .. }) = &started[0] else {
         panic!("{started:?}")
     };
     let meta = json!(start.meta);
@@ -184,7 +184,7 @@ fn ag_27b_raw_output_is_shown_where_there_is_no_content() {
         let mut fields = fields;
         fields["status"] = json!("completed");
         let steps = mapper().map(call(fields));
-        let Some(Step::Complete(done)) = steps.last() else {
+        let Some(MapperStep::Complete(done)) = steps.last() else {
             panic!("{steps:?}")
         };
         (json!(done.content), json!(done.structured))
@@ -208,11 +208,11 @@ fn ag_27c_a_file_is_looked_at_once_when_it_is_first_named() {
     let named = mapper.map(call(
         json!({"kind": "edit", "locations": [{"path": "/w/a"}]}),
     ));
-    assert!(matches!(&named[1], Step::WatchFiles { call: 1, diffs } if diffs.len() == 1));
+    assert!(matches!(&named[1], MapperStep::WatchFiles { call: 1, diffs } if diffs.len() == 1));
     let diff = json!([{"type": "diff", "path": "/w/a", "oldText": "x", "newText": "y"}]);
     assert_eq!(mapper.map(call(json!({"content": diff}))), []);
     let done = mapper.map(call(json!({"status": "completed"})));
-    let Some(Step::Complete(done)) = done.last() else {
+    let Some(MapperStep::Complete(done)) = done.last() else {
         panic!()
     };
     assert_eq!(done.diffs[0].new_text.as_deref(), Some("y"));
@@ -242,7 +242,7 @@ fn ag_27d_output_beside_a_call_is_one_growing_text() {
         "its output may still come"
     );
     let done = mapper.map(call(json!({"_meta": {"terminal_output": {"data": "a\nb\n"}, "terminal_exit": {"exit_code": 1}}})));
-    let Some(Step::Complete(done)) = done.last() else {
+    let Some(MapperStep::Complete(done)) = done.last() else {
         panic!()
     };
     assert_eq!(done.past_tense, "ls (exit code 1)");
@@ -275,16 +275,21 @@ fn ag_31_options_are_sorted_and_decisions_take_the_narrowest() {
         (&json!("approve"), &json!("deny"))
     );
     let chosen = |choice| option_for(&options, choice).map(|(id, allows)| format!("{id} {allows}"));
-    assert_eq!(chosen(Choice::Approve).as_deref(), Some("once true"));
-    assert_eq!(chosen(Choice::Deny).as_deref(), Some("no false"));
     assert_eq!(
-        chosen(Choice::Option("never")).as_deref(),
+        chosen(PermissionChoice::Approve).as_deref(),
+        Some("once true")
+    );
+    assert_eq!(chosen(PermissionChoice::Deny).as_deref(), Some("no false"));
+    assert_eq!(
+        chosen(PermissionChoice::Option("never")).as_deref(),
         Some("never false")
     );
-    assert_eq!(chosen(Choice::Option("?")), None);
+    assert_eq!(chosen(PermissionChoice::Option("?")), None);
     assert_eq!(
-        option_for(&options[..1], Choice::Approve).unwrap().0,
+        option_for(&options[..1], PermissionChoice::Approve)
+            .unwrap()
+            .0,
         "always"
     );
-    assert_eq!(option_for(&options[..2], Choice::Deny), None);
+    assert_eq!(option_for(&options[..2], PermissionChoice::Deny), None);
 }

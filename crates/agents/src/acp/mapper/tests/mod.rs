@@ -19,27 +19,27 @@ fn update(fields: Value) -> acp::SessionUpdate {
     serde_json::from_value(fields).unwrap()
 }
 
-fn describe(step: &Step) -> String {
+fn describe(step: &MapperStep) -> String {
     let ready_text = |ready: &ToolReady| Value::Object(ready.clone().into_object()).to_string();
     match step {
-        Step::Send(AgentEvent::PartOpened { part, kind }) => format!("part {part} {kind:?}"),
-        Step::Send(AgentEvent::Text { part, text }) => format!("text {part} {text:?}"),
-        Step::Send(AgentEvent::ToolStarted { call, start }) => format!(
+        MapperStep::Send(AgentEvent::PartOpened { part, kind }) => format!("part {part} {kind:?}"),
+        MapperStep::Send(AgentEvent::Text { part, text }) => format!("text {part} {text:?}"),
+        MapperStep::Send(AgentEvent::ToolStarted { call, start }) => format!(
             "started {call} {} {:?} {}",
             start.name,
             start.display_name,
             json!(start.meta)
         ),
-        Step::Send(AgentEvent::ToolReady { call, ready }) => {
+        MapperStep::Send(AgentEvent::ToolReady { call, ready }) => {
             format!("ready {call} {}", ready_text(ready))
         }
-        Step::Send(AgentEvent::ToolContent { call, content }) => {
+        MapperStep::Send(AgentEvent::ToolContent { call, content }) => {
             format!("content {call} {}", json!(content))
         }
-        Step::Send(AgentEvent::ToolCompleted { call, result, .. }) => {
+        MapperStep::Send(AgentEvent::ToolCompleted { call, result, .. }) => {
             format!("completed {call} {}", json!(result.clone().into_object()))
         }
-        Step::Complete(done) => format!(
+        MapperStep::Complete(done) => format!(
             "complete {} success={} {:?} content={} structured={} error={:?} diffs={}",
             done.call,
             done.success,
@@ -53,12 +53,12 @@ fn describe(step: &Step) -> String {
     }
 }
 
-fn describe_all(steps: &[Step]) -> Vec<String> {
+fn describe_all(steps: &[MapperStep]) -> Vec<String> {
     steps.iter().map(describe).collect()
 }
 
 /// The first words of each step.
-fn kinds(steps: &[Step]) -> Vec<String> {
+fn kinds(steps: &[MapperStep]) -> Vec<String> {
     let first = |line: String| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     describe_all(steps).into_iter().map(first).collect()
 }
@@ -82,7 +82,7 @@ fn play(agent: &str) -> String {
                 let asked = mapper.ask(request.tool_call, &mut steps).unwrap();
                 let ready = Box::new(asked.ready);
                 let call = asked.call;
-                steps.push(Step::Send(AgentEvent::ToolReady { call, ready }));
+                steps.push(MapperStep::Send(AgentEvent::ToolReady { call, ready }));
                 let options = confirmation_options(&request.options);
                 lines.push(format!("# options {}", json!(options)));
                 mapper.decide(call, true);
@@ -101,7 +101,7 @@ fn play(agent: &str) -> String {
         lines.extend(describe_all(&steps));
     }
     lines.push("# end".to_owned());
-    lines.extend(describe_all(&mapper.finish(TurnEnd::Completed)));
+    lines.extend(describe_all(&mapper.finish(UpdatesEnd::Completed)));
     lines.join("\n") + "\n"
 }
 
@@ -196,11 +196,11 @@ fn other_content_is_a_link_a_text_or_a_body() {
         "text 1 \"[a\\\\]b](<file:///a%20b>)\""
     );
     let image = content(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}));
-    let expected = Media {
+    let expected = MappedMedia {
         content_type: "image/png".to_owned(),
         body: b"hi".to_vec(),
     };
-    assert_eq!(mapper.map(image), [Step::Show(expected)]);
+    assert_eq!(mapper.map(image), [MapperStep::Show(expected)]);
     let broken = content(json!({"type": "audio", "data": "?", "mimeType": "audio/wav"}));
     assert_eq!(
         describe_all(&mapper.map(broken))[1],
@@ -235,13 +235,16 @@ fn compaction_is_an_activity_and_then_a_notice() {
     let begun = mapper.map(compaction("in_progress"));
     assert_eq!(
         begun,
-        [Step::Send(AgentEvent::Activity(Some(
+        [MapperStep::Send(AgentEvent::Activity(Some(
             "Compacting".to_owned()
         )))]
     );
     let done = mapper.map(compaction("completed"));
-    assert_eq!(done[0], Step::Send(AgentEvent::Activity(None)));
-    assert!(matches!(&done[1], Step::Send(AgentEvent::Notice { .. })));
+    assert_eq!(done[0], MapperStep::Send(AgentEvent::Activity(None)));
+    assert!(matches!(
+        &done[1],
+        MapperStep::Send(AgentEvent::Notice { .. })
+    ));
 }
 
 #[test]

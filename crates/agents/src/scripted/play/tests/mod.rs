@@ -148,25 +148,8 @@ fn line(event: &AgentEvent) -> String {
             worker.task,
             text(&worker.brief)
         ),
-        AgentEvent::Notice { .. }
-        | AgentEvent::ClientToolAwaited { .. }
-        | AgentEvent::ClientToolsRequested { .. }
-        | AgentEvent::ToolRefused { .. }
-        | AgentEvent::Compacted { .. }
-        | AgentEvent::Completed
-        | AgentEvent::Failed(_)
-        | AgentEvent::Usage(_)
-        | AgentEvent::Title(_)
-        | AgentEvent::ToolEdits { .. }
-        | AgentEvent::Rewind { .. }
-        | AgentEvent::Refusals(_)
-        | AgentEvent::ChatNotes(_)
-        | AgentEvent::SteeringAwaited { .. }
-        | AgentEvent::SteeringTaken { .. }
-        | AgentEvent::ConfirmationWithdrawn { .. }
-        | AgentEvent::QuestionWithdrawn { .. }
-        | AgentEvent::SettingChosen { .. }
-        | AgentEvent::Activity(_) => format!("{event:?}"),
+        // The other events have no line of their own: no script sends them, or their names say all.
+        other => format!("{other:?}"),
     }
 }
 

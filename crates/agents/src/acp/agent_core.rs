@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use super::config::{AcpAgentConfig, AcpAuth};
 use super::connection::Abilities;
-use super::known::{Known, KnownFile};
-use super::pool::Pool;
+use super::known::{Known, KnownAgentFile};
+use super::pool::ProcessPool;
 use super::view::SessionView;
 use crate::trust::TrustStore;
 
 pub(super) struct AgentCore {
     pub(super) config: Arc<AcpAgentConfig>,
     pub(super) trust: Arc<TrustStore>,
-    pub(super) known: KnownFile,
-    pub(super) pool: Pool,
+    pub(super) known: KnownAgentFile,
+    pub(super) pool: ProcessPool,
     news: OnceLock<Arc<dyn HostNews>>,
-    token: Mutex<Token>,
+    token: Mutex<BroughtValue>,
 }
 
 /// A token that a client brought, and how often it was another one.
 #[derive(Clone, Default)]
-pub(super) struct Token {
+pub(super) struct BroughtValue {
     pub(super) value: Option<String>,
     pub(super) generation: u64,
 }
@@ -34,12 +34,12 @@ pub(super) struct Token {
 impl AgentCore {
     pub(super) fn new(
         config: AcpAgentConfig,
-        known: KnownFile,
+        known: KnownAgentFile,
         trust: Arc<TrustStore>,
     ) -> Arc<Self> {
         let config = Arc::new(config);
         Arc::new(Self {
-            pool: Pool::new(Arc::clone(&config)),
+            pool: ProcessPool::new(Arc::clone(&config)),
             config,
             trust,
             known,
@@ -95,7 +95,7 @@ impl AgentCore {
         }
     }
 
-    pub(super) fn token(&self) -> Token {
+    pub(super) fn token(&self) -> BroughtValue {
         self.token
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
