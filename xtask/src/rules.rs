@@ -10,7 +10,7 @@ use crate::source::list_files;
 
 /// Families of codes. A capital letter and a number of any other family is not a rule (`UTF-8`).
 const CODE: &str = r"\b([A-Z]+)-([0-9]{2,3}[a-z]?)\b";
-const FAMILIES: &[&str] = &["AG", "C", "D", "G", "H"];
+const FAMILIES: &[&str] = &["AG", "C", "CU", "D", "G", "H", "MC", "TR"];
 
 /// Where the rules are.
 const RULES: &str = "docs/rules/";

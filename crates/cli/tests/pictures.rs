@@ -115,7 +115,7 @@ async fn a_coding_turn_with_diffs() {
         ann.sees("Approve");
         take_picture(&ann, "coding.svg");
         ann.decide('1');
-        ann.sees("grep -n");
+        ann.sees("allow bash(grep");
         ann.decide('1');
         ann.sees("translations");
         take_picture(&ann, "answer.svg");

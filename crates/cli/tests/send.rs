@@ -157,12 +157,13 @@ fn on_a_terminal_the_person_there_decides() {
     let mut command = host.greenroom();
     command.args(["send", "go"]);
     let mut ann = Terminal::start("ann", command);
-    ann.sees("Remove");
+    ann.wait_until(|screen| screen.contains("Remove") && screen.ends_with("\n?"));
     ann.type_line("maybe");
     ann.sees("Nothing is decided");
     ann.type_line("yes please");
     ann.type_line("1");
-    ann.sees("Why?");
+    // Before its last line the question could not have been read.
+    ann.wait_until(|screen| screen.contains("Why?") && screen.ends_with("\n?"));
     ann.type_line("1");
     ann.sees("Type your answer");
     ann.type_line("because");
