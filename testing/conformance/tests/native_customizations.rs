@@ -79,7 +79,7 @@ async fn a_custom_agent_brings_its_words_and_its_tools() {
     assert!(system.contains("You review and never write."), "{system}");
     assert_eq!(
         tools,
-        ["bash", "grep", "read"].map(str::to_owned).to_vec(),
+        ["read", "grep", "bash"].map(str::to_owned).to_vec(),
         "{tools:?}"
     );
     // Only for the message that named it.

@@ -1,9 +1,6 @@
 //! What agents say between turns: models that come and go, settings that are and are not there, titles.
 
-#![allow(
-    clippy::expect_used,
-    reason = "a simulation that cannot go on ends"
-)]
+#![allow(clippy::expect_used, reason = "a simulation that cannot go on ends")]
 
 use kernel::{Input, SessionChange, SessionNews};
 use serde_json::{Value, json};

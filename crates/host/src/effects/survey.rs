@@ -22,7 +22,7 @@ impl Effects {
         let (discovery, arrivals) = (self.bodies.discovery(), self.arrivals.clone());
         tokio::spawn(async move {
             let look =
-                move || customization_entries(&discovery.get(&working_directories).containers);
+                move || customization_entries(&discovery.look(&working_directories).containers);
             match tokio::task::spawn_blocking(look).await {
                 Ok(found) => send(&arrivals, Input::Surveyed { session, found }).await,
                 Err(error) => tracing::error!(%error, "looking for customizations failed"),

@@ -63,7 +63,12 @@ impl DiscoveryCache {
         self.get_at(working_directories, Instant::now())
     }
 
-    /// The same without what is switched off, by ids.
+    /// What is in these directories now. Others are not kept from looking again: nothing is remembered. Blocks.
+    pub fn look(&self, working_directories: &[String]) -> Discovered {
+        discover(working_directories, &self.user, &self.confinement)
+    }
+
+    /// What is in these directories, at most a second old, without what is switched off, by ids. Blocks.
     pub fn get_enabled(
         &self,
         working_directories: &[String],
