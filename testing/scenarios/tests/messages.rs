@@ -42,10 +42,21 @@ fn turn_with(client: &ScenarioClient, message: Value) -> Value {
     action
 }
 
+/// A scenario whose sessions have the custom agent that [`rich`] names.
+fn scenario_with_agent() -> Scenario {
+    let s = Scenario::new();
+    let agent = json!({"type": "agent", "id": "a", "name": "a", "uri": rich("")["agent"]["uri"]});
+    s.world().customizations = vec![json!({
+        "type": "directory", "id": "d", "uri": "file:///home/space/agents", "name": "agents", "enabled": true,
+        "contents": "agent", "writable": false, "load": {"kind": "loaded"}, "children": [agent],
+    })];
+    s
+}
+
 // H-077, H-365: in the echo, in the state, after a restart, for the agent
 #[test]
 fn a_message_is_stored_unchanged() {
-    let mut s = Scenario::new();
+    let mut s = scenario_with_agent();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let sent = rich("líne 0\r\n\u{1F600} \u{0} end\n");
@@ -69,7 +80,7 @@ fn a_message_is_stored_unchanged() {
 // The same wherever a message can wait
 #[test]
 fn a_pending_message_is_stored_unchanged() {
-    let mut s = Scenario::new();
+    let mut s = scenario_with_agent();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
@@ -108,7 +119,7 @@ fn a_pending_message_is_stored_unchanged() {
 // H-147 and a denial: two more ways for a message to arrive
 #[test]
 fn initial_messages_and_suggestions_are_stored_unchanged() {
-    let mut s = Scenario::new();
+    let mut s = scenario_with_agent();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat_with(B, json!({"initialMessage": rich("first")}));
     assert_eq!(there.latest_turn()["message"], rich("first"));
@@ -126,7 +137,7 @@ fn initial_messages_and_suggestions_are_stored_unchanged() {
 // H-181, G-12
 #[test]
 fn the_model_and_the_agent_that_were_used_are_recorded() {
-    let mut s = Scenario::new();
+    let mut s = scenario_with_agent();
     let ann = s.client("ann").opens_chat();
     ann.sends_message("plain");
     assert_eq!(

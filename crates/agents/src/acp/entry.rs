@@ -300,7 +300,8 @@ impl EnvFrom {
 }
 
 /// How both forms are written, for whoever got it wrong.
-const ENV_FROM_FORMS: &str = "for env_from write [\"NAME\", ..], or { NAME = { file = \"/path\" } }";
+const ENV_FROM_FORMS: &str =
+    "for env_from write [\"NAME\", ..], or { NAME = { file = \"/path\" } }";
 
 impl<'de> Deserialize<'de> for EnvFrom {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
