@@ -11,6 +11,7 @@ mod clock;
 pub mod complete;
 pub mod compose;
 mod config;
+mod config_checks;
 mod credentials;
 mod customization_entries;
 mod delivery;

@@ -206,6 +206,7 @@ fn kinds(work: &Path) -> Value {
         ("edit", edit("a.txt")),
         ("hook", edit(".git/hooks/pre-commit")),
         ("outside", edit("../a.txt")),
+        ("link", edit("link/a.txt")),
         ("execute", plain("execute")),
         ("read", plain("read")),
     ])
@@ -214,18 +215,30 @@ fn kinds(work: &Path) -> Value {
 #[tokio::test]
 async fn the_sessions_approvals_answer_before_anyone_is_asked() {
     let mut harness = AcpHarness::start(json!([])).await;
+    // A directory by its name, and outside by where it leads.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), harness.work().join("link")).unwrap();
     harness.changes_script(&json!({"scenes": kinds(&harness.work())}));
     let expected = [
-        ("full-access", ["once", "once", "once", "once", "once"]),
-        ("accept-edits", ["once", "asked", "asked", "asked", "asked"]),
-        ("plan", ["reject", "reject", "reject", "reject", "asked"]),
+        (
+            "full-access",
+            ["once", "once", "once", "once", "once", "once"],
+        ),
+        (
+            "accept-edits",
+            ["once", "asked", "asked", "asked", "asked", "asked"],
+        ),
+        (
+            "plan",
+            ["reject", "reject", "reject", "reject", "reject", "asked"],
+        ),
     ];
     for (mode, outcomes) in expected {
         let config = json!({"type": "session/configChanged", "config": {"approvals": mode}});
         harness.ann.does_in(SESSION, config).await;
         let is_so = move |state: &Value| state["config"]["values"]["approvals"] == mode;
         harness.ann.until_session(SESSION, is_so).await;
-        let words = ["edit", "hook", "outside", "execute", "read"];
+        let words = ["edit", "hook", "outside", "link", "execute", "read"];
         for (word, outcome) in words.iter().zip(outcomes) {
             harness.ann.sends_message(word).await;
             if outcome == "asked" {

@@ -31,6 +31,7 @@ mod model_view;
 mod models;
 mod notices;
 mod offered_tools;
+mod options;
 mod orphans;
 mod outputs;
 mod prompt;
@@ -49,7 +50,6 @@ mod vendors;
 mod work_state;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
@@ -62,7 +62,6 @@ use serde_json::{Value, json};
 use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::locale::Locale;
-use crate::permission::RuleStore;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use mcp::SessionMcp;
@@ -149,80 +148,6 @@ impl NativeAgent {
             servers: Mutex::default(),
             host: OnceLock::new(),
         })
-    }
-
-    /// Works in no directory that this does not allow, and looks for instructions of the project above working directories
-    /// too, as far as it does.
-    #[must_use]
-    pub fn confined_to(mut self, confinement: Confinement) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.gatherer = Gatherer::confined_to(confinement.clone());
-            shared.confinement = confinement;
-        }
-        self
-    }
-
-    /// Replaces what the operator says of tools.
-    #[must_use]
-    pub fn with_tool_settings(mut self, settings: ToolSettings) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.tool_settings = Arc::new(settings);
-        }
-        self
-    }
-
-    /// Follows and remembers the permission rules in this data directory (G-63).
-    #[must_use]
-    pub fn with_rules(mut self, data: &Path) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.rules = Some(Arc::new(RuleStore::new(data)));
-        }
-        self
-    }
-
-    /// Reads what the user keeps for agents in these directories.
-    #[must_use]
-    pub fn with_user_directories(mut self, directories: UserDirectories) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.user_directories = directories;
-        }
-        self
-    }
-
-    /// Starts the MCP servers that are declared in these places.
-    #[must_use]
-    pub fn with_mcp(mut self, settings: McpSettings) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.mcp = Some(Arc::new(settings));
-        }
-        self
-    }
-
-    /// Has sessions named by the model with this id.
-    #[must_use]
-    pub fn with_title_model(mut self, id: Option<String>) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.titles = TitleModel::new(id);
-        }
-        self
-    }
-
-    /// Summarises conversations by themselves as these say.
-    #[must_use]
-    pub fn with_compaction(mut self, settings: CompactionSettings) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.compaction = settings;
-        }
-        self
-    }
-
-    /// Replaces what is known of what targets and models take.
-    #[must_use]
-    pub fn with_capabilities(mut self, capabilities: CapabilityMap) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.capabilities = capabilities;
-        }
-        self
     }
 
     /// Replaces the models of the configuration, and what servers said of models; those that were added stay. Turns keep the

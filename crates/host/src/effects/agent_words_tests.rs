@@ -179,18 +179,18 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
         recorder.heard(),
         ["token https://r \"one\"", "token https://r \"two\""]
     );
-    tokio::time::sleep(Duration::from_secs(70)).await;
+    pass_s(70).await;
     assert_eq!(
         recorder.heard(),
         [""; 0],
         "the first one does not end the second"
     );
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    pass_s(30).await;
     assert_eq!(recorder.heard(), ["token https://r \"\""]);
     host.effects.authenticate(token("three", Some(60)));
     host.effects.authenticate(token("", None));
     recorder.heard();
-    tokio::time::sleep(Duration::from_secs(100)).await;
+    pass_s(100).await;
     assert_eq!(
         recorder.heard(),
         [""; 0],
@@ -274,4 +274,12 @@ async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there()
             "recorder x:/s Title(\"Title\")",
         ]
     );
+}
+
+/// Lets virtual time pass, and what is due then happen.
+async fn pass_s(seconds: u64) {
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
 }

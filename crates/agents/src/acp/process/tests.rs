@@ -77,11 +77,12 @@ async fn dropping_leaves_nothing() {
 }
 
 async fn wait_until_gone(pid: &str) {
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
     for _ in 0..1_000 {
         if !is_running(pid) {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        looks.tick().await;
     }
     panic!("process {pid} is left");
 }

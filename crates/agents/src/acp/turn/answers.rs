@@ -2,8 +2,6 @@
 //!
 //! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
 
-use std::path::Component;
-
 use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
@@ -12,14 +10,12 @@ use wire::Object;
 use super::super::approvals::{self, ApprovalVerdict};
 use super::super::connection::{AgentQuestion, AgentQuestionKind};
 use super::super::mapper::{
-    AskedPermission as AskedCall, FileDiff, Mapper, PermissionChoice, confirmation_options,
-    option_for,
+    AskedPermission as AskedCall, Mapper, PermissionChoice, confirmation_options, option_for,
 };
 use super::super::question::{self, AgentForm};
 use super::super::rpc::{AcpError, RequestId};
 use super::TurnStopped;
 use super::run::{AskedUser, Injected, RunningTurn};
-use crate::permission::is_protected;
 
 /// What people said to a question.
 pub(super) struct UserAnswer {
@@ -81,34 +77,24 @@ impl RunningTurn<'_> {
         };
         let options = request.options;
         let config = self.turn.events.settings().await?;
-        match self.verdict(&config, &asked) {
+        match self.verdict(&config, &asked).await {
             ApprovalVerdict::Ask => self.ask_people(id, asked, options).await,
             ApprovalVerdict::Allow => self.allow_by_setting(id, asked, &options).await,
             ApprovalVerdict::Refuse => self.refuse_by_setting(id, asked, &options).await,
         }
     }
 
-    /// What the session's settings say. Files that steer tools and agents are asked about all the same (G-63).
-    pub(super) fn verdict(&self, config: &Object, asked: &AskedCall) -> ApprovalVerdict {
+    /// What the session's settings say. Files that steer tools and agents are asked about all the same (G-63), and so are those
+    /// that lie outside.
+    async fn verdict(&mut self, config: &Object, asked: &AskedCall) -> ApprovalVerdict {
         let verdict = approvals::verdict(config, asked.kind);
         let is_full = config.get(approvals::SETTING).and_then(Value::as_str) == Some("full-access");
-        let is_free = |diff: &FileDiff| {
-            let mut roots = self.place.directories.iter();
-            let relative = roots.find_map(|root| diff.path.strip_prefix(root).ok());
-            relative.is_some_and(|relative| {
-                // `..` leads out of the directory that the path begins with.
-                let mut steps = relative.components();
-                let stays = steps.all(|step| matches!(step, Component::Normal(_)));
-                stays && !is_protected(relative)
-            })
-        };
-        match verdict {
-            ApprovalVerdict::Allow
-                if !is_full && (asked.diffs.is_empty() || !asked.diffs.iter().all(is_free)) =>
-            {
-                ApprovalVerdict::Ask
-            }
-            verdict => verdict,
+        if verdict != ApprovalVerdict::Allow || is_full {
+            return verdict;
+        }
+        match !asked.diffs.is_empty() && self.edits.are_ordinary(&asked.diffs).await {
+            true => ApprovalVerdict::Allow,
+            false => ApprovalVerdict::Ask,
         }
     }
 

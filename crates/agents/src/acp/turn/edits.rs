@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use workspace::{FileChange, Workspace, is_binary};
 
 use super::super::mapper::FileDiff;
+use crate::permission::is_protected;
 use crate::tool::{preview_item, result_content};
 
 /// Larger files are not compared.
@@ -54,6 +55,15 @@ impl EditWatch {
                 self.before.insert(key, held);
             }
         }
+    }
+
+    /// Whether these are files of the working directories that no tool and no agent is steered by, wherever links lead (G-63).
+    pub(super) async fn are_ordinary(&self, diffs: &[FileDiff]) -> bool {
+        let workspace = Arc::clone(&self.workspace);
+        let paths: Vec<PathBuf> = diffs.iter().map(|diff| diff.path.clone()).collect();
+        let look = move || paths.iter().all(|path| is_ordinary(&workspace, path));
+        // A thread that died found out nothing.
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
 
     async fn read(&self, path: &Path) -> HeldEdit {
@@ -155,6 +165,14 @@ impl EditWatch {
         }
         blocks
     }
+}
+
+/// A file that cannot be located is none of them: it lies outside, or a link leads there.
+fn is_ordinary(workspace: &Workspace, path: &Path) -> bool {
+    let location = path.to_str().and_then(|path| workspace.locate(path).ok());
+    location.is_some_and(|location| {
+        workspace.real_directories().contains(&location.root) && !is_protected(&location.relative)
+    })
 }
 
 fn read(workspace: &Workspace, path: &Path) -> HeldEdit {

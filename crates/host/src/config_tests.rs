@@ -1,0 +1,153 @@
+//! Settings that can be loaded, and those that are refused with what is wrong.
+
+use super::*;
+
+#[test]
+fn printed_settings_can_be_loaded_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let mut config = Config::default_for(directory.path().to_owned());
+    config.limits.kernel.clients_max = 7;
+    std::fs::write(&path, config.to_toml()).unwrap();
+    let mut again = Config::default_for(directory.path().to_owned());
+    again.load_toml(&path).unwrap();
+    assert_eq!(again.limits, config.limits);
+    assert_eq!(again.to_toml(), config.to_toml());
+}
+
+#[test]
+fn models_are_tables_and_a_bad_one_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let mut config = Config::default_for(PathBuf::new());
+    let local = "[[models]]\nid = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n";
+    std::fs::write(&path, local).unwrap();
+    config.load_toml(&path).unwrap();
+    assert_eq!(config.models[0].id, "qwen3");
+    std::fs::write(&path, config.to_toml()).unwrap();
+    let mut again = Config::default_for(PathBuf::new());
+    again.load_toml(&path).unwrap();
+    assert_eq!(again.models, config.models);
+    std::fs::write(&path, format!("{local}{local}")).unwrap();
+    let error = config.load_toml(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("qwen3") && error.contains("twice"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_default_model_comes_first_unless_the_command_line_names_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(CONFIG_FILE);
+    let mut config = Config::default_for(directory.path().to_owned());
+    let models: String = ["a", "b", "c"]
+        .map(|id| format!("[[models]]\nid = \"{id}\"\nbase_url = \"http://h/v1\"\n"))
+        .concat();
+    std::fs::write(&path, format!("default_model = \"b\"\n{models}")).unwrap();
+    config.load_toml(&path).unwrap();
+    let ids = |config: &Config| {
+        let models = config.ordered_models().into_iter();
+        models.map(|model| model.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&config), ["b", "a", "c"]);
+    config.put_models_first(vec![Model::parse("http://other/v1#c").unwrap()]);
+    assert_eq!(ids(&config), ["c", "a", "b"]);
+    assert_eq!(config.ordered_models()[0].base_url, "http://other/v1");
+    std::fs::write(&path, format!("default_model = \"d\"\n{models}")).unwrap();
+    let error = config.load_toml(&path).unwrap_err().to_string();
+    assert!(error.contains("no model `d`"), "{error}");
+}
+
+#[test]
+fn a_configured_model_wins_over_a_key_of_the_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(CONFIG_FILE);
+    let mut config = Config::default_for(directory.path().to_owned());
+    config.environment_models = vec![Model::parse("http://h/v1#of-key").unwrap()];
+    assert_eq!(config.ordered_models()[0].id, "of-key");
+    std::fs::write(
+        &path,
+        "[[models]]\nid = \"mine\"\nbase_url = \"http://h/v1\"\n",
+    )
+    .unwrap();
+    config.load_toml(&path).unwrap();
+    let ids: Vec<String> = config
+        .ordered_models()
+        .into_iter()
+        .map(|it| it.id)
+        .collect();
+    assert_eq!(ids, ["mine"]);
+    assert!(
+        !config.to_toml().contains("of-key"),
+        "it is nobody's setting"
+    );
+}
+
+#[test]
+fn a_limit_that_cannot_work_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    std::fs::write(&path, "[limits]\ninputs_max = 0\n").unwrap();
+    let error = Config::default_for(PathBuf::new())
+        .load_toml(&path)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("inputs_max"), "{error}");
+}
+
+#[test]
+fn budgets_are_tables_and_a_limit_of_nothing_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let mut config = Config::default_for(PathBuf::new());
+    let text = "[budget.turn]\ntokens = 5\nusd = 0.5\n[budget.day]\ncalls = 7\nseconds = 9\n";
+    std::fs::write(&path, text).unwrap();
+    config.load_toml(&path).unwrap();
+    assert_eq!(config.budget.turn.usd, Some(0.5));
+    std::fs::write(&path, config.to_toml()).unwrap();
+    let mut again = Config::default_for(PathBuf::new());
+    again.load_toml(&path).unwrap();
+    assert_eq!(again.budget, config.budget);
+    for (wrong, words) in [
+        ("[budget.turn]\ncalls = 0\n", "budget.turn.calls"),
+        ("[budget.day]\nusd = -1.0\n", "budget.day.usd"),
+        ("[budget.day]\nusd = nan\n", "budget.day.usd"),
+        ("[budget.week]\nusd = 1.0\n", "week"),
+        ("[budget.turn]\ntoken = 1\n", "token"),
+    ] {
+        std::fs::write(&path, wrong).unwrap();
+        let error = config.load_toml(&path).unwrap_err().to_string();
+        assert!(error.contains(words), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn variables_of_commands_are_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let mut config = Config::default_for(PathBuf::new());
+    std::fs::write(&path, "tool_env = [\"SSH_AUTH_SOCK\", \"CARGO_HOME\"]\n").unwrap();
+    config.load_toml(&path).unwrap();
+    assert_eq!(config.tool_env, ["SSH_AUTH_SOCK", "CARGO_HOME"]);
+    for wrong in ["CARGO_*", "", "A=b"] {
+        std::fs::write(&path, format!("tool_env = [{wrong:?}]\n")).unwrap();
+        let error = config.load_toml(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("tool_env") && error.contains("whole names"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    std::fs::write(&path, "[limits]\nclients_maximum = 3\n").unwrap();
+    let error = Config::default_for(PathBuf::new())
+        .load_toml(&path)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("clients_maximum"), "{error}");
+}
