@@ -278,7 +278,13 @@ async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there()
 
 /// Lets virtual time pass, and what is due then happen.
 async fn pass_s(seconds: u64) {
+    // What was begun sets its timer first.
+    settle().await;
     tokio::time::advance(Duration::from_secs(seconds)).await;
+    settle().await;
+}
+
+async fn settle() {
     for _ in 0..8 {
         tokio::task::yield_now().await;
     }
