@@ -16,13 +16,13 @@ import { aboutOf, decisionAction, editsOf, inputFields, readDecision, riskInWord
  * @param {any} context
  */
 export function mountConfirm({ body, foot, title }, context) {
-  let needed = context.needed;
+  let needed = context.entry;
   let about = aboutOf(needed.toolCall);
   /** @type {any} */
   let decision = readDecision(needed.toolCall);
   let isUnseen = false;
   const chat = createChatContext({
-    store: context.store, session: context.entry.sessionUri, chat: context.entry.chatUri, navigate: () => {}, chatState: () => null, sessionState: () => context.session?.(),
+    store: context.store, session: context.entry.sessionUri, chat: context.entry.chatUri, navigate: () => {}, chatState: () => null, sessionState: () => context.store.state(context.entry.sessionUri),
   });
   const risk = h('p.risk', { hidden: true }, icon('warning'), h('span'));
   const content = h('div.stack');

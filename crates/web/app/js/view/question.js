@@ -14,7 +14,7 @@ const SAVE_MS = 400;
  * @param {any} context
  */
 export function mountQuestion({ body, foot, title }, context) {
-  let request = context.needed.request;
+  let request = context.entry.request;
   /** What is shown of it; answers are not part of that. */
   const shape = () => JSON.stringify([request.message, request.url, request.questions]);
   let shown = '';

@@ -21,17 +21,6 @@ export function entryTitle(entry) {
 /** What the button of an entry says. @param {any} entry */
 export const entryVerb = (entry) => (entry.kind === 'question' ? 'Answer' : 'Review');
 
-/**
- * The request behind an entry, as the session lists it now.
- * @param {any} session
- * @param {any} entry
- */
-export function findNeeded(session, entry) {
-  const needed = session?.inputNeeded ?? [];
-  return needed.find((/** @type {any} */ one) => one.chat === entry.chatUri
-    && (entry.toolCallId ? one.toolCall?.toolCallId === entry.toolCallId : one.request?.id === entry.requestId)) ?? null;
-}
-
 /** Where a chat stands: `main`, `worker: tests`. @param {any} session @param {string} chatUri */
 export function chatName(session, chatUri) {
   const chat = (session?.chats ?? []).find((/** @type {any} */ one) => one.resource === chatUri);

@@ -7,10 +7,10 @@ import { isTyping } from '../ui/keys.js';
 import { mountConfirm } from './confirm.js';
 import { timeOf } from './inbox.js';
 import { mountQuestion } from './question.js';
-import { chatName, findNeeded } from './request.js';
+import { chatName } from './request.js';
 import { askKey } from './route.js';
 import { messageOf } from './session_actions.js';
-import { titleOf } from './summary.js';
+import { stateOf, titleOf } from './summary.js';
 
 /** Taps and keys count only when the sheet stood still for this long. */
 const GUARD_MS = 300;
@@ -79,7 +79,7 @@ export function startSheet({ store, shell }) {
       dialog.close();
       return;
     }
-    open = { key, entry: null, view: null, session: null, outcome: null, releases: [] };
+    open = { key, entry: null, view: null, outcome: null, releases: [] };
     if (!dialog.open) showDialog();
     refresh();
   }
@@ -110,45 +110,38 @@ export function startSheet({ store, shell }) {
     setText(parts.count, all.length > 1 && at >= 0 ? `${at + 1} of ${all.length}` : '');
     show(parts.before, all.length > 1 && at >= 0);
     show(parts.after, all.length > 1 && at >= 0);
-    if (at >= 0 && !open.entry) begin(all[at]);
-    else if (at < 0) missing();
-    else drawContent();
+    if (at < 0) return void missing();
+    if (!open.entry) begin(all[at]);
+    open.entry = all[at];
+    drawContent();
   }
 
   /** Watches the session and the chat: what is accepted on a channel that nobody watches is not echoed. @param {any} entry */
   function begin(entry) {
-    open.entry = entry;
-    const own = open;
-    open.releases.push(store.watch(entry.sessionUri, (/** @type {any} */ state) => {
-      if (open !== own) return; // another request is shown meanwhile
-      own.session = state;
-      drawContent();
-    }));
+    open.releases.push(store.watch(entry.sessionUri, () => { if (open?.entry) drawPlace(); }));
     open.releases.push(store.watch(entry.chatUri, () => {}, { view: { turns: 1 } }));
   }
 
   function drawContent() {
-    if (!open?.entry || !open.session) return; // the session is on its way
-    const needed = findNeeded(open.session, open.entry);
     drawPlace();
-    if (!needed) return void missing();
     if (open.outcome === 'gone') {
       open.outcome = null; // it is asked again
       setState(null);
     }
     if (open.view) {
-      open.view.update(needed);
+      open.view.update(open.entry);
       return;
     }
     fill(body);
     const mount = open.entry.kind === 'question' ? mountQuestion : mountConfirm;
-    open.view = mount({ body, foot, title: parts.title, dialog }, { store, entry: open.entry, needed, guard, isArmed, send, leave, setState });
+    open.view = mount({ body, foot, title: parts.title, dialog }, { store, entry: open.entry, guard, send, setState });
     guard();
   }
 
   function drawPlace() {
-    const chat = chatName(open.session, open.entry.chatUri);
-    setText(parts.place, [titleOf(open.session), chat].filter(Boolean).join(' › '));
+    const session = store.state(open.entry.sessionUri);
+    const chat = chatName(session, open.entry.chatUri);
+    setText(parts.place, [titleOf(session), chat].filter(Boolean).join(' › '));
   }
 
   /** The request is not in the list: answered, or not known yet. */
@@ -161,12 +154,18 @@ export function startSheet({ store, shell }) {
       }
       return;
     }
-    if (!open.entry && store.sessions().length === 0) return; // the list of sessions is on its way
+    if (!open.entry && isListComing()) return; // it may be among what is on its way
     open.outcome = 'gone';
     guard();
     if (!open.view) setText(parts.title, 'Answered already');
     setState({ kind: 'gone', text: 'This was answered by someone else, or is not asked any more.', canRetry: false });
     offerNext();
+  }
+
+  function isListComing() {
+    const sessions = store.sessions();
+    const isComing = (/** @type {any} */ summary) => stateOf(summary) === 'needs-you' && store.state(summary.resource) === undefined;
+    return sessions.length === 0 || sessions.some(isComing);
   }
 
   /**
