@@ -12,6 +12,7 @@ import { Live } from '../wire/live.js';
 import { diffStates } from '../wire/mirror.js';
 import { STATUS } from '../wire/reduce/common.js';
 import { partKey } from '../wire/reduce/parts.js';
+import { api } from './api.js';
 import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
 import { Outbox } from './sent.js';
@@ -40,7 +41,7 @@ const LINGER_MS = 5_000;
 
 /**
  * Connects, and keeps everything up to date until `close()`.
- * @param {{url: string, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
+ * @param {{url: string | URL, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
  *   storage?: Storage, clientInfo?: Json}} options
  */
 export function createStore(options) {
@@ -67,7 +68,7 @@ export class Store {
   drafts;
 
   /** @param {Parameters<typeof createStore>[0]} options */
-  constructor({ url, token, clientId, checkToken, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+  constructor({ url, token, clientId, checkToken = api.checkToken, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
     this.#outbox = new Outbox((sent) => this.#lingerOrLeave(sent.channel));
     this.#sessions = new SessionList(
       (method, params) => this.#live.request(method, params),
@@ -79,7 +80,7 @@ export class Store {
     );
     this.drafts = new Drafts({ storage, dispatch: (channel, action) => this.dispatch(channel, action) });
     this.#live = new Live(
-      { url, token, clientId, checkToken, initializeParams: { clientInfo } },
+      { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
       {
         onState: () => this.#connectionListeners.call(this.connection),
         onEnvelope: (envelope, effect) => this.#takeEnvelope(envelope, effect),
@@ -91,6 +92,22 @@ export class Store {
       },
     );
     this.#live.start();
+    this.#listenToPage();
+  }
+
+  /** Asks whether the host is there when somebody begins to look, and when the network is back. */
+  #listenToPage() {
+    const look = () => {
+      if (globalThis.document?.visibilityState !== 'hidden') {
+        this.#live.look();
+      }
+    };
+    const leave = () => this.drafts.flush();
+    globalThis.document?.addEventListener('visibilitychange', look);
+    for (const event of ['online', 'focus', 'pageshow']) {
+      globalThis.addEventListener?.(event, look);
+    }
+    globalThis.addEventListener?.('pagehide', leave);
   }
 
   /** Ends the connection and everything that waits on it. */
@@ -357,6 +374,13 @@ export class Store {
   onInbox(listener) {
     return this.#inboxListeners.add(listener);
   }
+}
+
+/** The address of a socket at an address of the page. @param {string | URL} url */
+function socketUrl(url) {
+  const address = new URL(url, globalThis.location?.href);
+  address.protocol = address.protocol.replace(/^http/, 'ws');
+  return address.href;
 }
 
 /** Who wants to be told. @template T */

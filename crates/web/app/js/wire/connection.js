@@ -72,6 +72,12 @@ export class Connection {
       handlers.onOpen();
     };
     this.#socket.onmessage = ({ data }) => this.#receive(data);
+    this.#socket.onerror = () => {
+      if (!this.#isOpen) {
+        clearTimeout(timer);
+        this.#end('the host cannot be reached', false); // of an open connection the close says why
+      }
+    };
     this.#socket.onclose = ({ code, reason }) => {
       clearTimeout(timer);
       const isSuperseded = code === CLOSE_POLICY && reason.includes('client id');
@@ -95,7 +101,7 @@ export class Connection {
     }
     const why = new ConnectionLost(message, { wasOpen: this.#isOpen, isSuperseded });
     this.#closed = why;
-    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
+    this.#socket.onopen = this.#socket.onmessage = this.#socket.onerror = this.#socket.onclose = null;
     this.#socket.close();
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
