@@ -2,9 +2,16 @@
 
 import { setData } from './dom.js';
 
-/** @param {{theme?: string, textSize?: string}} settings a theme of `system` is the device's own */
-export function applyAppearance(settings) {
+/** @param {{theme?: string, textSize?: number}} settings a theme of `system` is the device's own; the size is in percent */
+export function applyAppearance({ theme, textSize }) {
   const root = document.documentElement;
-  setData(root, 'theme', settings.theme === 'light' || settings.theme === 'dark' ? settings.theme : null);
-  setData(root, 'textSize', settings.textSize && settings.textSize !== 'normal' ? settings.textSize : null);
+  const chosen = theme === 'light' || theme === 'dark' ? theme : null;
+  setData(root, 'theme', chosen);
+  root.style.fontSize = textSize && textSize !== 100 ? `${textSize}%` : '';
+  // The bars of the browser are as light or dark as the page.
+  const bars = [...document.querySelectorAll('meta[name="theme-color"]')];
+  for (const bar of bars) {
+    const isDark = chosen ? chosen === 'dark' : bar.getAttribute('media')?.includes('dark') === true;
+    bar.setAttribute('content', isDark ? '#141715' : '#f7f7f4');
+  }
 }
