@@ -5,7 +5,7 @@
 // from elsewhere is a chip that opens it. Must not know: who wrote the text.
 
 import { colourCode } from './highlight.js';
-import { writeOutName } from './visible.js';
+import { writeOut, writeOutName } from './visible.js';
 
 /** @typedef {string | MarkupNode} MarkupChild */
 /** @typedef {[string, ...(MarkupChild | Record<string, unknown>)[]]} MarkupNode */
@@ -76,6 +76,10 @@ function buildNode(node, depth) {
   if (!Object.hasOwn(PLAIN, tag)) return document.createTextNode(readText(children));
   const element = document.createElement(PLAIN[tag] ?? 'span');
   if (tag === 'p' || tag === 'quote') element.dir = 'auto';
+  if (tag === 'code') {
+    element.textContent = writeOutName(readText(children));
+    return element;
+  }
   appendChildren(element, children, depth + 1);
   return element;
 }
@@ -165,10 +169,12 @@ export function buildCode(attributes, text) {
   const pre = document.createElement('pre');
   pre.tabIndex = 0;
   const code = document.createElement('code');
-  code.textContent = text;
+  const seen = writeOut(text);
+  code.textContent = seen;
   pre.append(code);
   block.append(head, pre);
-  if (Array.isArray(attributes.runs)) colourCode(code, attributes.runs);
+  // Runs count characters of the text as it came.
+  if (Array.isArray(attributes.runs) && seen === text) colourCode(code, attributes.runs);
   return block;
 }
 

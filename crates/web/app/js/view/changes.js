@@ -13,6 +13,9 @@ import { formatTime, plural } from './format.js';
 
 /** @typedef {import('./file_edit.js').FileEdit} FileEdit */
 
+/** The choice of all turns. */
+const ALL = 'all';
+
 /** The edits of some turns, one for each file. @param {any[]} turns @returns {(FileEdit & { steps: number })[]} */
 export function collectEdits(turns) {
   /** @type {Map<string, FileEdit & { steps: number }>} */
@@ -55,13 +58,13 @@ export function mountChanges(container, context) {
   let comments;
   /** @type {any} */
   let chatContext;
-  const choice = h('select.field', { 'aria-label': 'Which changes', on: { change: () => navigate({ ...route, turn: choice.value || undefined }, { replace: true }) } });
+  const choice = h('select.field', { 'aria-label': 'Which changes', on: { change: () => navigate({ ...route, turn: choice.value === ALL ? undefined : choice.value }, { replace: true }) } });
   const counts = h('span.changes-counts');
   const list = h('div.changes-list');
   const barPlace = h('div');
   const isPanel = container.id !== 'main';
   const back = iconButton('back', 'Back to the chat', () => goBack({ screen: 'session', session: route.session, chat: route.chat }));
-  const element = h('div.session', null, h('header.changes-head', null, !isPanel && back, !isPanel && h('h1.head-title', null, 'Changes'), choice, h('span.grow'), counts), h('div.scroller', null, list), barPlace);
+  const element = h('div.screen', null, h('header.changes-head', null, !isPanel && back, !isPanel && h('h1.head-title', null, 'Changes'), choice, h('span.grow'), counts), h('div.scroller', null, list), barPlace);
   container.append(element);
 
   const releaseSession = store.watch(route.session, (/** @type {any} */ state) => {
@@ -109,9 +112,9 @@ export function mountChanges(container, context) {
   /** @param {any[]} turns */
   function drawChoice(turns) {
     const withEdits = turns.filter((turn) => collectEdits([turn]).length > 0);
-    fill(choice, h('option', { value: '' }, 'This chat'), withEdits.reverse().map((turn) =>
+    fill(choice, h('option', { value: ALL }, 'This chat'), withEdits.reverse().map((turn) =>
       h('option', { value: turn.id }, `${formatTime(turn.startedAt)} ${String(turn.message?.text ?? '').split('\n', 1)[0]?.slice(0, 40)}`)));
-    choice.value = route.turn ?? '';
+    choice.value = route.turn ?? ALL;
     show(choice, withEdits.length > 0);
   }
 

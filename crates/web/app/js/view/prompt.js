@@ -42,7 +42,7 @@ class PromptView {
     this.tabs = Object.entries(TABS).map(([name, label]) => h('button.prompt-tab', {
       type: 'button', role: 'tab', 'aria-controls': 'prompt-body', data: { name }, on: { click: () => this.choose(name) },
     }, label));
-    this.element = h('div.session', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'What of the call' }, this.tabs));
+    this.element = h('div.screen', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'What of the call' }, this.tabs));
     container.append(this.element);
     this.release = context.store.watch(this.route.session, (/** @type {any} */ session) => this.open(this.route.chat ?? session?.defaultChat));
     this.drawTabs();

@@ -72,7 +72,7 @@ class SessionView {
     this.releaseChat = () => {};
     this.buildHead();
     this.body = h('div.session-body');
-    this.element = h('div.session', null, this.head, this.tabs, this.body);
+    this.element = h('div.screen', null, this.head, this.tabs, this.body);
     container.append(this.element);
     stayAboveKeyboard(this.element, this.abort.signal);
     document.addEventListener('keydown', (event) => this.takeKey(event), { signal: this.abort.signal });
@@ -85,8 +85,8 @@ class SessionView {
   buildHead() {
     this.mark = connectionMark(this.store);
     this.title = h('h1.head-title.truncate', { dir: 'auto' });
-    this.folder = h('span.session-folder.truncate');
-    this.others = h('span.session-others', { hidden: true });
+    this.folder = h('span.chat-folder.truncate');
+    this.others = h('span.chat-others', { hidden: true });
     const back = iconButton('back', 'Back to the sessions', () => this.given.navigate({ screen: 'sessions' }), 'session-back');
     const more = iconButton('more', 'More about this session', (event) => this.openMenu(/** @type {HTMLElement} */ (event.currentTarget)));
     this.head = h('header.head.session-head', null, back, h('div.session-names', null, this.title, h('div.session-about', null, this.folder, this.others)), this.mark.element, more);
@@ -235,7 +235,8 @@ class SessionView {
   drawReading(isFollowing, count) {
     if (!this.newBelow || !this.newText) return; // the chat is being opened
     show(this.newBelow, !isFollowing);
-    setText(this.newText, count > 0 ? `↓ ${count} new` : '↓ To the end');
+    setText(this.newText, count > 0 ? `↓ ${count} new` : '↓');
+    setAttribute(this.newBelow, 'aria-label', count > 0 ? `${count} new, go to the end` : 'Go to the end');
   }
 
   /** @param {HTMLElement} anchor */

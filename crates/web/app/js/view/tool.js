@@ -221,7 +221,7 @@ function createOutput(context, place) {
     const title = call.status === 'running' ? 'Output so far' : call.status === 'pending-confirmation' ? 'What it would change' : 'Output';
     fill(place, drawn.length > 0 ? [h('h4.tool-title', null, title), ...drawn] : call.status === 'completed' ? [h('p.muted', null, 'No output.')] : []);
     const now = place.querySelector('pre.output');
-    if (now && wasAtEnd && call.status === 'running') now.scrollTop = now.scrollHeight;
+    if (now && wasAtEnd) now.scrollTop = now.scrollHeight;
   };
   return draw;
 }
