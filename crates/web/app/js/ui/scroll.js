@@ -16,18 +16,18 @@ export class ScrollKeeper {
   /**
    * @param {HTMLElement} view what scrolls
    * @param {HTMLElement} content its only child
+   * @param {HTMLElement} list what is read, inside of the content; its children are what stays at its place
    * @param {{ onChange?: () => void, onScroll?: () => void }} [hooks] `onChange`: following began or ended; `onScroll`: the reader moved
    */
-  constructor(view, content, hooks = {}) {
+  constructor(view, content, list, hooks = {}) {
     this.view = view;
-    this.content = content;
+    this.list = list;
     this.hooks = hooks;
     this.isFollowing = true;
     /** @type {Anchor[]} from the outermost element to the innermost */
     this.anchors = [];
     this.expected = -1;
     this.last = 0;
-    this.isPaused = false;
     this.abort = new AbortController();
     view.addEventListener('scroll', () => this.heardScroll(), { passive: true, signal: this.abort.signal });
     this.observer = new ResizeObserver(() => this.restore());
@@ -70,19 +70,19 @@ export class ScrollKeeper {
   noteAnchor() {
     this.anchors = [];
     if (this.isFollowing) return;
-    const edge = this.view.getBoundingClientRect().top;
-    let parent = /** @type {Element} */ (this.content);
+    const { top: edge, bottom } = this.view.getBoundingClientRect();
+    let parent = /** @type {Element} */ (this.list);
     for (let depth = 0; depth < ANCHOR_DEPTH; depth += 1) {
       const found = findAt(parent, edge);
-      if (!found) break;
-      this.anchors.push({ element: found, top: found.getBoundingClientRect().top - edge });
+      const top = found?.getBoundingClientRect().top ?? Infinity;
+      if (!found || top > bottom) break; // what is not in view is not read
+      this.anchors.push({ element: found, top: top - edge });
       parent = found;
     }
   }
 
   /** Puts everything back where it was. To be called after changes that must not wait for the next layout. */
   restore() {
-    if (this.isPaused) return;
     if (this.isFollowing) return this.scrollTo(this.view.scrollHeight - this.view.clientHeight);
     const edge = this.view.getBoundingClientRect().top;
     for (let index = this.anchors.length - 1; index >= 0; index -= 1) {
@@ -141,8 +141,8 @@ function findAt(parent, edge) {
   }
   for (let index = low; index < children.length; index += 1) {
     const child = children[index];
-    // What has no box has no place, and what stands between turns to fill room has no place of its own.
-    if (child && child.getClientRects().length > 0 && !child.hasAttribute('data-spacer')) return child;
+    // What has no box has no place.
+    if (child && child.getClientRects().length > 0) return child;
   }
   return undefined;
 }

@@ -235,7 +235,7 @@ class SessionView {
   drawReading(isFollowing, count) {
     if (!this.newBelow || !this.newText) return; // the chat is being opened
     show(this.newBelow, !isFollowing);
-    setText(this.newText, count > 0 ? `↓ ${count} new` : '↓');
+    setText(this.newText, count > 0 ? `↓ ${count} new` : this.chat?.activeTurn ? '↓ more below' : '↓');
     setAttribute(this.newBelow, 'aria-label', count > 0 ? `${count} new, go to the end` : 'Go to the end');
   }
 

@@ -25,15 +25,15 @@ export class Transcript {
   constructor(context, hooks = {}) {
     this.context = context;
     this.hooks = hooks;
-    this.above = h('div', { data: { spacer: '' } });
-    this.below = h('div', { data: { spacer: '' } });
+    this.above = h('div');
+    this.below = h('div');
     this.list = h('div.turn-list');
     this.older = h('p.turn-older', { role: 'status' });
     this.empty = h('div.turn-empty', { hidden: true }, h('p.muted', null, 'Nothing was said here yet.'));
     this.content = h('div.turns', null, this.older, this.above, this.list, this.below, this.empty);
     this.element = h('div.transcript.scroller', { tabIndex: 0, role: 'region', 'aria-label': 'Transcript' }, this.content);
     this.element.addEventListener('click', copyCode);
-    this.keeper = new ScrollKeeper(this.element, this.content, { onChange: () => this.heardFollowing(), onScroll: () => onFrame(this.look) });
+    this.keeper = new ScrollKeeper(this.element, this.content, this.list, { onChange: () => this.heardFollowing(), onScroll: () => onFrame(this.look) });
     /** @type {any} */
     this.state = undefined;
     /** @type {any[]} the turns of the state, the active one last */
