@@ -2,6 +2,8 @@
 // to be live that is not. Must not know: sockets, how often is tried.
 
 import { fill, h, setData, setText } from '../ui/dom.js';
+import { signOut } from './sign_out.js';
+import { loadNewVersion } from './worker.js';
 
 /** @typedef {{status: string, retryAt?: number | null, behind?: number, retryNow: () => void}} Connection */
 
@@ -33,8 +35,8 @@ export function describeConnection(connection) {
 
 /** What the button beside a state does. @param {Connection} connection */
 function act(connection) {
-  if (connection.status === 'new-version') location.reload();
-  else if (connection.status === 'signed-out') location.assign('#/pair');
+  if (connection.status === 'new-version') loadNewVersion();
+  else if (connection.status === 'signed-out') signOut();
   else connection.retryNow();
 }
 
