@@ -5,6 +5,7 @@
 // Must not know: how the transcript is drawn.
 
 import { h, icon, iconButton, setAttribute, setText, show } from '../ui/dom.js';
+import { makeId } from '../ui/id.js';
 import { showNote } from '../ui/menu.js';
 import { device } from '../state/device.js';
 import { createAttachments } from './attachments.js';
@@ -244,6 +245,6 @@ export class Composer {
 
 /** @param {'turn' | 'queued' | 'steering'} kind @param {any} message */
 export function makeAction(kind, message) {
-  if (kind === 'turn') return { type: 'chat/turnStarted', turnId: `turn-${crypto.randomUUID()}`, startedAt: new Date().toISOString(), message };
-  return { type: 'chat/pendingMessageSet', kind, id: `${kind}-${crypto.randomUUID()}`, message };
+  if (kind === 'turn') return { type: 'chat/turnStarted', turnId: `turn-${makeId()}`, startedAt: new Date().toISOString(), message };
+  return { type: 'chat/pendingMessageSet', kind, id: `${kind}-${makeId()}`, message };
 }

@@ -3,6 +3,7 @@
 // Promises: an article with a heading; its parts keep their elements; only what changed is touched. Must not know: the list, scrolling.
 
 import { h, fill, iconButton, setData, setText, show } from '../ui/dom.js';
+import { makeId } from '../ui/id.js';
 import { askYesNo, openMenu, showNote } from '../ui/menu.js';
 import { partKey } from '../state/store.js';
 import { createPart } from './part.js';
@@ -155,7 +156,7 @@ export class TurnView {
 
   async branch() {
     const { context } = this;
-    const chat = `ahp-chat:/${crypto.randomUUID()}`;
+    const chat = `ahp-chat:/${makeId()}`;
     try {
       await context.store.request('createChat', { channel: context.session, chat, source: { kind: 'fork', chat: context.chat, turnId: this.id } });
       context.navigate({ screen: 'session', session: context.session, chat });
@@ -172,7 +173,7 @@ export class TurnView {
     });
     if (!isSure) return;
     const sent = this.context.dispatch({
-      type: 'chat/turnStarted', turnId: `turn-${crypto.randomUUID()}`, startedAt: new Date().toISOString(),
+      type: 'chat/turnStarted', turnId: `turn-${makeId()}`, startedAt: new Date().toISOString(),
       message: { text: `/rewind ${later}`, origin: { kind: 'user' } },
     });
     const { status, reason } = await sent.done;
