@@ -77,6 +77,8 @@ export function startSheet({ store, shell }) {
     closeView();
     if (key === null) {
       dialog.close();
+      // What was focused before is often gone with its request.
+      if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
       return;
     }
     open = { key, entry: null, view: null, outcome: null, releases: [] };
@@ -249,7 +251,7 @@ function buildSheet() {
   const dialog = h('dialog.sheet', { 'aria-labelledby': 'sheet-title' },
     h('div.sheet-inner', null,
       h('header.sheet-head', null,
-        h('div.grow', null, title, placeLine), h('span.row.sheet-steps', null, count, before, after, close)),
+        title, h('span.row.sheet-steps', null, count, before, after, close), placeLine),
       body, stateLine, foot));
   document.body.append(dialog);
   return { dialog, title, place: placeLine, count, before, after, close, body, foot, state, stateLine };
