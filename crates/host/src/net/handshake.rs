@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::access::Access;
 use super::admission::{Admission, ConnectionSlot};
 use super::connection::drain_until_closed;
 use super::http::{self, HttpResponse, HttpVerdict};
@@ -19,6 +20,7 @@ use super::http::{self, HttpResponse, HttpVerdict};
 /// A socket that became a WebSocket.
 pub(crate) struct Upgraded {
     pub slot: ConnectionSlot,
+    pub access: Access,
     /// What came behind the head.
     pub early: Vec<u8>,
 }
@@ -52,7 +54,11 @@ pub(crate) async fn perform(
                     .await
                     .ok()?;
                 read.shrink_to_fit();
-                return Some(Upgraded { slot, early: read });
+                return Some(Upgraded {
+                    slot,
+                    access: upgrade.access,
+                    early: read,
+                });
             }
             Err(answer) => {
                 // Small enough for the empty send buffer of a new socket, so it cannot block for long.

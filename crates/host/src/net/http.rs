@@ -13,8 +13,10 @@ use httparse::Header;
 use serde_json::json;
 use sha1::{Digest, Sha1};
 
+use super::access::Access;
 use super::admission::Admission;
 use super::token;
+use crate::devices::Scope;
 
 /// The longest request head that is read.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -22,19 +24,21 @@ const HEADERS_MAX: usize = 64;
 const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// What is to be done with a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HttpVerdict {
+#[derive(Debug, Clone)]
+pub(crate) enum HttpVerdict {
     Upgrade(Upgrade),
     Answer(HttpResponse),
 }
 
 /// What the answer 101 says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upgrade {
+#[derive(Debug, Clone)]
+pub(crate) struct Upgrade {
     /// `Sec-WebSocket-Accept`.
     pub accept: String,
     /// The subprotocol, if one of those that were offered is ours.
     pub protocol: Option<&'static str>,
+    /// Whose connection it becomes.
+    pub access: Access,
 }
 
 /// A plain answer.
@@ -118,8 +122,10 @@ impl HttpResponse {
 }
 
 /// The answer that opens the WebSocket. No extension is ever agreed on: permessage-deflate is declined (G-25).
-pub fn switching_protocols(upgrade: &Upgrade) -> Vec<u8> {
-    let Upgrade { accept, protocol } = upgrade;
+pub(crate) fn switching_protocols(upgrade: &Upgrade) -> Vec<u8> {
+    let Upgrade {
+        accept, protocol, ..
+    } = upgrade;
     let protocol = protocol.map(|protocol| format!("Sec-WebSocket-Protocol: {protocol}\r\n"));
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -130,7 +136,7 @@ pub fn switching_protocols(upgrade: &Upgrade) -> Vec<u8> {
 }
 
 /// Looks at what was read so far. `None`: the head is not complete. Otherwise its length and the verdict.
-pub fn decide(read: &[u8], admission: &Admission) -> Option<(usize, HttpVerdict)> {
+pub(crate) fn decide(read: &[u8], admission: &Admission) -> Option<(usize, HttpVerdict)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let answer = |answer| Some((read.len(), HttpVerdict::Answer(answer)));
@@ -176,17 +182,25 @@ fn check_request(
             false => Err(method_not_allowed),
         };
     }
-    token::check(&headers, query, token)?;
+    let access = token::check(&headers, query, admission)?;
     if !is_get {
         return Err(method_not_allowed);
     }
     if path == "/status" {
         return Ok(HttpVerdict::Answer(describe_status(admission)));
     }
+    if !access.may(Scope::Use) {
+        let text = "this device may not use sessions; pair it again\n";
+        return Err(HttpResponse::new(403, text));
+    }
     let accept = check_upgrade(&headers, request.version)?;
     if admission.is_ready() {
         let protocol = token::agreed_protocol(&headers);
-        Ok(HttpVerdict::Upgrade(Upgrade { accept, protocol }))
+        Ok(HttpVerdict::Upgrade(Upgrade {
+            accept,
+            protocol,
+            access,
+        }))
     } else {
         Err(HttpResponse::NOT_READY)
     }

@@ -91,8 +91,12 @@ async fn serve_socket(
     };
     drop(handshake);
     match outcome {
-        HandshakeEnd::Performed(Some(handshake::Upgraded { slot, early })) => {
-            connection::run(socket, early, &admission, queue, &stop).await;
+        HandshakeEnd::Performed(Some(handshake::Upgraded {
+            slot,
+            access,
+            early,
+        })) => {
+            connection::run(socket, early, &admission, &access, queue, &stop).await;
             drop(slot);
         }
         HandshakeEnd::Evicted => {

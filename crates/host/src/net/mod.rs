@@ -4,6 +4,7 @@
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
 //! Must not know: what messages mean, why anything is allowed.
 
+mod access;
 mod admission;
 mod connection;
 mod handshake;

@@ -5,8 +5,9 @@
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-use subtle::ConstantTimeEq;
 
+use super::access::Access;
+use super::admission::Admission;
 use super::http::{Headers, HttpResponse};
 
 /// Where a page puts its token: browsers let it choose subprotocols, but no header and, for good, no query (G-25).
@@ -18,15 +19,12 @@ pub(super) const PROTOCOL: &str = "ahp";
 /// Hex digits of a nonce.
 const NONCE_DIGITS: usize = 32;
 
-/// Every token in the request must be the right one, so that two that contradict each other are refused.
+/// Who asks. Every token in the request must be of the same one, so that two that contradict each other are refused.
 pub(super) fn check(
     headers: &Headers<'_>,
     query: &str,
-    token: Option<&str>,
-) -> Result<(), HttpResponse> {
-    let Some(token) = token else {
-        return Ok(()); // everybody who reaches the address is admitted
-    };
+    admission: &Admission,
+) -> Result<Access, HttpResponse> {
     let in_query = values_of(query, "tkn").map(percent_decoded);
     let in_header = headers.all("Authorization").filter_map(|value| {
         let (scheme, token) = value.split_at_checked("Bearer ".len())?;
@@ -37,16 +35,20 @@ pub(super) fn check(
     let in_protocols = headers
         .items(PROTOCOLS_HEADER)
         .filter_map(|item| item.strip_prefix(PROTOCOL_PREFIX).map(<[u8]>::to_vec));
-    let mut any = false;
-    let mut all_right = true;
+    let wrong = || HttpResponse::new(401, "the token is not the right one\n");
+    let mut found: Option<Access> = None;
     for presented in in_query.chain(in_header).chain(in_protocols) {
-        any = true;
-        all_right &= bool::from(presented.as_slice().ct_eq(token.as_bytes()));
+        let access = Access::of_token(admission, &presented, None).ok_or_else(wrong)?;
+        if found.as_ref().is_some_and(|found| !found.is_same(&access)) {
+            return Err(wrong());
+        }
+        found = Some(access);
     }
-    match (any, all_right) {
-        (true, true) => Ok(()),
-        (true, false) => Err(HttpResponse::new(401, "the token is not the right one\n")),
-        (false, _) => {
+    match (found, &admission.token) {
+        (Some(access), _) => Ok(access),
+        // Everybody who reaches the address is admitted.
+        (None, None) => Ok(Access::Owner),
+        (None, Some(_)) => {
             let text = "a token is needed: ?tkn=..., Authorization: Bearer ... or the subprotocol tkn....\n";
             Err(HttpResponse::new(401, text))
         }
