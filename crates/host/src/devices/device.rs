@@ -27,6 +27,20 @@ pub enum Scope {
     Inspect,
 }
 
+impl Scope {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Use => "use",
+            Self::Inspect => "inspect",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut all = [Self::Use, Self::Inspect].into_iter();
+        all.find(|scope| scope.name() == name)
+    }
+}
+
 /// Names a device for as long as it is paired; not a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceId(String);
