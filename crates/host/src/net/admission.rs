@@ -10,12 +10,14 @@ use kernel::{EmbedLimits, PeerId};
 
 use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
+use crate::devices::Devices;
 use crate::limits::ServerLimits;
 
 /// What decides about every connection.
 pub struct Admission {
     pub(crate) limits: ServerLimits,
     pub(crate) token: Option<String>,
+    pub(crate) devices: Arc<Devices>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) read_buffers: Arc<ReadBufferPool>,
@@ -42,6 +44,7 @@ impl Admission {
             inline: EmbedLimits::from(&kernel::Limits::default()),
             limits,
             token,
+            devices: Arc::new(Devices::in_memory()),
             allowed_hosts,
             allowed_origins,
             read_buffers: Arc::default(),
@@ -55,6 +58,11 @@ impl Admission {
     /// The same, for a kernel with limits of its own.
     pub fn with_embed_limits(self, inline: EmbedLimits) -> Self {
         Self { inline, ..self }
+    }
+
+    /// The same, with these devices instead of none.
+    pub fn with_devices(self, devices: Arc<Devices>) -> Self {
+        Self { devices, ..self }
     }
 
     /// While not ready, `/readyz` and every upgrade are answered with 503.

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Access;
 use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
 use super::reader::{Liveness, ReadEnd, SocketReader};
@@ -24,11 +25,17 @@ use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
+/// Why a connection of a device that was signed out is closed, as its client reads it.
+const SIGNED_OUT: &str = "this device was signed out";
+/// How long such a connection may take to end; a socket that takes nothing is dropped after it.
+const REVOKED_WAIT_MS: u64 = 500;
+
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
 pub(crate) async fn run(
     mut socket: TcpStream,
     early: Vec<u8>,
     admission: &Admission,
+    access: &Access,
     queue: KernelQueue,
     stop: &CancellationToken,
 ) {
@@ -41,9 +48,23 @@ pub(crate) async fn run(
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
     };
+    let counted = access.note_connection(admission);
     let peer = registration.peer();
     tracing::info!(client = peer.0, "a client connected");
-    let close_frame = run_halves(&socket, early, admission, &outbox, &mut registration, stop).await;
+    let close_frame = {
+        let halves = run_halves(&socket, early, admission, &outbox, &mut registration, stop);
+        let mut halves = pin!(halves);
+        tokio::select! {
+            end = &mut halves => end,
+            () = access.revoked() => {
+                // Nothing more is read of a device that was signed out, nor is it told anything but that.
+                outbox.end(close::POLICY, SIGNED_OUT, Urgency::AtOnce);
+                let within = Duration::from_millis(REVOKED_WAIT_MS);
+                timeout(within, halves).await.unwrap_or(CloseFrame::NotSent)
+            }
+        }
+    };
+    drop(counted);
     tracing::info!(
         client = peer.0,
         code = outbox.ending_code(),

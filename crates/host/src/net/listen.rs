@@ -90,11 +90,11 @@ async fn serve_socket(
     if let Some(http::Upgraded {
         socket,
         slot,
-        access: _,
+        access,
         early,
     }) = upgraded
     {
-        connection::run(socket, early, &admission, queue, &stop).await;
+        connection::run(socket, early, &admission, &access, queue, &stop).await;
         drop(slot);
     }
 }

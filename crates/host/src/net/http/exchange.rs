@@ -36,7 +36,6 @@ const HEADERS_MAX: usize = 64;
 pub(crate) struct Upgraded<T> {
     pub socket: T,
     pub slot: ConnectionSlot,
-    #[expect(dead_code, reason = "the owner's never ends")]
     pub access: Access,
     /// What came behind the head.
     pub early: Vec<u8>,

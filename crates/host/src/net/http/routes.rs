@@ -15,6 +15,7 @@ use super::answer::{AnswerBody, HttpResponse};
 use super::gate::{self, Headers};
 use super::visitor::Visitor;
 use super::{page, token, upgrade};
+use crate::devices::Scope;
 use crate::net::Admission;
 
 /// Answers a request, or opens a WebSocket.
@@ -71,7 +72,7 @@ fn route(
             }
         }
     }
-    let access = token::check(headers, query, admission)?;
+    let access = token::check(headers, query, admission, visitor.address.ip())?;
     if parts.method != Method::GET {
         return Err(refuse_method());
     }
@@ -83,6 +84,10 @@ fn route(
         "/" | "/ahp" => {}
         _ if is_upgrade => {}
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
+    }
+    if !access.may(Scope::Use) {
+        let text = "this device may not use sessions; pair it again\n";
+        return Err(HttpResponse::new(403, text));
     }
     let accept = upgrade::check(headers, parts.version)?;
     if !body.is_end_stream() {

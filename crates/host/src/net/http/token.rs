@@ -3,6 +3,8 @@
 //! Promises: tokens are compared in constant time and never repeated; a token that is anywhere in a request must be right.
 //! Must not know: sockets, what a connection is used for.
 
+use std::net::IpAddr;
+
 use hmac::{Hmac, Mac};
 use hyper::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sha2::Sha256;
@@ -25,6 +27,7 @@ pub(super) fn check(
     headers: &Headers<'_>,
     query: &str,
     admission: &Admission,
+    address: IpAddr,
 ) -> Result<Access, HttpResponse> {
     let in_query = values_of(query, "tkn").map(percent_decoded);
     let in_header = headers.all(AUTHORIZATION).filter_map(|value| {
@@ -39,7 +42,7 @@ pub(super) fn check(
     let wrong = || HttpResponse::new(401, "the token is not the right one\n");
     let mut found: Option<Access> = None;
     for presented in in_query.chain(in_header).chain(in_protocols) {
-        let access = Access::of_token(admission, &presented).ok_or_else(wrong)?;
+        let access = Access::of_token(admission, &presented, Some(address)).ok_or_else(wrong)?;
         if found.as_ref().is_some_and(|found| !found.is_same(&access)) {
             return Err(wrong());
         }

@@ -19,7 +19,6 @@ use crate::net::handshakes::Handshake;
 /// One socket.
 pub(crate) struct Visitor {
     pub(super) admission: Arc<Admission>,
-    #[expect(dead_code, reason = "what is known of devices will hold it")]
     pub(super) address: SocketAddr,
     /// Until when it must have shown a secret.
     pub(super) deadline: Instant,
