@@ -5,7 +5,7 @@
 
 import { fill, h, iconButton, show } from '../ui/dom.js';
 import { writeOutName } from '../ui/visible.js';
-import { putContent } from '../state/api.js';
+import { api } from '../state/api.js';
 import { isPicture } from './chat_context.js';
 import { formatBytes } from './format.js';
 import { labelOf } from './message.js';
@@ -51,7 +51,7 @@ export function createAttachments({ onChange }) {
       return draw();
     }
     try {
-      const { uri } = await putContent(entry.file, entry.type);
+      const { uri } = await api.putContent(entry.file);
       entry.attachment = {
         type: 'resource', label: entry.name, uri, contentType: entry.type, sizeHint: entry.size,
         displayKind: isPicture(entry.type) ? 'image' : 'document',

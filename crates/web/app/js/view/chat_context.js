@@ -3,7 +3,7 @@
 // Promises: one cache of markup for the whole page; contents are read at most once while they are remembered. Must not know: elements.
 
 import { Markup } from './markup.js';
-import { postMarkup } from '../state/api.js';
+import { api } from '../state/api.js';
 
 /** Pictures that are kept as objects of this page. */
 const PICTURES_MAX = 40;
@@ -34,7 +34,10 @@ const pictures = new Map();
 
 /** @returns {Markup} */
 export function findMarkup() {
-  sharedMarkup ??= new Markup(postMarkup);
+  sharedMarkup ??= new Markup(async (items) => {
+    const answer = await api.markup(items);
+    return Array.isArray(answer) ? answer : answer.items;
+  });
   return sharedMarkup;
 }
 

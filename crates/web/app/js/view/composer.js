@@ -96,7 +96,7 @@ export class Composer {
     if (event.key === 'Escape') return this.takeEscape();
     if (event.key !== 'Enter') return;
     const isForced = event.ctrlKey || event.metaKey;
-    const wish = device.settings().enterKey;
+    const wish = device.settings().enter;
     const isSend = isForced || (!event.shiftKey && !event.altKey && (wish === 'send' || (wish !== 'newline' && !TOUCH.matches)));
     if (!isSend) return; // the browser makes a new line
     event.preventDefault();
