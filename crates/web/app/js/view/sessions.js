@@ -118,7 +118,7 @@ function createEntry(first, { store, navigate }) {
   const title = h('span.session-title.truncate', { dir: 'auto' });
   const when = h('time.session-age');
   const words = h('span.session-words.truncate', { dir: 'auto' });
-  const folder = h('span.session-folder.truncate', { dir: 'auto' });
+  const folder = h('span.entry-folder.truncate', { dir: 'auto' });
   const added = h('span.added');
   const removed = h('span.removed');
   const lines = h('span.session-lines', null, added, ' ', removed);
@@ -129,7 +129,7 @@ function createEntry(first, { store, navigate }) {
       h('span.session-line.session-sub', null, words, lines, folder)));
   const review = h('a.button.small.session-review', { hidden: true });
   const more = iconButton('more', 'More', () => openSessionMenu(more, summary, { store, navigate }), 'session-more');
-  const element = h('li.session', null, link, review, more);
+  const element = h('li.entry', null, link, review, more);
 
   element.update = (/** @type {any} */ next, /** @type {any} */ route) => {
     summary = next;

@@ -22,10 +22,10 @@ export function showSwitcher({ store, navigate }) {
   function draw() {
     found = groupSessions(store.sessions(), field.value).flatMap((group) => group.sessions).slice(0, SHOWN_MAX);
     fill(list, found.length === 0 && h('li.hint', null, 'No title or folder has these words.'), found.map((summary, index) =>
-      h('li.session.switcher-entry', { role: 'option', id: `switch-${index}`, 'aria-selected': String(index === chosen), data: { state: stateOf(summary) }, on: { click: () => open(summary) } },
+      h('li.entry.switcher-entry', { role: 'option', id: `switch-${index}`, 'aria-selected': String(index === chosen), data: { state: stateOf(summary) }, on: { click: () => open(summary) } },
         h('span.session-link', null, h('span.shape', { 'aria-hidden': 'true' }),
           h('span.session-text', null, h('span.session-line', null, h('span.session-title.truncate', { dir: 'auto' }, titleOf(summary)), h('span.session-age', null, age(modifiedAt(summary)))),
-            h('span.session-line.session-sub', null, h('span.truncate', null, stateInWords(summary)), h('span.session-folder.truncate', null, nameOf(folderOf(summary)))))))));
+            h('span.session-line.session-sub', null, h('span.truncate', null, stateInWords(summary)), h('span.entry-folder.truncate', null, nameOf(folderOf(summary)))))))));
     setAttribute(field, 'aria-activedescendant', found.length > 0 && `switch-${chosen}`);
     const entry = list.children[chosen];
     if (entry) list.scrollTop = Math.max(Math.min(list.scrollTop, entry.offsetTop - list.offsetTop), entry.offsetTop - list.offsetTop + entry.offsetHeight - list.clientHeight);
