@@ -4,12 +4,14 @@
 //! `CLOSE_WAIT_MS`; no log line names a token or content.
 //! Must not know: what messages mean, who else is connected.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -143,24 +145,22 @@ fn close_frame(written: io::Result<()>) -> CloseFrame {
 
 /// Shuts down the sending side and waits until the other side closes too: closing a socket with unread bytes resets it,
 /// and a reset can overtake the close frame.
-pub(crate) async fn drain_until_closed(socket: &mut TcpStream) {
+pub(crate) async fn drain_until_closed<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut T) {
     let drained = async {
         socket.shutdown().await?;
-        loop {
-            socket.readable().await?;
-            match discard(socket) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        while poll_fn(|context| poll_discard(socket, context)).await? > 0 {}
+        Ok(())
     };
     let _: Result<io::Result<()>, _> = timeout(Duration::from_millis(CLOSE_WAIT_MS), drained).await;
 }
 
-fn discard(socket: &TcpStream) -> io::Result<usize> {
+fn poll_discard<T: AsyncRead + Unpin>(
+    socket: &mut T,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
     // On the stack of this call, not in the task: a connection must stay small.
     let mut sink = [0; 4_096];
-    socket.try_read(&mut sink)
+    let mut sink = ReadBuf::new(&mut sink);
+    ready!(Pin::new(socket).poll_read(context, &mut sink))?;
+    Poll::Ready(Ok(sink.filled().len()))
 }
