@@ -5,18 +5,14 @@ import { api } from './state/api.js';
 import { device } from './state/device.js';
 import { createStore } from './state/store.js';
 import { applyAppearance } from './ui/appearance.js';
-import { startNews } from './view/news.js';
-import { startSheet } from './view/sheet.js';
 import { startShell } from './view/shell.js';
-import { startShortcuts } from './view/shortcuts.js';
-import { startWorker } from './view/worker.js';
 
 const code = takePairingCode();
 applyAppearance(device.settings());
 device.onChange(applyAppearance);
 const token = device.token();
 if (code !== null || token === undefined) showPairing(code, false);
-else start(token);
+else start(token).catch(reportError);
 
 /** @param {string} known */
 async function start(known) {
@@ -24,12 +20,20 @@ async function start(known) {
     url: new URL('/ahp', location.href).href.replace(/^http/, 'ws'), token: known, clientId: await device.clientId(), checkToken: api.checkToken,
   });
   const shell = startShell({ store });
+  document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible') store.look(); });
+  addEventListener('pagehide', () => store.drafts.flush());
+  await startRest(store, shell);
+}
+
+/** What the first screen does not need comes behind it. @param {any} store @param {any} shell */
+async function startRest(store, shell) {
+  const [{ startSheet }, { startShortcuts }, { startNews }, { startWorker }] = await Promise.all([
+    import('./view/sheet.js'), import('./view/shortcuts.js'), import('./view/news.js'), import('./view/worker.js'),
+  ]);
   const sheet = startSheet({ store, shell });
   startShortcuts({ store, shell, sheet });
   startNews({ store, shell });
-  startWorker({ store, onHash: (hash) => shell.open(hash) }).catch(reportError);
-  document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible') store.look(); });
-  addEventListener('pagehide', () => store.drafts.flush());
+  await startWorker({ store, onHash: (hash) => shell.open(hash) });
 }
 
 /** @param {string | null} found @param {boolean} wasSignedOut */

@@ -2,8 +2,6 @@
 // to be live that is not. Must not know: sockets, how often is tried.
 
 import { fill, h, setData, setText } from '../ui/dom.js';
-import { signOut } from './sign_out.js';
-import { loadNewVersion } from './worker.js';
 
 /** @typedef {{status: string, retryAt?: number | null, behind?: number, retryNow: () => void}} Connection */
 
@@ -34,9 +32,9 @@ export function describeConnection(connection) {
 }
 
 /** What the button beside a state does. @param {Connection} connection */
-function act(connection) {
-  if (connection.status === 'new-version') loadNewVersion();
-  else if (connection.status === 'signed-out') signOut();
+async function act(connection) {
+  if (connection.status === 'new-version') (await import('./worker.js')).loadNewVersion();
+  else if (connection.status === 'signed-out') (await import('./sign_out.js')).signOut();
   else connection.retryNow();
 }
 
