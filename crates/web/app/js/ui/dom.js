@@ -31,7 +31,8 @@ export function setProps(element, props) {
       if (value) element.classList.add(...String(value).split(' ').filter(Boolean));
     } else if (key === 'text') {
       setText(element, value);
-    } else if (PROPERTIES.has(key)) {
+    } else if (PROPERTIES.has(key) && !(key === 'value' && element instanceof HTMLOptionElement)) {
+      // (An option's value is its attribute: without one it is its text.)
       if (value !== undefined && value !== null && element[key] !== value) element[key] = value;
     } else {
       setAttribute(element, key, value);

@@ -32,9 +32,9 @@ export function describeConnection(connection) {
 }
 
 /** What the button beside a state does. @param {Connection} connection */
-function act(connection) {
-  if (connection.status === 'new-version') location.reload();
-  else if (connection.status === 'signed-out') location.assign('#/pair');
+async function act(connection) {
+  if (connection.status === 'new-version') (await import('./worker.js')).loadNewVersion();
+  else if (connection.status === 'signed-out') (await import('./sign_out.js')).signOut();
   else connection.retryNow();
 }
 

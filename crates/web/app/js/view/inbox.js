@@ -6,7 +6,7 @@ import { cancelFrame, onFrame } from '../ui/frame.js';
 import { age, exactTime } from '../ui/words.js';
 import { connectionMark } from './connection.js';
 import { nameOf } from './format.js';
-import { chatName, entryTitle, entryVerb } from './request.js';
+import { chatName, entryDetail, entryTitle, entryVerb } from './request.js';
 import { askKey, formatRoute } from './route.js';
 import { folderOf, titleOf } from './summary.js';
 
@@ -52,12 +52,13 @@ export function timeOf(entry) {
 /** @param {any} store */
 function createRequest(store) {
   const title = h('span.request-title', { dir: 'auto' });
+  const detail = h('span.request-detail.truncate', { dir: 'auto' });
   const where = h('span.request-where.truncate', { dir: 'auto' });
   const when = h('time.session-age');
   const verb = h('span.button.small', { 'aria-hidden': 'true' });
   const link = h('a.request-link', null,
     h('span.shape', { 'aria-hidden': 'true' }),
-    h('span.session-text', null, h('span.session-line', null, title, when), where),
+    h('span.session-text', null, h('span.session-line', null, title, when), detail, where),
     verb);
   const element = h('li.request', null, link);
   element.update = (/** @type {any} */ entry) => {
@@ -67,6 +68,9 @@ function createRequest(store) {
     const at = timeOf(entry);
     setData(element, 'state', 'needs-you');
     setText(title, entryTitle(entry));
+    setText(detail, entryDetail(entry));
+    show(detail, detail.textContent !== '');
+    setData(detail, 'kind', entry.kind);
     setText(where, places.join(' › '));
     setText(when, at > 0 ? age(at) : '');
     setAttribute(when, 'title', at > 0 ? exactTime(at) : null);

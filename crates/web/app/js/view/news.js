@@ -6,7 +6,7 @@ import { device } from '../state/device.js';
 import { notify, showCount, speak, withdrawNotifications } from '../ui/notify.js';
 import { entryTitle } from './request.js';
 import { askKey, formatRoute } from './route.js';
-import { stateOf, titleOf } from './summary.js';
+import { isRead, stateOf, titleOf } from './summary.js';
 
 /** Work that took less than this is not worth a notification. */
 const LONG_WORK_MS = 60_000;
@@ -46,9 +46,11 @@ export function startNews({ store, shell }) {
       const state = stateOf(summary);
       const before = doing.get(summary.resource);
       if (before?.state === state) continue;
+      if (!before && shell.route().session === summary.resource) markRead(summary);
       doing.set(summary.resource, { state, since: Date.now() });
       if (!before) continue; // how it was when the page opened is no news
       const wasWorking = before.state === 'working';
+      if (state === 'new' && shell.route().session === summary.resource) markRead(summary);
       const hash = formatRoute({ screen: 'session', session: summary.resource });
       if (state === 'failed') {
         speak(`Failed: ${titleOf(summary)}`);
@@ -60,6 +62,18 @@ export function startNews({ store, shell }) {
     }
   }
 
+  /** What is on screen is read; what somebody marks as not read while it is on screen stays so. @param {any} summary */
+  function markRead(summary) {
+    if (document.visibilityState !== 'visible' || isRead(summary) || store.isPending(summary.resource, () => true)) return; // nobody looks, or it is said
+    store.dispatch(summary.resource, { type: 'session/isReadChanged', isRead: true });
+  }
+
+  function takePlace() {
+    drawTitle();
+    const summary = store.sessions().find((/** @type {any} */ one) => one.resource === shell.route().session);
+    if (summary) markRead(summary);
+  }
+
   /** @param {Parameters<typeof notify>[0]} about */
   function tell(about) {
     if (device.settings().isNotifying) notify(about).catch(reportError);
@@ -68,5 +82,6 @@ export function startNews({ store, shell }) {
   store.onInbox(takeInbox);
   store.onSessions(takeSessions);
   store.onConnection(takeInbox);
-  shell.onRoute(drawTitle);
+  shell.onRoute(takePlace);
+  document.addEventListener('visibilitychange', takePlace);
 }

@@ -46,7 +46,7 @@ function askToPair(code, onPaired) {
     show(problem, false);
     try {
       const answer = await api.pair(code, name.value.trim() || guessName());
-      device.change({ name: answer.device?.name ?? answer.name ?? name.value.trim() });
+      device.change({ name: answer.device.name });
       device.setToken(answer.token);
       onPaired();
     } catch (error) {
@@ -62,7 +62,7 @@ function askToPair(code, onPaired) {
 function describe(error) {
   if (error.status === 0) return 'The host cannot be reached. Try again.';
   if (error.status === 429) return 'There were too many tries. Wait a minute and try again.';
-  return `${error.message} Ask for a new code: greenroom pair.`;
+  return error.status === 403 ? `${sentence(error.message)} Get a new one with greenroom open or greenroom pair.` : sentence(error.message);
 }
 
 /** What kind of device this is, as far as the browser says. */
@@ -72,4 +72,10 @@ function guessName() {
   const browsers = /** @type {[RegExp, string][]} */ ([[/Firefox\//, 'Firefox'], [/Edg\//, 'Edge'], [/Chrome\/|CriOS\//, 'Chrome'], [/Safari\//, 'Safari']]);
   const find = (/** @type {[RegExp, string][]} */ list) => list.find(([pattern]) => pattern.test(agent))?.[1];
   return [find(kinds), find(browsers)].filter(Boolean).join(', ') || 'Browser';
+}
+
+/** @param {string} text */
+function sentence(text) {
+  const trimmed = text.trim();
+  return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? '' : '.'}`;
 }

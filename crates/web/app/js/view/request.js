@@ -8,7 +8,8 @@ import { plural, textOf } from './format.js';
 export function inboxWords(entries) {
   const [first, ...others] = entries;
   const rest = others.length > 0 ? ` and ${others.length} more` : '';
-  return `${entryTitle(first)}${rest}`;
+  const detail = entryDetail(first);
+  return `${entryTitle(first)}${detail && others.length === 0 ? `: ${detail}` : ''}${rest}`;
 }
 
 /** @param {any} entry of the inbox */
@@ -16,6 +17,18 @@ export function entryTitle(entry) {
   const title = writeOutName(textOf(entry.title).trim());
   if (title) return title;
   return entry.kind === 'question' ? 'Questions for you' : entry.kind === 'result' ? 'A result to review' : 'A tool call';
+}
+
+/** What an entry is about, in one line; empty if its title says it all. @param {any} entry */
+export function entryDetail(entry) {
+  if (entry.kind === 'question') return questionCount(entry.request);
+  const fields = typeof entry.toolCall?.toolInput === 'string' ? inputFields(entry.toolCall.toolInput) : [];
+  const input = fields[0]?.text ?? '';
+  const message = textOf(entry.toolCall?.invocationMessage);
+  // A command or a path says more than the name of the tool, the name of the tool more than some field of it.
+  const texts = FIRST_FIELDS.includes(fields[0]?.name ?? '') ? [input, message] : [message, input];
+  const detail = texts.find((text) => text.trim() !== '' && text !== '{}' && text !== textOf(entry.title)) ?? '';
+  return writeOutName(detail.trim().split('\n')[0]?.slice(0, 200) ?? '');
 }
 
 /** What the button of an entry says. @param {any} entry */

@@ -18,7 +18,7 @@ export function drawResult(call, chat) {
 
 /** @param {any} item @param {any} chat */
 function drawItem(item, chat) {
-  if (item?.type === 'text' && typeof item.text === 'string') return h('pre.output', { tabindex: '0', 'aria-label': 'Output' }, writeOut(item.text));
+  if (item?.type === 'text' && typeof item.text === 'string') return h('pre.result-text', { tabindex: '0', 'aria-label': 'Output' }, writeOut(item.text));
   if (item?.type === 'fileEdit') return drawFileEdit(chat, item, { isOpen: true });
   const name = textOf(item?.name) || textOf(item?.uri) || textOf(item?.resource?.uri) || textOf(item?.type) || 'content';
   const kind = textOf(item?.contentType) || textOf(item?.mimeType);

@@ -8,7 +8,6 @@ import { connectionMark } from './connection.js';
 import { nameOf } from './format.js';
 import { inboxWords } from './request.js';
 import { askKey, formatRoute } from './route.js';
-import { openSessionMenu } from './session_actions.js';
 import { changedLines, folderOf, groupSessions, modifiedAt, stateInWords, stateOf, titleOf } from './summary.js';
 
 /** Ages are told anew this often. */
@@ -118,7 +117,7 @@ function createEntry(first, { store, navigate }) {
   const title = h('span.session-title.truncate', { dir: 'auto' });
   const when = h('time.session-age');
   const words = h('span.session-words.truncate', { dir: 'auto' });
-  const folder = h('span.session-folder.truncate', { dir: 'auto' });
+  const folder = h('span.entry-folder.truncate', { dir: 'auto' });
   const added = h('span.added');
   const removed = h('span.removed');
   const lines = h('span.session-lines', null, added, ' ', removed);
@@ -128,8 +127,11 @@ function createEntry(first, { store, navigate }) {
       h('span.session-line', null, title, when),
       h('span.session-line.session-sub', null, words, lines, folder)));
   const review = h('a.button.small.session-review', { hidden: true });
-  const more = iconButton('more', 'More', () => openSessionMenu(more, summary, { store, navigate }), 'session-more');
-  const element = h('li.session', null, link, review, more);
+  const more = iconButton('more', 'More', async () => {
+    const { openSessionMenu } = await import('./session_actions.js');
+    openSessionMenu(more, summary, { store, navigate });
+  }, 'session-more');
+  const element = h('li.entry', null, link, review, more);
 
   element.update = (/** @type {any} */ next, /** @type {any} */ route) => {
     summary = next;

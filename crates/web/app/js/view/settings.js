@@ -18,7 +18,7 @@ export function mountSettings(container, context) {
   const mark = connectionMark(store);
   fill(container,
     h('header.head', null, iconButton('back', 'Back', () => /** @type {any} */ (context).goBack({ screen: 'sessions' }), 'narrow-only'), h('h1.head-title', null, 'Settings'), mark.element),
-    h('div.scroller', null, h('div.page', null, appearance(), typing(), notifications(), devices(), hosts(), versions(store))));
+    h('div.scroller', null, h('div.page', null, appearance(), typing(), notifications(), devices(), hosts(), versions())));
   return { update() {}, unmount: mark.release };
 }
 
@@ -92,9 +92,9 @@ function devices() {
     element.update = (/** @type {any} */ next) => {
       current = next;
       setText(name, writeOutName(next.name ?? ''));
-      const last = Date.parse(next.lastUsedAt ?? next.lastUsed ?? '');
+      const last = Date.parse(next.lastUsedAt ?? '');
       const where = next.address ? ` from ${writeOutName(String(next.address))}` : '';
-      setText(used, next.isConnected === true || next.connections > 0 ? `Connected now${where}` : `Last used ${ageInWords(last)}${where}`);
+      setText(used, next.connections > 0 ? `Connected now${where}` : `Last used ${ageInWords(last)}${where}`);
       used.title = exactTime(last);
       button.setAttribute('aria-label', `Sign out ${next.name}`);
     };
@@ -104,10 +104,8 @@ function devices() {
   async function load() {
     try {
       const [me, answer] = await Promise.all([api.me(), api.devices()]);
-      const all = Array.isArray(answer) ? answer : answer?.devices ?? [];
-      const ownId = me?.device?.id ?? me?.id;
-      setText(own, `This device is called ${writeOutName(me?.device?.name ?? me?.name ?? device.settings().name)}.`);
-      drawList(all.filter((/** @type {any} */ one) => one.id !== ownId));
+      setText(own, me.device ? `This device is called ${writeOutName(me.device.name)}.` : 'This page uses the host’s own token.');
+      drawList(answer.devices.filter((/** @type {any} */ one) => one.id !== me.device?.id));
       show(list, list.childElementCount > 0);
       show(problem, false);
     } catch (error) {
@@ -171,10 +169,9 @@ function isAddress(text) {
   }
 }
 
-/** @param {any} store */
-function versions(store) {
+function versions() {
   const page = /\/app\/([0-9a-f]+)\//.exec(import.meta.url)?.[1] ?? 'from files';
   const host = h('dd.mono', null, '…');
-  api.me().then((me) => setText(host, me?.host?.version ?? me?.version ?? store.hostInfo?.()?.version ?? 'not told'), () => setText(host, 'not known now'));
+  api.me().then((me) => setText(host, me.version), () => setText(host, 'not known now'));
   return section('Versions', h('dl.details-list', null, h('dt', null, 'Page'), h('dd.mono', null, page), h('dt', null, 'Host'), host));
 }

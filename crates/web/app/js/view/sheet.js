@@ -5,6 +5,7 @@
 import { fill, h, iconButton, setData, setText, show } from '../ui/dom.js';
 import { isTyping } from '../ui/keys.js';
 import { mountConfirm } from './confirm.js';
+import { watchConnection } from './connection.js';
 import { timeOf } from './inbox.js';
 import { mountQuestion } from './question.js';
 import { chatName } from './request.js';
@@ -28,6 +29,7 @@ export function startSheet({ store, shell }) {
   const entries = () => [...store.inbox()].sort((a, b) => timeOf(a) - timeOf(b));
   const place = () => ({ ...shell.route(), ask: undefined });
 
+  watchConnection(parts.connection, store);
   shell.onRoute((/** @type {any} */ route) => follow(route.ask ?? null));
   store.onInbox(refresh);
   store.onConnection(refresh);
@@ -77,6 +79,8 @@ export function startSheet({ store, shell }) {
     closeView();
     if (key === null) {
       dialog.close();
+      // What was focused before is often gone with its request.
+      if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
       return;
     }
     open = { key, entry: null, view: null, outcome: null, releases: [] };
@@ -175,7 +179,8 @@ export function startSheet({ store, shell }) {
    */
   async function send(action, words) {
     const own = open;
-    setState({ kind: 'sent', text: 'Sent. Waiting for the host to confirm …', canRetry: false });
+    const text = store.connection.isLive ? 'Sent. Waiting for the host to confirm …' : 'Goes to the host as soon as it is connected. Not confirmed yet.';
+    setState({ kind: 'sent', text, canRetry: false });
     own.sent = dispatch(own.entry.chatUri, action);
     const { status, reason } = await own.sent.done;
     if (open !== own) return; // the sheet went on to another request
@@ -246,11 +251,12 @@ function buildSheet() {
   const foot = h('div.sheet-foot');
   const state = h('span');
   const stateLine = h('p.sheet-state', { role: 'status', 'aria-live': 'polite', hidden: true }, h('span.sheet-state-shape', { 'aria-hidden': 'true' }), state);
+  const connection = h('div', { role: 'status' });
   const dialog = h('dialog.sheet', { 'aria-labelledby': 'sheet-title' },
     h('div.sheet-inner', null,
       h('header.sheet-head', null,
-        h('div.grow', null, title, placeLine), h('span.row.sheet-steps', null, count, before, after, close)),
-      body, stateLine, foot));
+        title, h('span.row.sheet-steps', null, count, before, after, close), placeLine),
+      body, connection, stateLine, foot));
   document.body.append(dialog);
-  return { dialog, title, place: placeLine, count, before, after, close, body, foot, state, stateLine };
+  return { dialog, title, place: placeLine, count, before, after, close, body, connection, foot, state, stateLine };
 }

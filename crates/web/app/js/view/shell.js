@@ -5,6 +5,8 @@
 import { h, fill, icon, setAttribute, setData, setText, show } from '../ui/dom.js';
 import { onFrame } from '../ui/frame.js';
 import { formatRoute, isSamePlace, readRoute } from './route.js';
+import { mountInbox } from './inbox.js';
+import { mountSessions } from './sessions.js';
 import { createSlot } from './slot.js';
 import { watchConnection } from './connection.js';
 
@@ -12,8 +14,8 @@ import { watchConnection } from './connection.js';
 
 /** How each screen is loaded. What a first visit does not need comes when it is asked for. @type {Record<string, () => Promise<import('./slot.js').Mount>>} */
 const SCREENS = {
-  sessions: async () => (await import('./sessions.js')).mountSessions,
-  inbox: async () => (await import('./inbox.js')).mountInbox,
+  sessions: async () => mountSessions,
+  inbox: async () => mountInbox,
   session: async () => (await import('./session.js')).mountSession,
   new: async () => (await import('./new_session.js')).mountNewSession,
   settings: async () => (await import('./settings.js')).mountSettings,
@@ -101,6 +103,8 @@ export function startShell({ store }) {
   return {
     navigate,
     goBack,
+    /** Goes to an address. @param {string} hash */
+    open: (hash) => navigate(readRoute(hash)),
     route: () => route,
     /** @param {(route: Route) => void} listener */
     onRoute(listener) {

@@ -6,8 +6,8 @@ import { device } from '../state/device.js';
 
 export async function signOut() {
   try {
-    const me = await api.me();
-    await api.revoke(me.device?.id ?? me.id);
+    const { device: own } = await api.me();
+    if (own) await api.revoke(own.id);
   } catch (error) {
     // The host is away or has forgotten this device: what is here goes all the same, and the device can be signed out there.
     console.info('greenroom: the host was not told', error);
