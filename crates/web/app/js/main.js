@@ -7,11 +7,14 @@ import { createStore } from './state/store.js';
 import { applyAppearance } from './ui/appearance.js';
 import { startShell } from './view/shell.js';
 
+/** Says, until the tab is closed, why this device is not paired any more. */
+const SIGNED_OUT = 'greenroom.signed-out';
+
 const code = takePairingCode();
 applyAppearance(device.settings());
 device.onChange(applyAppearance);
 const token = device.token();
-if (code !== null || token === undefined) showPairing(code, false);
+if (code !== null || token === undefined) showPairing(code);
 else start(token).catch(reportError);
 
 /** @param {string} known */
@@ -20,6 +23,7 @@ async function start(known) {
     url: new URL('/ahp', location.href).href.replace(/^http/, 'ws'), token: known, clientId: await device.clientId(), checkToken: api.checkToken,
   });
   const shell = startShell({ store });
+  store.onConnection(({ status }) => { if (status === 'signed-out') clearDevice(store); });
   document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible') store.look(); });
   addEventListener('pagehide', () => store.drafts.flush());
   await startRest(store, shell);
@@ -36,11 +40,20 @@ async function startRest(store, shell) {
   await startWorker({ store, onHash: (hash) => shell.open(hash) });
 }
 
-/** @param {string | null} found @param {boolean} wasSignedOut */
-async function showPairing(found, wasSignedOut) {
+/** @param {string | null} found */
+async function showPairing(found) {
   const { mountPair } = await import('./view/pair.js');
   const main = document.getElementById('main');
+  const wasSignedOut = sessionStorage.getItem(SIGNED_OUT) !== null;
   if (main) mountPair(main, { code: found, wasSignedOut, onPaired: () => location.reload() });
+}
+
+/** A device that was signed out elsewhere keeps and shows nothing. @param {any} store */
+function clearDevice(store) {
+  store.close();
+  device.forget();
+  sessionStorage.setItem(SIGNED_OUT, 'yes');
+  location.replace('/');
 }
 
 /** The code of a pairing link. It works once and for minutes, but it does not belong in a history or on a screen. */

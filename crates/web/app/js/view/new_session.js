@@ -6,7 +6,7 @@ import { fill, h, iconButton, setAttribute, setText, show } from '../ui/dom.js';
 import { createSchemaForm } from '../ui/form.js';
 import { showNote } from '../ui/menu.js';
 import { connectionMark } from './connection.js';
-import { nameOf, textOf } from './format.js';
+import { nameOf, pathOf, textOf } from './format.js';
 import { messageOf } from './session_actions.js';
 import { folderOf, isEmpty } from './summary.js';
 
@@ -73,9 +73,10 @@ export function mountNewSession(container, context) {
 
   function drawFolders() {
     const used = store.sessions().filter((/** @type {any} */ one) => !isEmpty(one)).map(folderOf).filter((/** @type {string} */ path) => path.startsWith('/'));
-    const paths = [...new Set(used)].slice(0, FOLDERS_MAX);
+    const root = pathOf(store.defaultDirectory);
+    const paths = [...new Set(root ? [root, ...used] : used)].slice(0, FOLDERS_MAX);
     fill(folders, paths.map((path) => h('button.button', {
-      type: 'button', title: path, 'aria-pressed': String(folder.value === path), on: { click: () => { folder.value = folder.value === path ? '' : path; drawFolders(); } },
+      type: 'button', title: path, 'aria-pressed': String(folder.value === path || (folder.value === '' && path === root)), on: { click: () => { folder.value = folder.value === path ? '' : path; drawFolders(); } },
     }, h('span.truncate', { dir: 'auto' }, nameOf(path)))));
     show(folders, paths.length > 0);
   }
@@ -161,7 +162,7 @@ export function mountNewSession(container, context) {
     });
   }
 
-  const releases = [store.onRoot(drawAgents), store.onSessions(drawFolders), store.onConnection(() => { drawAgents(); if (form.isEmpty()) resolve(); }), mark.release];
+  const releases = [store.onRoot(drawAgents), store.onSessions(drawFolders), store.onConnection(() => { drawAgents(); drawFolders(); if (form.isEmpty()) resolve(); }), mark.release];
   drawAgents();
   drawFolders();
   return { update() {}, unmount: () => { for (const release of releases) release(); } };
