@@ -84,12 +84,12 @@ function moveInList(by) {
 function showList(keys) {
   const all = [...keys.list(), ...ELSEWHERE];
   const groups = [...new Set(all.map((one) => one.group))];
-  const close = h('button.button', { type: 'button', on: { click: () => dialog.close() } }, 'Close');
+  const close = h('button.button', { type: 'button', autofocus: true, on: { click: () => dialog.close() } }, 'Close');
   const dialog = h('dialog.dialog.wide', { 'aria-labelledby': 'keys-title', on: { close: () => dialog.remove() } },
     h('h2', { id: 'keys-title' }, 'Keys'),
     h('div.scroller', null, groups.map((group) => h('section', null, h('h3', null, group),
       h('table.keys-table', null, h('tbody', null, all.filter((one) => one.group === group).map((one) =>
-        h('tr', null, h('td', null, one.keys.replace('Mod', MOD).split(' ').map((key, index) => [index > 0 && ' ', h('kbd', null, key)])), h('td', null, one.what)))))))),
+        h('tr', null, h('td', null, one.keys.replace('Mod', MOD).replace('Escape', 'Esc').split(' ').map((key, index) => [index > 0 && ' ', h('kbd', null, key)])), h('td', null, one.what)))))))),
     h('p.hint', null, 'Single letters work outside of fields. Settings turn them off.'),
     h('div.dialog-buttons', null, close));
   document.body.append(dialog);
