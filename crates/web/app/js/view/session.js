@@ -30,8 +30,9 @@ function chatOf(session, route) {
   return session?.defaultChat ?? shown[0]?.resource;
 }
 
-/** Chats in the order of the session, each worker behind the chat that started it. @param {any[]} chats */
+/** Chats in the order of the session, each worker behind the chat that started it, those that are not done first. @param {any[]} chats */
 function orderChats(chats) {
+  const rank = (/** @type {any} */ chat) => ['needs-you', 'working'].indexOf(stateOf(chat)) + 1 || 3;
   const shown = chats.filter((chat) => chat.interactivity !== 'hidden');
   const isChild = (/** @type {any} */ chat) => chat.origin?.kind === 'tool' && shown.some((other) => other.resource === chat.origin.chat && other !== chat);
   /** @type {any[]} */
@@ -39,7 +40,8 @@ function orderChats(chats) {
   const add = (/** @type {any} */ chat, /** @type {number} */ depth) => {
     if (ordered.some((one) => one.chat === chat) || depth > 16) return; // each once, however they name each other
     ordered.push({ chat, depth });
-    for (const other of shown) if (other.origin?.kind === 'tool' && other.origin.chat === chat.resource) add(other, depth + 1);
+    const workers = shown.filter((other) => other.origin?.kind === 'tool' && other.origin.chat === chat.resource);
+    for (const worker of workers.sort((a, b) => rank(a) - rank(b))) add(worker, depth + 1);
   };
   for (const chat of shown) if (!isChild(chat)) add(chat, 0);
   for (const chat of shown) add(chat, 0);
@@ -208,6 +210,7 @@ class SessionView {
     show(this.tabs, chats.length > 1);
     this.drawTabs(chats);
     this.drawDock();
+    this.transcript?.updateActive();
     if (session === undefined && this.sessionUri && this.store.errorOf(this.sessionUri)) this.drawProblem();
   }
 
@@ -217,7 +220,9 @@ class SessionView {
     const state = stateOf(chat);
     const kind = chat.origin?.kind === 'tool' ? 'worker' : chat.origin?.kind === 'sideChat' ? 'side' : chat.origin?.kind === 'fork' ? 'branch' : '';
     const isCurrent = chat.resource === this.chatUri;
-    const title = writeOutName(String(chat.title ?? '').trim()) || (kind ? kind : 'main');
+    const own = writeOutName(String(chat.title ?? '').trim());
+    const isMain = chat.resource === this.session?.defaultChat && (own === '' || own === titleOf(this.session));
+    const title = isMain ? 'main' : own || 'untitled';
     setAttribute(link, 'href', formatRoute({ screen: 'session', session: this.sessionUri, chat: chat.resource }));
     setAttribute(link, 'aria-current', isCurrent && 'page');
     setAttribute(link, 'aria-label', `${kind ? `${kind}: ` : ''}${title}, ${stateInWords(chat)}`);
