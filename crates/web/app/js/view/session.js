@@ -72,7 +72,13 @@ class SessionView {
     this.sessionUri = undefined;
     this.releaseSession = () => {};
     this.releaseChat = () => {};
+    this.mark = connectionMark(this.store);
     this.buildHead();
+    this.drawTabs = keyedList(this.tabRow, {
+      key: (/** @type {any} */ entry) => entry.chat.resource,
+      create: () => h('a.chat-tab', null, h('span.chat-shape', { 'aria-hidden': 'true' }), h('span.chat-name.truncate', { dir: 'auto' }), h('span.chat-word')),
+      update: (link, entry) => this.drawTab(link, entry),
+    });
     this.body = h('div.session-body');
     this.element = h('div.screen', null, this.head, this.tabs, this.body);
     container.append(this.element);
@@ -85,7 +91,6 @@ class SessionView {
   }
 
   buildHead() {
-    this.mark = connectionMark(this.store);
     this.title = h('h1.head-title.truncate', { dir: 'auto' });
     this.folder = h('span.chat-folder.truncate');
     this.others = h('span.chat-others', { hidden: true });
@@ -94,11 +99,6 @@ class SessionView {
     this.head = h('header.head.session-head', null, back, h('div.session-names', null, this.title, h('div.session-about', null, this.folder, this.others)), this.mark.element, more);
     this.tabRow = h('div.chat-tabs');
     this.tabs = h('nav.chats', { 'aria-label': 'Chats of this session', hidden: true }, this.tabRow);
-    this.drawTabs = keyedList(this.tabRow, {
-      key: (/** @type {any} */ entry) => entry.chat.resource,
-      create: () => h('a.chat-tab', null, h('span.chat-shape', { 'aria-hidden': 'true' }), h('span.chat-name.truncate', { dir: 'auto' }), h('span.chat-word')),
-      update: (link, entry) => this.drawTab(link, entry),
-    });
   }
 
   unmount() {
