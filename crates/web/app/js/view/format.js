@@ -15,6 +15,11 @@ export function formatDuration(ms) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** How long something takes so far: whole seconds, since it is drawn once a second. @param {number} ms */
+export function formatPassed(ms) {
+  return ms < 10_000 ? `${Math.floor(ms / 1000)} s` : formatDuration(ms);
+}
+
 /** @param {unknown} stamp an RFC 3339 time */
 export function formatTime(stamp) {
   const time = typeof stamp === 'string' ? new Date(stamp) : undefined;

@@ -39,11 +39,15 @@ export class MarkdownView {
     this.drawnTo = 0;
     /** @type {DrawnBlock[]} */
     this.blocks = [];
-    /** The text that no block shows yet. */
+    /** The end of the text that no block shows yet; what of it continues a line may stand in another node. */
     this.rest = document.createTextNode('');
+    /** @type {Text | undefined} */
+    this.lineEnd = undefined;
     this.isAsking = false;
     this.askedAt = 0;
     this.askedTo = 0;
+    /** Where the fence begins that was open when it was last asked. */
+    this.askedFence = -1;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.version = 0;
@@ -74,6 +78,7 @@ export class MarkdownView {
     this.stableBlocks = 0;
     this.drawnTo = 0;
     this.askedTo = 0;
+    this.askedFence = -1;
     this.blocks = [];
     this.element.replaceChildren();
     this.showRest();
@@ -86,29 +91,52 @@ export class MarkdownView {
    */
   append(text) {
     this.source += text;
-    if (this.rest.isConnected) this.rest.appendData(text);
+    const isPlain = this.rest.parentElement?.classList.contains('md-plain') ?? false;
+    if (this.rest.isConnected && (isPlain || !text.includes('\n') || this.isInCode())) this.rest.appendData(text);
     else this.showRest();
     this.askSoon();
   }
 
-  /** Puts the text that no block shows behind the last block, into it where that is a line of text. */
-  showRest() {
-    const text = this.source.slice(this.drawnTo);
+  /** Whether the text goes on inside of the code that is drawn last. */
+  isInCode() {
+    const last = this.blocks.at(-1)?.node;
+    return this.askedFence >= 0 && last instanceof Element && last.matches('figure.code');
+  }
+
+  /** Takes the text that no block shows off the page. */
+  removeRest() {
+    this.lineEnd?.remove();
+    this.lineEnd = undefined;
+    const parent = this.rest.parentElement;
     this.rest.remove();
-    this.element.querySelector('.md-live')?.classList.remove('md-live');
+    if (parent?.classList.contains('md-plain')) parent.remove();
+    for (const live of this.element.querySelectorAll('.md-live')) live.classList.remove('md-live');
+  }
+
+  /** Puts the text that no block shows behind the last block: as far as it continues a line of text, into that. */
+  showRest() {
+    this.removeRest();
+    const text = this.source.slice(this.drawnTo);
     if (!text) return;
-    this.rest = document.createTextNode(text);
-    const place = this.isWriting && !/^\s*\n/.test(text) ? findLastLine(this.blocks.at(-1)?.node) : undefined;
-    if (place) {
-      place.append(this.rest);
-      place.classList.add('md-live');
-    } else {
+    const place = this.isWriting ? findLastLine(this.blocks.at(-1)?.node) : undefined;
+    const gap = this.isInCode() ? text.length : text.search(/\n[ \t]*\n|\n$/);
+    const line = place ? text.slice(0, gap < 0 ? text.length : gap) : '';
+    const below = text.slice(line.length);
+    if (place && line) {
+      const node = document.createTextNode(line);
+      place.append(node);
+      if (below.trim()) this.lineEnd = node;
+      else this.rest = node;
+    }
+    if (!line || below.trim()) {
+      this.rest = document.createTextNode(below.replace(/^\n+/, ''));
       const plain = document.createElement('p');
-      plain.className = 'md-plain md-live';
+      plain.className = 'md-plain';
       plain.dir = 'auto';
       plain.append(this.rest);
       this.element.append(plain);
     }
+    if (this.isWriting) this.rest.parentElement?.classList.add('md-live');
   }
 
   askSoon() {
@@ -124,11 +152,14 @@ export class MarkdownView {
     const open = this.source.slice(this.stableAt);
     const grown = this.source.length - this.askedTo;
     if (!this.isWriting || grown === 0 || open.length > OPEN_CHARS_MAX) return; // asked again when more comes, or at the end
-    if (isInFence(open) && this.blocks.length > this.stableBlocks && grown < FENCE_CHARS) return; // asked when it closes or grows
     const { version, stableAt } = this;
+    const inOpen = findFence(open);
+    const fence = inOpen < 0 ? -1 : stableAt + inOpen;
+    if (fence >= 0 && fence === this.askedFence && grown < FENCE_CHARS) return; // asked when it closes or grew
     this.isAsking = true;
     this.askedAt = performance.now();
     this.askedTo = this.source.length;
+    this.askedFence = fence;
     const answer = await this.markup.render({ markdown: open, open: true });
     this.isAsking = false;
     if (version !== this.version || !this.isWriting) return; // another text, or the end, was drawn meanwhile
@@ -173,12 +204,6 @@ export class MarkdownView {
     this.draw(0, answer.tree);
     this.drawnTo = source.length;
     this.showRest();
-    this.drawNotices();
-  }
-
-  /** Takes away the marks of a text that is being written. */
-  drawNotices() {
-    for (const live of this.element.querySelectorAll('.md-live')) live.classList.remove('md-live');
   }
 
   /**
@@ -187,9 +212,7 @@ export class MarkdownView {
    * @param {unknown[]} tree
    */
   draw(from, tree) {
-    const hadRest = this.rest.parentElement;
-    this.rest.remove();
-    if (hadRest && hadRest.classList.contains('md-plain')) hadRest.remove();
+    this.removeRest();
     const kept = this.blocks.slice(0, from);
     const old = this.blocks.slice(from);
     /** @type {DrawnBlock[]} */
@@ -228,22 +251,26 @@ function findLastLine(block) {
 }
 
 /**
- * Whether a text ends inside of a fenced block that stands at its top level.
+ * Where the fenced block begins, at the top level of a text, in which the text ends; -1 if it ends in none.
  * @param {string} text
  */
-export function isInFence(text) {
+export function findFence(text) {
   let fence = '';
+  let at = -1;
+  let offset = 0;
   for (const line of text.split('\n')) {
     const mark = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
-    if (!mark) continue;
-    const [, marks = '', after = ''] = mark;
-    if (!fence) {
-      if (marks[0] === '~' || !after.includes('`')) fence = marks;
-    } else if (marks[0] === fence[0] && marks.length >= fence.length && after.trim() === '') {
+    const [, marks = '', after = ''] = mark ?? [];
+    if (mark && !fence && (marks[0] === '~' || !after.includes('`'))) {
+      fence = marks;
+      at = offset;
+    } else if (mark && fence && marks[0] === fence[0] && marks.length >= fence.length && after.trim() === '') {
       fence = '';
+      at = -1;
     }
+    offset += line.length + 1;
   }
-  return fence !== '';
+  return at;
 }
 
 /**

@@ -58,7 +58,7 @@ class PromptView {
   update(route) {
     this.route = route;
     if (route.chat && route.chat !== this.chatUri) this.open(route.chat);
-    else if (route.call && String(this.call?.number) !== route.call) this.load(route.call);
+    else if (route.call && String(this.call?.call) !== route.call) this.load(route.call);
   }
 
   /** @param {string | undefined} chat */
@@ -72,7 +72,7 @@ class PromptView {
       if (own !== this.loading) return; // another chat was opened meanwhile
       this.calls = Array.isArray(answer) ? answer : answer?.calls ?? [];
       if (this.calls.length === 0) return this.drawNothing();
-      const wanted = this.route.call ?? String(this.calls.at(-1).number);
+      const wanted = this.route.call ?? String(this.calls.at(-1).call);
       await this.load(wanted);
     } catch (error) {
       if (own === this.loading) this.drawProblem(error);
@@ -110,9 +110,9 @@ class PromptView {
 
   /** @param {number} by */
   step(by) {
-    const at = this.calls.findIndex((call) => call.number === this.call?.number) + by;
+    const at = this.calls.findIndex((call) => call.call === this.call?.call) + by;
     const call = this.calls[at];
-    if (call) this.given.navigate({ ...this.route, screen: 'prompt', chat: this.chatUri, call: String(call.number) }, { replace: true });
+    if (call) this.given.navigate({ ...this.route, screen: 'prompt', chat: this.chatUri, call: String(call.call) }, { replace: true });
   }
 
   /** @param {string} name */
@@ -127,7 +127,7 @@ class PromptView {
   }
 
   drawHead() {
-    const at = this.calls.findIndex((call) => call.number === this.call?.number);
+    const at = this.calls.findIndex((call) => call.call === this.call?.call);
     setText(this.position, at < 0 ? '' : `call ${at + 1} of ${this.calls.length}`);
     this.previous.disabled = at <= 0;
     this.next.disabled = at < 0 || at >= this.calls.length - 1;
@@ -148,10 +148,9 @@ class PromptView {
 
 /** @param {any} call */
 function describeCall(call) {
-  const end = call.end ?? call;
-  const tokens = end.inputTokens === undefined || end.inputTokens === null ? '' : `${formatCount(end.inputTokens)} tokens in, ${formatCount(end.outputTokens ?? 0)} out`;
+  const tokens = typeof call.inputTokens === 'number' ? `${formatCount(call.inputTokens)} tokens in, ${formatCount(call.outputTokens ?? 0)} out` : '';
   const purpose = call.purpose && call.purpose !== 'answer' ? call.purpose : '';
-  const cost = typeof end.cost === 'number' ? { amount: end.cost } : end.cost;
+  const cost = typeof call.cost === 'number' ? { amount: call.cost } : call.cost;
   return [writeOutName(String(call.model ?? '')), purpose, tokens, formatCost(cost), formatTime(call.at)].filter(Boolean).join(' · ');
 }
 

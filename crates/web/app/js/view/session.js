@@ -30,8 +30,9 @@ function chatOf(session, route) {
   return session?.defaultChat ?? shown[0]?.resource;
 }
 
-/** Chats in the order of the session, each worker behind the chat that started it. @param {any[]} chats */
+/** Chats in the order of the session, each worker behind the chat that started it, those that are not done first. @param {any[]} chats */
 function orderChats(chats) {
+  const rank = (/** @type {any} */ chat) => ['needs-you', 'working'].indexOf(stateOf(chat)) + 1 || 3;
   const shown = chats.filter((chat) => chat.interactivity !== 'hidden');
   const isChild = (/** @type {any} */ chat) => chat.origin?.kind === 'tool' && shown.some((other) => other.resource === chat.origin.chat && other !== chat);
   /** @type {any[]} */
@@ -39,7 +40,8 @@ function orderChats(chats) {
   const add = (/** @type {any} */ chat, /** @type {number} */ depth) => {
     if (ordered.some((one) => one.chat === chat) || depth > 16) return; // each once, however they name each other
     ordered.push({ chat, depth });
-    for (const other of shown) if (other.origin?.kind === 'tool' && other.origin.chat === chat.resource) add(other, depth + 1);
+    const workers = shown.filter((other) => other.origin?.kind === 'tool' && other.origin.chat === chat.resource);
+    for (const worker of workers.sort((a, b) => rank(a) - rank(b))) add(worker, depth + 1);
   };
   for (const chat of shown) if (!isChild(chat)) add(chat, 0);
   for (const chat of shown) add(chat, 0);
@@ -70,7 +72,13 @@ class SessionView {
     this.sessionUri = undefined;
     this.releaseSession = () => {};
     this.releaseChat = () => {};
+    this.mark = connectionMark(this.store);
     this.buildHead();
+    this.drawTabs = keyedList(this.tabRow, {
+      key: (/** @type {any} */ entry) => entry.chat.resource,
+      create: () => h('a.chat-tab', null, h('span.chat-shape', { 'aria-hidden': 'true' }), h('span.chat-name.truncate', { dir: 'auto' }), h('span.chat-word')),
+      update: (link, entry) => this.drawTab(link, entry),
+    });
     this.body = h('div.session-body');
     this.element = h('div.screen', null, this.head, this.tabs, this.body);
     container.append(this.element);
@@ -83,7 +91,6 @@ class SessionView {
   }
 
   buildHead() {
-    this.mark = connectionMark(this.store);
     this.title = h('h1.head-title.truncate', { dir: 'auto' });
     this.folder = h('span.chat-folder.truncate');
     this.others = h('span.chat-others', { hidden: true });
@@ -92,11 +99,6 @@ class SessionView {
     this.head = h('header.head.session-head', null, back, h('div.session-names', null, this.title, h('div.session-about', null, this.folder, this.others)), this.mark.element, more);
     this.tabRow = h('div.chat-tabs');
     this.tabs = h('nav.chats', { 'aria-label': 'Chats of this session', hidden: true }, this.tabRow);
-    this.drawTabs = keyedList(this.tabRow, {
-      key: (/** @type {any} */ entry) => entry.chat.resource,
-      create: () => h('a.chat-tab', null, h('span.chat-shape', { 'aria-hidden': 'true' }), h('span.chat-name.truncate', { dir: 'auto' }), h('span.chat-word')),
-      update: (link, entry) => this.drawTab(link, entry),
-    });
   }
 
   unmount() {
@@ -208,6 +210,7 @@ class SessionView {
     show(this.tabs, chats.length > 1);
     this.drawTabs(chats);
     this.drawDock();
+    this.transcript?.updateActive();
     if (session === undefined && this.sessionUri && this.store.errorOf(this.sessionUri)) this.drawProblem();
   }
 
@@ -217,7 +220,9 @@ class SessionView {
     const state = stateOf(chat);
     const kind = chat.origin?.kind === 'tool' ? 'worker' : chat.origin?.kind === 'sideChat' ? 'side' : chat.origin?.kind === 'fork' ? 'branch' : '';
     const isCurrent = chat.resource === this.chatUri;
-    const title = writeOutName(String(chat.title ?? '').trim()) || (kind ? kind : 'main');
+    const own = writeOutName(String(chat.title ?? '').trim());
+    const isMain = chat.resource === this.session?.defaultChat && (own === '' || own === titleOf(this.session));
+    const title = isMain ? 'main' : own || 'untitled';
     setAttribute(link, 'href', formatRoute({ screen: 'session', session: this.sessionUri, chat: chat.resource }));
     setAttribute(link, 'aria-current', isCurrent && 'page');
     setAttribute(link, 'aria-label', `${kind ? `${kind}: ` : ''}${title}, ${stateInWords(chat)}`);

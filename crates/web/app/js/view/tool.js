@@ -70,6 +70,14 @@ function countLines(call) {
   return drawCounts(sum('added'), sum('removed'));
 }
 
+/** What the worker of a call that runs waits for, if it does. @param {ChatContext} context @param {any} call @returns {any} */
+function findWorkerNeed(context, call) {
+  if (call.status !== 'running') return undefined;
+  const workers = (call.content ?? []).filter((/** @type {any} */ block) => block?.type === 'subagent').map((/** @type {any} */ block) => block.resource);
+  const needed = context.sessionState()?.inputNeeded ?? [];
+  return needed.find((/** @type {any} */ one) => workers.includes(one.chat) && one.kind !== 'toolClientExecution');
+}
+
 /**
  * @param {ChatContext} context
  * @param {any} part
@@ -88,9 +96,11 @@ export function createToolPart(context, part, place) {
   let call = part.toolCall ?? {};
   /** @type {ReturnType<typeof createBody> | undefined} */
   let opened;
-  review.addEventListener('click', () => context.navigate({
-    screen: 'session', session: context.session, chat: context.chat, ask: askKey({ chatUri: context.chat, toolCallId: call.toolCallId }),
-  }));
+  review.addEventListener('click', () => {
+    const needed = findWorkerNeed(context, call);
+    const ask = needed ? { chatUri: needed.chat, toolCallId: needed.toolCall?.toolCallId, requestId: needed.request?.id } : { chatUri: context.chat, toolCallId: call.toolCallId };
+    context.navigate({ screen: 'session', session: context.session, chat: context.chat, ask: askKey(ask) });
+  });
   details.addEventListener('toggle', () => {
     if (!details.open) return; // what was built stays until the turn leaves the page
     opened ??= createBody(context, body);
@@ -99,7 +109,7 @@ export function createToolPart(context, part, place) {
   let lastLine = '';
   const update = (/** @type {any} */ next, /** @type {import('./part.js').PartPlace} */ at) => {
     call = next.toolCall ?? {};
-    const [state, shape, words] = describeCall(call);
+    const [state, shape, words] = findWorkerNeed(context, call) ? ['waiting', '◆', 'worker waits for you'] : describeCall(call);
     setData(element, 'state', state);
     setText(mark, shape);
     const isDeciding = state === 'waiting' && context.store.isPending?.(context.chat, (/** @type {any} */ action) => action.toolCallId === call.toolCallId);

@@ -210,6 +210,12 @@ export class Transcript {
     this.views.get(turn.id)?.update(turn, isActive, turn === this.turns.at(-1));
   }
 
+  /** What the session says about a worker shows in the call that started it. */
+  updateActive() {
+    const active = this.state?.activeTurn;
+    if (active && this.views.has(active.id)) this.views.get(active.id)?.drawParts();
+  }
+
   /** @param {HTMLElement} element */
   removeTurn(element) {
     this.sizes.unobserve(element);

@@ -8,7 +8,7 @@ import { askYesNo, openMenu, showNote } from '../ui/menu.js';
 import { partKey } from '../state/store.js';
 import { createPart } from './part.js';
 import { drawMessage } from './message.js';
-import { formatCost, formatCount, formatDuration, formatTime, plural } from './format.js';
+import { formatCost, formatCount, formatDuration, formatPassed, formatTime, plural } from './format.js';
 import { formatRoute } from './route.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -123,7 +123,7 @@ export class TurnView {
   /** Says how long the turn runs, and what it does. @param {string | undefined} activity @param {number} now */
   tick(activity, now) {
     const began = Date.parse(this.turn?.startedAt ?? '');
-    const passed = Number.isFinite(began) && now > began ? ` · ${formatDuration(Math.floor((now - began) / 1000) * 1000)}` : '';
+    const passed = Number.isFinite(began) && now > began ? ` · ${formatPassed(now - began)}` : '';
     setText(this.statusText, `${activity || 'Working'}${passed}`);
   }
 
