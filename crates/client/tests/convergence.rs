@@ -31,3 +31,23 @@ proptest! {
         story::tell(&first, &steps);
     }
 }
+
+#[test]
+fn calls_are_written_down_only_when_that_is_asked_for() {
+    let steps = vec![vec![0, 0, 1, 2, 3]; 6];
+    let silent = story::tell(&[0], &steps);
+    assert!(
+        silent
+            .iter()
+            .all(|person| person.replica.calls().is_empty())
+    );
+    let recorded = recorded::recording(|| story::tell(&[0], &steps));
+    let names: Vec<&str> = recorded
+        .iter()
+        .flat_map(|person| person.replica.calls())
+        .filter_map(|call| call["call"].as_str())
+        .collect();
+    for name in ["takeSnapshot", "dispatch", "takeUnsent", "receive"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+}
