@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
+use crate::devices::{Devices, DevicesError};
 use crate::document_reader::DocumentReader;
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalHandle};
@@ -62,6 +63,8 @@ pub enum ServeError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
     #[error("{0}")]
     Model(String),
     #[error("{0}")]
@@ -107,13 +110,14 @@ async fn serve_with(
 ) -> Result<(), ServeError> {
     // Held until everything else here is dropped, the endpoint file above all.
     let _lock = parts.lock.take();
-    let (listener, token) = if config.stdio {
-        (None, None)
+    let (listener, admission) = if config.stdio {
+        (None, create_admission(config, None, Devices::in_memory()))
     } else {
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
-        (Some(bind(config)?), token)
+        let devices = Devices::open(&config.data)?;
+        let admission = create_admission(config, token, devices);
+        (Some(bind(config)?), admission)
     };
-    let admission = create_admission(config, token.clone());
     let mut supervisor = start_kernel(config, parts, &admission)?;
     let mut shutdown = std::pin::pin!(shutdown);
     tokio::select! {
@@ -163,7 +167,7 @@ fn bind(config: &Config) -> Result<TcpListener, ServeError> {
     })
 }
 
-fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
+fn create_admission(config: &Config, token: Option<String>, devices: Devices) -> Arc<Admission> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
     let shutdown_ms = match config.stdio {
@@ -176,6 +180,7 @@ fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     let admission = Admission::new(limits, token, hosts, origins);
+    let admission = admission.with_devices(Arc::new(devices));
     Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
 }
 
@@ -263,6 +268,7 @@ async fn serve_sockets(
         queue,
         stop.clone(),
     ));
+    let saving = tokio::spawn(save_device_uses(Arc::clone(&admission.devices)));
     on_ready(ServerReady {
         url,
         token,
@@ -273,6 +279,7 @@ async fn serve_sockets(
         failure = supervisor.wait_for_failure() => {
             admission.set_ready(false);
             listening.abort();
+            saving.abort();
             return Err(failure);
         }
     }
@@ -284,7 +291,31 @@ async fn serve_sockets(
     if tokio::time::timeout(half, &mut listening).await.is_err() {
         tracing::debug!("some connections did not close in time and are dropped");
     }
+    saving.abort();
+    save_uses(&admission.devices).await;
     stopped
+}
+
+/// How often it is written when devices were used: often enough for people, seldom enough for disks.
+const USES_SAVED_EVERY: Duration = Duration::from_secs(60);
+
+async fn save_device_uses(devices: Arc<Devices>) {
+    let mut due = tokio::time::interval(USES_SAVED_EVERY);
+    due.tick().await; // the first is at once
+    loop {
+        due.tick().await;
+        save_uses(&devices).await;
+    }
+}
+
+async fn save_uses(devices: &Arc<Devices>) {
+    let devices = Arc::clone(devices);
+    let saved = tokio::task::spawn_blocking(move || devices.save_uses()).await;
+    match saved {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "when devices were last used is not recorded"),
+        Err(error) => tracing::warn!(%error, "when devices were last used is not recorded"),
+    }
 }
 
 /// An address that means "all of them" cannot be connected to: its loopback address can.

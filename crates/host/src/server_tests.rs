@@ -92,7 +92,7 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
     let parts = Parts::prepare(&config).unwrap();
-    let admission = create_admission(&config, None);
+    let admission = create_admission(&config, None, Devices::in_memory());
     let mut supervisor = start_kernel(&config, parts, &admission).unwrap();
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);

@@ -10,5 +10,6 @@
 mod delivery;
 mod handshake;
 mod interop;
+mod page;
 mod protocol;
 mod support;

@@ -1,0 +1,2 @@
+// Where the page starts.
+document.title = 'greenroom';
