@@ -17,6 +17,7 @@ import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
 import { Outbox } from './sent.js';
 import { SessionList } from './sessions.js';
+import { TurnWindow } from './turn_window.js';
 
 export { STATUS, partKey };
 
@@ -37,7 +38,7 @@ const VIEW_TURNS = 20;
 /** How long a channel is watched after its last watcher left: who goes back finds it there. */
 const LINGER_MS = 5_000;
 
-/** @typedef {{watchers: Set<Watcher>, shown: State | undefined, timer: any, error?: Error}} Watch */
+/** @typedef {{watchers: Set<Watcher>, shown: State | undefined, view: Json, timer: any, error?: Error}} Watch */
 
 /**
  * Connects, and keeps everything up to date until `close()`.
@@ -55,6 +56,7 @@ export class Store {
   #sessions;
   #inbox;
   #outbox;
+  #window;
   /** @type {Listeners<ConnectionView>} */
   #connectionListeners = new Listeners();
   /** @type {Listeners<Json[]>} */
@@ -78,6 +80,20 @@ export class Store {
       (channel, hear) => this.watch(channel, hear),
       () => this.#inboxListeners.call(this.#inbox.items()),
     );
+    this.#window = new TurnWindow({
+      stateOf: (chat) => this.confirmed(chat),
+      replace: (chat, state) => {
+        this.#live.replica.replaceConfirmed(chat, state);
+        this.#show(chat);
+      },
+      fetch: (chat, cursor) => this.#live.request('fetchTurns', { channel: chat, cursor }),
+      renew: (chat) => {
+        const watch = this.#watches.get(chat);
+        if (watch !== undefined) {
+          this.#subscribe(chat, watch);
+        }
+      },
+    });
     this.drafts = new Drafts({ storage, dispatch: (channel, action) => this.dispatch(channel, action) });
     this.#live = new Live(
       { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
@@ -176,9 +192,10 @@ export class Store {
   watch(channel, watcher, { view } = {}) {
     let watch = this.#watches.get(channel);
     if (watch === undefined) {
-      watch = { watchers: new Set(), shown: this.#live.replica.state(channel), timer: undefined };
+      const shown = this.#live.replica.state(channel);
+      watch = { watchers: new Set(), shown, view: view ?? { turns: VIEW_TURNS }, timer: undefined };
       this.#watches.set(channel, watch);
-      this.#subscribe(channel, watch, view ?? { turns: VIEW_TURNS });
+      this.#subscribe(channel, watch);
     }
     clearTimeout(watch.timer);
     const own = (/** @type {any} */ state, /** @type {Change[]} */ changes) => watcher(state, changes);
@@ -199,10 +216,10 @@ export class Store {
     };
   }
 
-  /** @param {string} channel @param {Watch} watch @param {Json} view */
-  async #subscribe(channel, watch, view) {
+  /** @param {string} channel @param {Watch} watch */
+  async #subscribe(channel, watch) {
     try {
-      await this.#live.subscribe(channel, channel === ROOT ? {} : { view });
+      await this.#live.subscribe(channel, channel === ROOT ? {} : { view: watch.view });
     } catch (error) {
       if (this.#watches.get(channel) === watch) {
         watch.error = error instanceof Error ? error : new Error(String(error));
@@ -221,6 +238,7 @@ export class Store {
     watch.timer = setTimeout(() => {
       if (watch.watchers.size === 0 && !this.isPending(channel, () => true)) {
         this.#watches.delete(channel);
+        this.#window.reset(channel);
         this.#live.unsubscribe(channel);
       }
     }, LINGER_MS);
@@ -267,6 +285,11 @@ export class Store {
     const shown = this.#watches.get(channel)?.shown;
     const isExact = effect.kind === 'foreign' && !replica.isAhead(channel) && shown?.value !== undefined;
     this.#show(channel, isExact ? effect.changes : undefined);
+    if (action.type === 'chat/turnsLoaded') {
+      this.#window.takePage(channel, action);
+    } else if (effect.changes.some((change) => change.kind === 'list')) {
+      this.#window.takeList(channel);
+    }
   }
 
   /** @param {string} channel */
@@ -275,6 +298,7 @@ export class Store {
     if (watch !== undefined) {
       watch.error = undefined;
     }
+    this.#window.reset(channel);
     this.#outbox.takePending(this.#live.replica.pending());
     const confirmed = this.#live.replica.confirmed(channel);
     if (confirmed?.kind === 'chat') {
@@ -322,13 +346,17 @@ export class Store {
   }
 
   /** Fetches the turns before the oldest one that is here; they come as a change of the list. @param {string} chat @returns {Promise<boolean>} whether there were any */
-  async fetchOlder(chat) {
-    const cursor = this.confirmed(chat)?.turnsNextCursor;
-    if (cursor === undefined) {
-      return false;
-    }
-    await this.#live.request('fetchTurns', { channel: chat, cursor });
-    return true;
+  fetchOlder(chat) {
+    return this.#window.fetchOlder(chat);
+  }
+
+  /**
+   * Says which turn is read, or none at the end of the chat: turns around it that were dropped (`isDropped`) are fetched again, and
+   * others are dropped when there are too many.
+   * @param {string} chat @param {string} [turnId]
+   */
+  readAt(chat, turnId) {
+    return this.#window.readAt(chat, turnId);
   }
 
   // The list of sessions, and the inbox.
