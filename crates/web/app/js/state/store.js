@@ -16,10 +16,10 @@ import { api } from './api.js';
 import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
 import { Outbox } from './sent.js';
-import { SessionList } from './sessions.js';
+import { SessionList, needsSomebody } from './sessions.js';
 import { TurnWindow } from './turn_window.js';
 
-export { STATUS, partKey };
+export { STATUS, needsSomebody, partKey };
 
 /** @typedef {import('../wire/reduce/common.js').Json} Json */
 /** @typedef {import('../wire/reduce/common.js').Change} Change */
@@ -332,6 +332,25 @@ export class Store {
     const clientSeq = this.#live.dispatch(channel, action);
     const sent = this.#outbox.add(clientSeq, channel, action);
     this.#show(channel);
+    return sent;
+  }
+
+  /**
+   * Answers something that waits in a chat. The chat is watched before that, because what is taken on a channel that nobody watches
+   * is not echoed (ADR 0011), and until it is known what became of the answer.
+   * @param {{chatUri: string}} item @param {Json} action @returns {Promise<Sent>} fails if the chat cannot be watched
+   */
+  async answer({ chatUri }, action) {
+    /** @type {() => void} */
+    let release = () => {};
+    await new Promise((/** @type {(value: void) => void} */ resolve, reject) => {
+      release = this.watch(chatUri, (state) => (state === undefined ? reject(this.errorOf(chatUri)) : resolve()));
+    }).catch((error) => {
+      release();
+      throw error;
+    });
+    const sent = this.dispatch(chatUri, action);
+    sent.done.then(release);
     return sent;
   }
 
