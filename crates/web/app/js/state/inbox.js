@@ -6,7 +6,7 @@
  * Must not know: connections, the document.
  */
 
-import { STATUS } from '../wire/reduce/common.js';
+import { needsSomebody } from './sessions.js';
 
 /** @typedef {import('../wire/reduce/common.js').Json} Json */
 /**
@@ -18,10 +18,6 @@ import { STATUS } from '../wire/reduce/common.js';
  */
 
 const SESSIONS_MAX = 50;
-
-/** @param {Json} summary */
-const needsSomebody = ({ status = 0 }) =>
-  (status & STATUS.ACTIVITY_MASK) === STATUS.INPUT_NEEDED && (status & STATUS.IS_ARCHIVED) === 0;
 
 export class Inbox {
   /** @type {Map<string, {release: () => void, state?: Json}>} */

@@ -1,15 +1,20 @@
 /**
  * The list of the host's sessions: its pages, and what the host says about it since.
  *
- * Promises: a page that was asked for is taken with everything that was heard while it was on its way. Newest first.
+ * Promises: a page that was asked for is taken with everything that was heard while it was on its way. Newest first. Sessions
+ * that need somebody are found however old they are; others come page by page.
  * Must not know: connections, the document.
  */
 
-import { isObject } from '../wire/reduce/common.js';
+import { STATUS, isObject } from '../wire/reduce/common.js';
 
 /** @typedef {import('../wire/reduce/common.js').Json} Json */
 
 const PAGE = 100;
+/** The same where nobody waits for it: what the host gives at most. */
+const SEARCH_PAGE = 500;
+/** How long to wait before the list is read anew because of a session that is not in it. */
+const UNKNOWN_MS = 300;
 /** Of no more sessions anything is remembered. */
 const SESSIONS_MAX = 10_000;
 
@@ -25,6 +30,8 @@ export class SessionList {
   #pages = 0;
   /** @type {Promise<void> | undefined} */
   #loading;
+  /** @type {any} */
+  #timer;
   #request;
   #onChange;
 
@@ -70,6 +77,32 @@ export class SessionList {
       this.#cursor = cursor;
       this.#pages = count;
     });
+    await this.#findWaiting();
+  }
+
+  /** Looks through what is not shown yet for sessions that need somebody: a request may be old. */
+  async #findWaiting() {
+    let cursor = this.#cursor;
+    for (let seen = this.#summaries.size; cursor !== undefined && seen < SESSIONS_MAX; seen += SEARCH_PAGE) {
+      /** @type {Map<string, Json>} */
+      const page = new Map();
+      cursor = await this.#page(page, cursor, SEARCH_PAGE);
+      const found = [...page.values()].filter((summary) => needsSomebody(summary) && !this.#summaries.has(summary.resource));
+      for (const summary of found) {
+        this.#set(summary.resource, summary);
+      }
+      if (found.length > 0) {
+        this.#changed();
+      }
+    }
+  }
+
+  /** A session that is not in the list changed: it is one of the newest now. */
+  #reloadSoon() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.reload().catch((error) => console.info('greenroom: the list of sessions was not read', error));
+    }, UNKNOWN_MS);
   }
 
   /** Reads the next page, if there is one. */
@@ -106,9 +139,9 @@ export class SessionList {
     }
   }
 
-  /** @param {Map<string, Json>} into @param {string | undefined} cursor @returns {Promise<string | undefined>} */
-  async #page(into, cursor) {
-    const result = await this.#request('listSessions', { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) });
+  /** @param {Map<string, Json>} into @param {string | undefined} cursor @param {number} [limit] @returns {Promise<string | undefined>} */
+  async #page(into, cursor, limit = PAGE) {
+    const result = await this.#request('listSessions', { limit, ...(cursor === undefined ? {} : { cursor }) });
     for (const summary of Array.isArray(result?.items) ? result.items : []) {
       if (isObject(summary) && typeof summary.resource === 'string' && into.size < SESSIONS_MAX) {
         into.set(summary.resource, summary);
@@ -142,7 +175,9 @@ export class SessionList {
         return true;
       case 'root/sessionSummaryChanged': {
         const known = this.#summaries.get(params?.session);
-        if (known !== undefined && isObject(params.changes)) {
+        if (known === undefined) {
+          this.#reloadSoon();
+        } else if (isObject(params.changes)) {
           this.#set(params.session, { ...known, ...params.changes });
         }
         return true;
@@ -162,6 +197,10 @@ export class SessionList {
     }
   }
 }
+
+/** Whether a session waits for somebody. Archived ones are out of sight. @param {Json} summary */
+export const needsSomebody = ({ status = 0 }) =>
+  (status & STATUS.ACTIVITY_MASK) === STATUS.INPUT_NEEDED && (status & STATUS.IS_ARCHIVED) === 0;
 
 /** @param {unknown} a @param {unknown} b */
 function compareTexts(a, b) {

@@ -16,9 +16,10 @@ import { api } from './api.js';
 import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
 import { Outbox } from './sent.js';
-import { SessionList } from './sessions.js';
+import { SessionList, needsSomebody } from './sessions.js';
+import { TurnWindow } from './turn_window.js';
 
-export { STATUS, partKey };
+export { STATUS, needsSomebody, partKey };
 
 /** @typedef {import('../wire/reduce/common.js').Json} Json */
 /** @typedef {import('../wire/reduce/common.js').Change} Change */
@@ -37,7 +38,7 @@ const VIEW_TURNS = 20;
 /** How long a channel is watched after its last watcher left: who goes back finds it there. */
 const LINGER_MS = 5_000;
 
-/** @typedef {{watchers: Set<Watcher>, shown: State | undefined, timer: any, error?: Error}} Watch */
+/** @typedef {{watchers: Set<Watcher>, shown: State | undefined, view: Json, timer: any, error?: Error}} Watch */
 
 /**
  * Connects, and keeps everything up to date until `close()`.
@@ -55,6 +56,7 @@ export class Store {
   #sessions;
   #inbox;
   #outbox;
+  #window;
   /** @type {Listeners<ConnectionView>} */
   #connectionListeners = new Listeners();
   /** @type {Listeners<Json[]>} */
@@ -78,6 +80,20 @@ export class Store {
       (channel, hear) => this.watch(channel, hear),
       () => this.#inboxListeners.call(this.#inbox.items()),
     );
+    this.#window = new TurnWindow({
+      stateOf: (chat) => this.confirmed(chat),
+      replace: (chat, state) => {
+        this.#live.replica.replaceConfirmed(chat, state);
+        this.#show(chat);
+      },
+      fetch: (chat, cursor) => this.#live.request('fetchTurns', { channel: chat, cursor }),
+      renew: (chat) => {
+        const watch = this.#watches.get(chat);
+        if (watch !== undefined) {
+          this.#subscribe(chat, watch);
+        }
+      },
+    });
     this.drafts = new Drafts({ storage, dispatch: (channel, action) => this.dispatch(channel, action) });
     this.#live = new Live(
       { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
@@ -181,9 +197,10 @@ export class Store {
   watch(channel, watcher, { view } = {}) {
     let watch = this.#watches.get(channel);
     if (watch === undefined) {
-      watch = { watchers: new Set(), shown: this.#live.replica.state(channel), timer: undefined };
+      const shown = this.#live.replica.state(channel);
+      watch = { watchers: new Set(), shown, view: view ?? { turns: VIEW_TURNS }, timer: undefined };
       this.#watches.set(channel, watch);
-      this.#subscribe(channel, watch, view ?? { turns: VIEW_TURNS });
+      this.#subscribe(channel, watch);
     }
     clearTimeout(watch.timer);
     const own = (/** @type {any} */ state, /** @type {Change[]} */ changes) => watcher(state, changes);
@@ -204,10 +221,10 @@ export class Store {
     };
   }
 
-  /** @param {string} channel @param {Watch} watch @param {Json} view */
-  async #subscribe(channel, watch, view) {
+  /** @param {string} channel @param {Watch} watch */
+  async #subscribe(channel, watch) {
     try {
-      await this.#live.subscribe(channel, channel === ROOT ? {} : { view });
+      await this.#live.subscribe(channel, channel === ROOT ? {} : { view: watch.view });
     } catch (error) {
       if (this.#watches.get(channel) === watch) {
         watch.error = error instanceof Error ? error : new Error(String(error));
@@ -226,6 +243,7 @@ export class Store {
     watch.timer = setTimeout(() => {
       if (watch.watchers.size === 0 && !this.isPending(channel, () => true)) {
         this.#watches.delete(channel);
+        this.#window.reset(channel);
         this.#live.unsubscribe(channel);
       }
     }, LINGER_MS);
@@ -272,6 +290,11 @@ export class Store {
     const shown = this.#watches.get(channel)?.shown;
     const isExact = effect.kind === 'foreign' && !replica.isAhead(channel) && shown?.value !== undefined;
     this.#show(channel, isExact ? effect.changes : undefined);
+    if (action.type === 'chat/turnsLoaded') {
+      this.#window.takePage(channel, action);
+    } else if (effect.changes.some((change) => change.kind === 'list')) {
+      this.#window.takeList(channel);
+    }
   }
 
   /** @param {string} channel */
@@ -280,6 +303,7 @@ export class Store {
     if (watch !== undefined) {
       watch.error = undefined;
     }
+    this.#window.reset(channel);
     this.#outbox.takePending(this.#live.replica.pending());
     const confirmed = this.#live.replica.confirmed(channel);
     if (confirmed?.kind === 'chat') {
@@ -316,6 +340,25 @@ export class Store {
     return sent;
   }
 
+  /**
+   * Answers something that waits in a chat. The chat is watched before that, because what is taken on a channel that nobody watches
+   * is not echoed (ADR 0011), and until it is known what became of the answer.
+   * @param {{chatUri: string}} item @param {Json} action @returns {Promise<Sent>} fails if the chat cannot be watched
+   */
+  async answer({ chatUri }, action) {
+    /** @type {() => void} */
+    let release = () => {};
+    await new Promise((/** @type {(value: void) => void} */ resolve, reject) => {
+      release = this.watch(chatUri, (state) => (state === undefined ? reject(this.errorOf(chatUri)) : resolve()));
+    }).catch((error) => {
+      release();
+      throw error;
+    });
+    const sent = this.dispatch(chatUri, action);
+    sent.done.then(release);
+    return sent;
+  }
+
   /** Whether an action is on its way. @param {string} channel @param {(action: Json) => boolean} predicate */
   isPending(channel, predicate) {
     return this.#outbox.has(channel, predicate);
@@ -327,13 +370,17 @@ export class Store {
   }
 
   /** Fetches the turns before the oldest one that is here; they come as a change of the list. @param {string} chat @returns {Promise<boolean>} whether there were any */
-  async fetchOlder(chat) {
-    const cursor = this.confirmed(chat)?.turnsNextCursor;
-    if (cursor === undefined) {
-      return false;
-    }
-    await this.#live.request('fetchTurns', { channel: chat, cursor });
-    return true;
+  fetchOlder(chat) {
+    return this.#window.fetchOlder(chat);
+  }
+
+  /**
+   * Says which turn is read, or none at the end of the chat: turns around it that were dropped (`isDropped`) are fetched again, and
+   * others are dropped when there are too many.
+   * @param {string} chat @param {string} [turnId]
+   */
+  readAt(chat, turnId) {
+    return this.#window.readAt(chat, turnId);
   }
 
   // The list of sessions, and the inbox.

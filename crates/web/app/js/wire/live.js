@@ -201,6 +201,7 @@ export class Live {
   /** Takes the states of all channels; subscribes to those that came without one (H-029, H-082). @param {Connection} connection @param {any[]} values @param {string[]} channels @param {'first' | 'snapshot'} how */
   async #takeSnapshots(connection, values, channels, how) {
     const snapshots = values.map(readSnapshot);
+    /** @type {string[]} */
     const stateless = [];
     for (const channel of channels) {
       const watched = this.#watched.get(channel);

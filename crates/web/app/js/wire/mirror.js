@@ -105,6 +105,6 @@ export class Mirror {
 
   /** @returns {string[]} */
   channels() {
-    return [...this.#channels.keys()];
+    return [...this.#channels.keys()].sort();
   }
 }

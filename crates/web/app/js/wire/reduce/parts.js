@@ -61,6 +61,7 @@ const isBlockingCall = (part) =>
 
 /** What the activity bits say while no error has ended the turn (H-178). @param {Json} state @returns {Json} */
 export function refreshStatus(state) {
+  /** @type {number} */
   let activity = STATUS.IDLE;
   if (state.activeTurn !== undefined) {
     const waits = (/** @type {Json} */ part) => isOpenRequest(part) || isBlockingCall(part);

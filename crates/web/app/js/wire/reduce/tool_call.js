@@ -64,8 +64,8 @@ const step = (next) => (state, action) => {
 
 /** The call in another state: without what belongs to a state, except what is carried. @param {Json} call @param {string} status @param {string[]} carried @returns {Json} */
 function enter(call, status, carried) {
-  const stays = ([/** @type {string} */ field]) => !STATE_FIELDS.includes(field) || carried.includes(field);
-  return { ...Object.fromEntries(Object.entries(call).filter(stays)), status };
+  const stays = (/** @type {string} */ field) => !STATE_FIELDS.includes(field) || carried.includes(field);
+  return { ...Object.fromEntries(Object.entries(call).filter(([field]) => stays(field))), status };
 }
 
 /** @param {Json} state @param {Json} action */
@@ -135,6 +135,7 @@ function afterConfirmation(call, action) {
   if (call.status !== 'pending-confirmation' || approved === undefined) {
     return undefined;
   }
+  /** @type {Json} */
   let next;
   if (approved) {
     next = { ...enter(call, 'running', []), confirmed: presentOf(action, 'confirmed') ?? 'not-needed' };

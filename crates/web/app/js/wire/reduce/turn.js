@@ -160,10 +160,25 @@ function truncate(state, action) {
   return refreshStatus(withField(next, 'activeTurn', undefined));
 }
 
+/** A page that was held before, and dropped: its turns come back to their places, and the cursor stays that of the oldest. @param {Json} state @param {any[]} page */
+function fillDropped(state, page) {
+  const fetched = new Map(page.filter(isTurn).map((turn) => [turn.id, turn]));
+  const isMissing = (/** @type {Json} */ turn) => turn.isDropped && fetched.has(turn.id);
+  return state.turns.some(isMissing)
+    ? { ...state, turns: state.turns.map((/** @type {Json} */ turn) => (isMissing(turn) ? fetched.get(turn.id) : turn)) }
+    : state;
+}
+
 /** Inserts older turns before the ones that are there; a turn that is there already is not moved (H-240). @param {Json} state @param {Json} action */
 function loadOlder(state, action) {
   if (!Array.isArray(action.turns)) {
     return state;
+  }
+  if (state.turns.some((/** @type {Json} */ turn) => turn.isDropped)) {
+    const filled = fillDropped(state, action.turns);
+    if (filled !== state) {
+      return filled;
+    }
   }
   const held = new Set(state.turns.map((/** @type {Json} */ turn) => turn.id));
   const older = action.turns.filter((turn) => isTurn(turn) && !held.has(turn.id));
