@@ -17,6 +17,9 @@ const FENCE_CHARS = 4_096;
 /** How much may stand open at all; a longer block is shown plain until it ends. */
 const OPEN_CHARS_MAX = 200_000;
 
+/** How long to wait before the whole is asked for again. */
+const FINISH_AGAIN_MS = 2_500;
+
 /** @typedef {{ json: string, node: Node }} DrawnBlock */
 
 export class MarkdownView {
@@ -167,7 +170,7 @@ export class MarkdownView {
       this.draw(this.stableBlocks, answer.tree);
       this.drawnTo = stableAt + open.length;
       this.showRest();
-      await this.advance(open, answer);
+      this.advance(open, answer);
     }
     this.askSoon();
   }
@@ -177,18 +180,11 @@ export class MarkdownView {
    * @param {string} open
    * @param {import('./markup.js').MarkupAnswer} answer
    */
-  async advance(open, answer) {
+  advance(open, answer) {
     const stable = countUnits(open, answer.stable ?? 0);
-    if (stable === 0) return;
-    let count = answer.blocks;
-    if (count === undefined) {
-      const { version } = this;
-      const part = await this.markup.render({ markdown: open.slice(0, stable) });
-      if (version !== this.version || !part?.tree) return;
-      count = part.tree.length;
-    }
+    if (stable === 0 || !answer.blocks) return; // all of it may change
     this.stableAt += stable;
-    this.stableBlocks += count;
+    this.stableBlocks += answer.blocks;
   }
 
   /** Draws the whole once more: a link's definition may have come after it. */
@@ -200,10 +196,18 @@ export class MarkdownView {
     const known = this.markup.recall({ markdown: source });
     const answer = known ?? (await this.markup.render({ markdown: source }));
     if (version !== this.version) return; // it goes on after all
+    if (answer === null) this.finishLater(version);
     if (!answer?.tree) return this.showRest();
     this.draw(0, answer.tree);
     this.drawnTo = source.length;
     this.showRest();
+  }
+
+  /** The host did not answer: the text stands there plain until it does. @param {number} version */
+  finishLater(version) {
+    this.timer = setTimeout(() => {
+      if (version === this.version && this.element.isConnected) this.finish();
+    }, FINISH_AGAIN_MS * (1 + Math.random()));
   }
 
   /**

@@ -1,7 +1,8 @@
 // What the host makes of Markdown, code and diffs: asked for in batches, remembered for a while.
 //
 // Promises: what is asked for in one frame goes in one request; a request holds no more than the host takes; what was answered is not
-// asked for again as long as it is remembered. A host that does not answer leaves the text plain: callers get null, never an error.
+// asked for again as long as it is remembered. A host that does not answer leaves the text plain: callers get null then, and what it
+// refuses to render has an `error` in the place of a tree.
 // Must not know: who draws it.
 
 /** @typedef {{ markdown: string, open?: boolean } | { code: string, lang?: string } | { diff: { before: string | null, after: string | null, path: string, context?: number } }} MarkupItem */
@@ -9,7 +10,7 @@
 
 /** What one request may hold; the host takes 64 items and 256 KiB. */
 const ITEMS_MAX = 64;
-const BYTES_MAX = 240 << 10;
+const BYTES_MAX = 250 << 10;
 
 /** The host answers four requests of a device at a time; one stays free for what is typed or opened now. */
 const IN_FLIGHT_MAX = 3;
@@ -35,7 +36,7 @@ export class Markup {
   }
 
   /**
-   * Asks for one item; null if it is too large or the host does not answer.
+   * Asks for one item; null if the host does not answer now.
    * @param {MarkupItem} item
    * @returns {Promise<MarkupAnswer | null>}
    */
@@ -43,9 +44,11 @@ export class Markup {
     const key = JSON.stringify(item);
     const known = this.remembered.get(key);
     if (known) return Promise.resolve(known);
-    if (key.length > BYTES_MAX || performance.now() < this.pausedUntil) return Promise.resolve(null);
+    const size = new TextEncoder().encode(key).length;
+    if (size > BYTES_MAX) return Promise.resolve({ error: 'it is too large' });
+    if (performance.now() < this.pausedUntil) return Promise.resolve(null);
     return new Promise((answer) => {
-      this.waiting.push({ item, key, size: key.length, answer });
+      this.waiting.push({ item, key, size, answer });
       this.sendSoon();
     });
   }
@@ -72,7 +75,7 @@ export class Markup {
     const batch = [];
     let size = 0;
     for (const next of this.waiting) {
-      if (batch.length === ITEMS_MAX || (batch.length > 0 && size + next.size * 1.1 > BYTES_MAX)) break;
+      if (batch.length === ITEMS_MAX || (batch.length > 0 && size + next.size > BYTES_MAX)) break;
       batch.push(next);
       size += next.size;
     }
@@ -83,7 +86,7 @@ export class Markup {
       batch.forEach(({ key, answer }, index) => {
         const found = answers[index];
         if (found && !found.error) this.remember(key, found);
-        answer(found && !found.error ? found : null);
+        answer(found ?? null);
       });
     } catch {
       // Text stands there plain as long as the host is away; the connection's own line on the screen says that it is.

@@ -50,6 +50,8 @@ export class Transcript {
     this.isLoading = false;
     /** @type {string | undefined} */
     this.target = undefined;
+    /** @type {string | null | undefined} */
+    this.readingAt = undefined;
     this.draw = () => this.drawChanges();
     this.look = () => this.lookAround();
     this.sizes = new ResizeObserver((entries) => this.noteHeights(entries));
@@ -207,7 +209,10 @@ export class Transcript {
   /** @param {any} turn */
   updateTurn(turn) {
     const isActive = this.state.activeTurn?.id === turn.id;
-    this.views.get(turn.id)?.update(turn, isActive, turn === this.turns.at(-1));
+    const view = this.views.get(turn.id);
+    view?.update(turn, isActive, turn === this.turns.at(-1));
+    // Room for what is not in memory; it is as high as it was.
+    if (view) view.element.style.minHeight = turn.isDropped ? `${this.heights.get(turn.id) ?? HEIGHT_GUESS}px` : '';
   }
 
   /** What the session says about a worker shows in the call that started it. */
@@ -234,6 +239,15 @@ export class Transcript {
     else if (roomAbove < reach && this.from > 0) this.move(this.from - TURNS_AHEAD, Math.min(this.to, this.from - TURNS_AHEAD + TURNS_MAX));
     else if (roomBelow < reach && this.to < this.turns.length) this.move(Math.max(this.from, this.to + TURNS_AHEAD - TURNS_MAX), this.to + TURNS_AHEAD);
     if (this.from < TURNS_AHEAD && roomAbove < reach * 2) this.loadOlder();
+    this.tellReading();
+  }
+
+  /** Tells the store where somebody reads: what is far from there may leave memory. */
+  tellReading() {
+    const at = this.keeper.isFollowing ? undefined : /** @type {HTMLElement | undefined} */ (this.keeper.anchors[0]?.element)?.dataset.turn;
+    if (at === this.readingAt) return; // as it was
+    this.readingAt = at;
+    this.context.store.readAt(this.context.chat, at).catch(() => { this.readingAt = null; }); // tried again when somebody scrolls
   }
 
   /** The view is inside of the room that stands for turns: draws those that belong there. @param {number} top */

@@ -49,6 +49,8 @@ export class TurnView {
     this.turn = turn;
     this.isActive = isActive;
     this.isLatest = isLatest;
+    this.element.classList.toggle('is-dropped', turn.isDropped === true);
+    if (turn.isDropped) return; // it left memory, and comes again while it is looked at
     if (this.drawnMessage !== turn.message) this.drawMessage(turn);
     this.drawParts();
     this.drawFoot();
