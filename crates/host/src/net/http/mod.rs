@@ -5,8 +5,10 @@
 //! Must not know: WebSocket frames, what messages mean.
 
 mod answer;
+mod device_routes;
 mod exchange;
 mod gate;
+mod json_body;
 mod page;
 mod routes;
 mod token;

@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
+use super::visitor::Visitor;
 use crate::net::Admission;
 use crate::net::access::Access;
 
@@ -57,6 +58,19 @@ pub(super) fn check(
             Err(HttpResponse::new(401, text))
         }
     }
+}
+
+/// The same for a route of the API: only the header counts there, because an address shows in logs and histories.
+pub(super) fn check_header(
+    headers: &Headers<'_>,
+    query: &str,
+    visitor: &Visitor,
+) -> Result<Access, HttpResponse> {
+    if values_of(query, "tkn").next().is_some() {
+        let text = "the token must be in the header: Authorization: Bearer ...\n";
+        return Err(HttpResponse::new(401, text));
+    }
+    check(headers, "", &visitor.admission, visitor.address.ip())
 }
 
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.
