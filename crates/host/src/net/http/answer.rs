@@ -41,7 +41,7 @@ impl HttpResponse {
         )
     }
 
-    /// The same with words that are made for the occasion.
+    /// The same with a text that is put together.
     pub(crate) fn text(status: u16, text: String) -> Self {
         Self::with_body(status, "text/plain; charset=utf-8", Bytes::from(text))
     }

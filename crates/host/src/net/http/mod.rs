@@ -5,10 +5,9 @@
 //! Must not know: WebSocket frames, what messages mean.
 
 mod answer;
-mod device_routes;
+mod api;
 mod exchange;
 mod gate;
-mod json_body;
 mod page;
 mod routes;
 mod token;

@@ -12,9 +12,10 @@ use hyper::{Method, Request, Response, Version};
 use serde_json::json;
 
 use super::answer::{AnswerBody, HttpResponse};
+use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::visitor::Visitor;
-use super::{device_routes, page, token, upgrade};
+use super::{page, token, upgrade};
 use crate::devices::Scope;
 use crate::net::Admission;
 
@@ -51,19 +52,6 @@ async fn route(
             "the target of a request is a path\n",
         ));
     }
-    if device_routes::are_at(parts.uri.path()) {
-        let answer = device_routes::answer(parts, headers, body, visitor).await?;
-        return Ok(Routed::Answer(answer));
-    }
-    route_without_body(parts, headers, body, visitor)
-}
-
-fn route_without_body(
-    parts: &Parts,
-    headers: &Headers<'_>,
-    body: Incoming,
-    visitor: &Visitor,
-) -> Result<Routed, HttpResponse> {
     let admission = &visitor.admission;
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
@@ -84,6 +72,16 @@ fn route_without_body(
                 ));
             }
         }
+    }
+    if path.starts_with("/api/") {
+        let request = ApiRequest {
+            method: &parts.method,
+            path,
+            query,
+            headers,
+            visitor,
+        };
+        return api::answer(&request, body).await.map(Routed::Answer);
     }
     let access = token::check(headers, query, admission, visitor.address.ip())?;
     if parts.method != Method::GET {

@@ -11,7 +11,6 @@ use sha2::Sha256;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
-use super::visitor::Visitor;
 use crate::net::Admission;
 use crate::net::access::Access;
 
@@ -60,17 +59,18 @@ pub(super) fn check(
     }
 }
 
-/// The same for a route of the API: only the header counts there, because an address shows in logs and histories.
+/// The same for routes where a token must not be in an address: browsers keep those.
 pub(super) fn check_header(
     headers: &Headers<'_>,
     query: &str,
-    visitor: &Visitor,
+    admission: &Admission,
+    address: IpAddr,
 ) -> Result<Access, HttpResponse> {
     if values_of(query, "tkn").next().is_some() {
-        let text = "the token must be in the header: Authorization: Bearer ...\n";
+        let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
         return Err(HttpResponse::new(401, text));
     }
-    check(headers, "", &visitor.admission, visitor.address.ip())
+    check(headers, query, admission, address)
 }
 
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.

@@ -7,84 +7,19 @@
 
 use std::sync::Arc;
 
-use hyper::Method;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
-use hyper::http::request::Parts;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::HttpResponse;
-use super::gate::{self, Headers};
-use super::json_body;
-use super::token;
-use super::visitor::Visitor;
-use crate::devices::{
-    CodeGrant, CodePurpose, Device, DeviceId, Devices, PairError, Revocation, Scope,
-};
+use super::super::answer::HttpResponse;
+use super::super::gate;
+use super::{ApiRequest, body};
+use crate::devices::{CodeGrant, CodePurpose, Device, DeviceId, PairError, Revocation, Scope};
 use crate::net::access::Access;
 
 /// Longer than any request about a device.
 const BODY_BYTES_MAX: usize = 4_096;
-const DEVICES: &str = "/api/devices/";
-
-/// Whether an address is one of these.
-pub(super) fn are_at(path: &str) -> bool {
-    matches!(
-        path,
-        "/api/pair" | "/api/pair/code" | "/api/devices" | "/api/me"
-    ) || path.starts_with(DEVICES)
-}
-
-pub(super) async fn answer(
-    parts: &Parts,
-    headers: &Headers<'_>,
-    body: Incoming,
-    visitor: &Visitor,
-) -> Result<HttpResponse, HttpResponse> {
-    let (method, path) = (&parts.method, parts.uri.path());
-    if path == "/api/pair" {
-        // Without a token: the code is the secret.
-        require(method, &Method::POST, "POST")?;
-        return pair(
-            json_body::read(headers, body, visitor, BODY_BYTES_MAX).await?,
-            visitor,
-        )
-        .await;
-    }
-    let access = token::check_header(headers, parts.uri.query().unwrap_or(""), visitor)?;
-    visitor.admit()?;
-    let answered = match (path, path.strip_prefix(DEVICES)) {
-        ("/api/pair/code", _) => {
-            require(method, &Method::POST, "POST")?;
-            let request = json_body::read(headers, body, visitor, BODY_BYTES_MAX).await?;
-            issue_code(&access, request, visitor)
-        }
-        (_, Some(id)) => {
-            require(method, &Method::DELETE, "DELETE")?;
-            revoke(DeviceId::from(id), visitor).await
-        }
-        ("/api/devices", _) => {
-            require(method, &Method::GET, "GET")?;
-            let devices = visitor.admission.devices.list();
-            let devices: Vec<Value> = devices.iter().map(|it| to_json(it, &access)).collect();
-            Ok(HttpResponse::json(200, &json!({"devices": devices})))
-        }
-        _ => {
-            require(method, &Method::GET, "GET")?;
-            Ok(describe_caller(&access, &visitor.admission.devices))
-        }
-    };
-    answered.map(HttpResponse::staying_open)
-}
-
-fn require(method: &Method, allowed: &Method, name: &'static str) -> Result<(), HttpResponse> {
-    if method == allowed {
-        return Ok(());
-    }
-    let refusal = HttpResponse::new(405, "another method is served here; see Allow\n");
-    Err(refusal.with(ALLOW, HeaderValue::from_static(name)))
-}
 
 #[derive(Deserialize)]
 struct PairRequest {
@@ -93,11 +28,15 @@ struct PairRequest {
     name: Option<String>,
 }
 
-async fn pair(request: PairRequest, visitor: &Visitor) -> Result<HttpResponse, HttpResponse> {
-    let devices = Arc::clone(&visitor.admission.devices);
-    let address = visitor.address.ip();
-    let paired =
-        on_disk(move || devices.pair(&request.code, request.name.as_deref(), Some(address)));
+/// Makes a device of whoever has a code: no token is asked for, the code is the secret.
+pub(super) async fn pair(
+    request: &ApiRequest<'_>,
+    body: Incoming,
+) -> Result<HttpResponse, HttpResponse> {
+    let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
+    let devices = Arc::clone(&request.visitor.admission.devices);
+    let address = request.visitor.address.ip();
+    let paired = on_disk(move || devices.pair(&given.code, given.name.as_deref(), Some(address)));
     let (token, device) = paired.await?.map_err(|error| refuse_pairing(&error))?;
     tracing::info!(device = device.id.as_str(), "a device was paired");
     let access = Access::Owner;
@@ -137,10 +76,11 @@ struct CodeParams {
     at: Option<String>,
 }
 
-fn issue_code(
+/// Makes a code, for the owner alone.
+pub(super) async fn issue_code(
+    request: &ApiRequest<'_>,
     access: &Access,
-    request: CodeParams,
-    visitor: &Visitor,
+    body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     match access {
         Access::Owner => {}
@@ -149,28 +89,30 @@ fn issue_code(
             return Err(HttpResponse::new(403, text));
         }
     }
-    let purpose = match request.purpose.as_str() {
+    let wanted: CodeParams = body::read_json(request, body, BODY_BYTES_MAX).await?;
+    let admission = &request.visitor.admission;
+    let purpose = match wanted.purpose.as_str() {
         "open" => CodePurpose::Open,
         "pair" => CodePurpose::Pair,
         _ => return Err(HttpResponse::new(400, "purpose must be open or pair\n")),
     };
-    let scopes: Option<Vec<Scope>> = request.scopes.iter().map(|it| Scope::parse(it)).collect();
+    let scopes: Option<Vec<Scope>> = wanted.scopes.iter().map(|it| Scope::parse(it)).collect();
     let scopes = scopes.filter(|scopes| scopes.contains(&Scope::Use));
     let Some(scopes) = scopes else {
         let text = "scopes must be a list with use, and perhaps inspect\n";
         return Err(HttpResponse::new(400, text));
     };
-    if let Some(at) = &request.at
-        && !gate::answers_to(at, &visitor.admission)
+    if let Some(at) = &wanted.at
+        && !gate::answers_to(at, admission)
     {
         let text = "this host does not answer to that name; see allowed_hosts\n";
         return Err(HttpResponse::new(422, text));
     }
     let grant = CodeGrant {
-        name: request.name,
+        name: wanted.name,
         scopes,
     };
-    let code = visitor.admission.devices.issue_code(purpose, grant);
+    let code = admission.devices.issue_code(purpose, grant);
     let code = code.map_err(|error| refuse_pairing(&error))?;
     let seconds = purpose.lifetime().as_secs();
     Ok(HttpResponse::json(
@@ -179,13 +121,18 @@ fn issue_code(
     ))
 }
 
-async fn revoke(id: DeviceId, visitor: &Visitor) -> Result<HttpResponse, HttpResponse> {
-    let devices = Arc::clone(&visitor.admission.devices);
+/// Signs a device out.
+pub(super) async fn revoke(
+    request: &ApiRequest<'_>,
+    id: &str,
+) -> Result<HttpResponse, HttpResponse> {
+    let id = DeviceId::from(id);
+    let devices = Arc::clone(&request.visitor.admission.devices);
     let revoked = id.clone();
     match on_disk(move || devices.revoke(&revoked)).await? {
         Revocation::Done => {
             tracing::info!(device = id.as_str(), "a device was signed out");
-            Ok(HttpResponse::new(204, ""))
+            Ok(HttpResponse::new(204, "").staying_open())
         }
         Revocation::Unknown => Err(HttpResponse::new(404, "there is no such device\n")),
         Revocation::Unsaved(error) => {
@@ -198,7 +145,15 @@ async fn revoke(id: DeviceId, visitor: &Visitor) -> Result<HttpResponse, HttpRes
     }
 }
 
-fn describe_caller(access: &Access, devices: &Devices) -> HttpResponse {
+/// All devices.
+pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
+    let devices = request.visitor.admission.devices.list();
+    let devices: Vec<Value> = devices.iter().map(|it| to_json(it, access)).collect();
+    HttpResponse::json(200, &json!({"devices": devices})).staying_open()
+}
+
+/// Who asks.
+pub(super) fn describe_caller(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
     let all = [Scope::Use, Scope::Inspect];
     let scopes: Vec<&str> = all
         .into_iter()
@@ -207,13 +162,14 @@ fn describe_caller(access: &Access, devices: &Devices) -> HttpResponse {
         .collect();
     let device = match access {
         Access::Owner => None,
-        Access::Device(device) => devices.find(&device.id),
+        Access::Device(device) => request.visitor.admission.devices.find(&device.id),
     };
     let device = device.map(|device| to_json(&device, access));
     HttpResponse::json(
         200,
         &json!({"device": device, "scopes": scopes, "version": crate::server::VERSION}),
     )
+    .staying_open()
 }
 
 fn to_json(device: &Device, access: &Access) -> Value {
