@@ -10,7 +10,7 @@
 import { ROOT } from '../wire/connection.js';
 import { Live } from '../wire/live.js';
 import { diffStates } from '../wire/mirror.js';
-import { STATUS } from '../wire/reduce/common.js';
+import { STATUS } from '../wire/reduce/fields.js';
 import { partKey } from '../wire/reduce/parts.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
@@ -21,8 +21,10 @@ import { TurnWindow } from './turn_window.js';
 
 export { STATUS, needsSomebody, partKey };
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
-/** @typedef {import('../wire/reduce/common.js').Change} Change */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Change} Change */
+/** @typedef {import('../types.d.ts').RootState} RootState */
+/** @typedef {import('../types.d.ts').SessionSummary} SessionSummary */
 /** @typedef {import('../wire/mirror.js').State} State */
 /** @typedef {import('./sent.js').Sent} Sent */
 /** @typedef {import('./inbox.js').InboxItem} InboxItem */
@@ -59,11 +61,11 @@ export class Store {
   #window;
   /** @type {Listeners<ConnectionView>} */
   #connectionListeners = new Listeners();
-  /** @type {Listeners<Json[]>} */
+  /** @type {Listeners<SessionSummary[]>} */
   #sessionListeners = new Listeners();
   /** @type {Listeners<InboxItem[]>} */
   #inboxListeners = new Listeners();
-  /** @type {Listeners<Json | undefined>} */
+  /** @type {Listeners<RootState | undefined>} */
   #rootListeners = new Listeners();
   #isNewVersion = false;
   /** Drafts of messages, by chat. */
@@ -160,12 +162,12 @@ export class Store {
 
   // States of channels.
 
-  /** The root state: agents, models, configuration. @returns {Json | undefined} */
+  /** The root state: agents, models, configuration. @returns {RootState | undefined} */
   root() {
     return this.state(ROOT);
   }
 
-  /** @param {(root: Json | undefined) => void} listener @returns {() => void} */
+  /** @param {(root: RootState | undefined) => void} listener @returns {() => void} */
   onRoot(listener) {
     return this.#rootListeners.add(listener);
   }
@@ -248,7 +250,7 @@ export class Store {
   #show(channel, known) {
     const after = this.#live.replica.state(channel);
     if (channel === ROOT) {
-      this.#rootListeners.call(after?.value);
+      this.#rootListeners.call(this.root());
     }
     const watch = this.#watches.get(channel);
     if (watch === undefined) {
@@ -380,16 +382,16 @@ export class Store {
 
   // The list of sessions, and the inbox.
 
-  /** @returns {Json[]} summaries of sessions, newest first */
+  /** @returns {SessionSummary[]} newest first */
   sessions() {
-    return this.#sessions.all();
+    return /** @type {SessionSummary[]} */ (this.#sessions.all());
   }
 
   get hasMoreSessions() {
     return this.#sessions.hasMore;
   }
 
-  /** @param {(sessions: Json[]) => void} listener @returns {() => void} */
+  /** @param {(sessions: SessionSummary[]) => void} listener @returns {() => void} */
   onSessions(listener) {
     return this.#sessionListeners.add(listener);
   }

@@ -12,9 +12,9 @@ import { Backoff } from './backoff.js';
 import { Connection, ConnectionLost, ROOT, RpcError } from './connection.js';
 import { UnreadableError, readEnvelope, readSnapshot } from './envelope.js';
 import { Replica } from './replica.js';
-import { isObject } from './reduce/common.js';
+import { isObject } from './reduce/fields.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {import('./replica.js').DroppedAction} DroppedAction */
 /** @typedef {'connecting' | 'live' | 'catching-up' | 'waiting' | 'offline' | 'other-tab' | 'signed-out'} LiveStatus */
 /**
