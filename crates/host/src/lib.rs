@@ -30,6 +30,7 @@ mod models;
 pub mod net;
 mod news;
 mod pacer;
+pub mod page;
 pub mod preview;
 mod private_file;
 pub mod rules;

@@ -28,6 +28,7 @@ use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
 use crate::news::start_agents;
+use crate::page::PageServices;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
@@ -110,15 +111,18 @@ async fn serve_with(
 ) -> Result<(), ServeError> {
     // Held until everything else here is dropped, the endpoint file above all.
     let _lock = parts.lock.take();
+    let clock = Clock::start();
+    let bodies = create_bodies(config, &parts, clock);
     let (listener, admission) = if config.stdio {
-        (None, create_admission(config, None, Devices::in_memory()))
+        let devices = Devices::in_memory();
+        (None, create_admission(config, None, devices, &bodies))
     } else {
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
         let devices = Devices::open(&config.data)?;
-        let admission = create_admission(config, token, devices);
+        let admission = create_admission(config, token, devices, &bodies);
         (Some(bind(config)?), admission)
     };
-    let mut supervisor = start_kernel(config, parts, &admission)?;
+    let mut supervisor = start_kernel(config, parts, (bodies, clock), &admission)?;
     let mut shutdown = std::pin::pin!(shutdown);
     tokio::select! {
         booted = supervisor.wait_until_booted() => booted?,
@@ -167,7 +171,19 @@ fn bind(config: &Config) -> Result<TcpListener, ServeError> {
     })
 }
 
-fn create_admission(config: &Config, token: Option<String>, devices: Devices) -> Arc<Admission> {
+fn create_bodies(config: &Config, parts: &Parts, clock: Clock) -> Bodies {
+    let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
+    bodies
+        .confined_to(parts.confinement.clone())
+        .with_user_directories(config.user_directories())
+}
+
+fn create_admission(
+    config: &Config,
+    token: Option<String>,
+    devices: Devices,
+    bodies: &Bodies,
+) -> Arc<Admission> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
     let shutdown_ms = match config.stdio {
@@ -181,19 +197,16 @@ fn create_admission(config: &Config, token: Option<String>, devices: Devices) ->
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     let admission = Admission::new(limits, token, hosts, origins);
     let admission = admission.with_devices(Arc::new(devices));
+    let admission = admission.with_page(PageServices::over(bodies.clone()));
     Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
 }
 
 fn start_kernel(
     config: &Config,
     parts: Parts,
+    (bodies, clock): (Bodies, Clock),
     admission: &Arc<Admission>,
 ) -> Result<Supervisor, ServeError> {
-    let clock = Clock::start();
-    let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
-    let bodies = bodies
-        .confined_to(parts.confinement)
-        .with_user_directories(config.user_directories());
     let (journal, boot) = JournalHandle::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());

@@ -47,7 +47,11 @@ impl Encoding {
         }
     }
 
-    fn is_accepted(name: &str, accept: &str) -> bool {
+    /// Whether the other side takes it. `accept` is its `Accept-Encoding`.
+    pub fn is_accepted(self, accept: &str) -> bool {
+        let Some(name) = self.name() else {
+            return true;
+        };
         accept.split(',').any(|item| {
             let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));
             let quality = parameters.trim().strip_prefix("q=");
@@ -64,7 +68,7 @@ impl PageFile {
     pub fn choose(&self, accept: &str) -> Representation {
         let packed = [(Encoding::Brotli, self.brotli), (Encoding::Gzip, self.gzip)];
         let accepted = packed.into_iter().find_map(|(encoding, bytes)| {
-            let is_accepted = Encoding::is_accepted(encoding.name()?, accept);
+            let is_accepted = encoding.is_accepted(accept);
             // A small file can grow by being packed.
             let bytes = bytes.filter(|bytes| is_accepted && bytes.len() < self.plain.len())?;
             Some((encoding, bytes))

@@ -42,6 +42,14 @@ impl Access {
         }
     }
 
+    /// What requests of it are counted by.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Owner => "owner",
+            Self::Device(device) => device.id.as_str(),
+        }
+    }
+
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Owner, Self::Owner) => true,

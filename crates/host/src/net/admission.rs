@@ -12,12 +12,15 @@ use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
 use crate::devices::Devices;
 use crate::limits::ServerLimits;
+use crate::page::PageServices;
 
 /// What decides about every connection.
 pub struct Admission {
     pub(crate) limits: ServerLimits,
     pub(crate) token: Option<String>,
     pub(crate) devices: Arc<Devices>,
+    /// What the page is served beside the protocol; a host on standard output has no page.
+    pub(crate) page: Option<Arc<PageServices>>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) read_buffers: Arc<ReadBufferPool>,
@@ -45,6 +48,7 @@ impl Admission {
             limits,
             token,
             devices: Arc::new(Devices::in_memory()),
+            page: None,
             allowed_hosts,
             allowed_origins,
             read_buffers: Arc::default(),
@@ -63,6 +67,12 @@ impl Admission {
     /// The same, with these devices instead of none.
     pub fn with_devices(self, devices: Arc<Devices>) -> Self {
         Self { devices, ..self }
+    }
+
+    /// The same, serving a page what it asks for.
+    pub fn with_page(self, page: PageServices) -> Self {
+        let page = Some(Arc::new(page));
+        Self { page, ..self }
     }
 
     /// While not ready, `/readyz` and every upgrade are answered with 503.

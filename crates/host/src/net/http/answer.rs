@@ -41,6 +41,11 @@ impl HttpResponse {
         )
     }
 
+    /// The same with a text that is put together.
+    pub(crate) fn text(status: u16, text: String) -> Self {
+        Self::with_body(status, "text/plain; charset=utf-8", Bytes::from(text))
+    }
+
     pub(crate) fn json(status: u16, value: &Value) -> Self {
         let text = format!("{value}\n");
         Self::with_body(status, "application/json", Bytes::from(text))

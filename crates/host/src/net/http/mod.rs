@@ -5,6 +5,7 @@
 //! Must not know: WebSocket frames, what messages mean.
 
 mod answer;
+mod api;
 mod exchange;
 mod gate;
 mod page;

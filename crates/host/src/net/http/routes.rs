@@ -12,6 +12,7 @@ use hyper::{Method, Request, Response, Version};
 use serde_json::json;
 
 use super::answer::{AnswerBody, HttpResponse};
+use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::visitor::Visitor;
 use super::{page, token, upgrade};
@@ -23,7 +24,7 @@ pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Res
     let (parts, body) = request.into_parts();
     let headers = Headers(&parts.headers);
     let goes_on = parts.version == Version::HTTP_11 && !headers.lists(CONNECTION, "close");
-    match route(&parts, &headers, body, visitor) {
+    match route(&parts, &headers, body, visitor).await {
         Ok(Routed::Answer(answer)) => answer.into_hyper(goes_on && !visitor.is_late()),
         Ok(Routed::WebSocket { accept }) => upgrade::answer(&headers, &accept),
         Err(refusal) => {
@@ -38,20 +39,20 @@ enum Routed {
     WebSocket { accept: String },
 }
 
-fn route(
+async fn route(
     parts: &Parts,
     headers: &Headers<'_>,
     body: Incoming,
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
-    let admission = &visitor.admission;
-    gate::check(headers, admission)?;
+    gate::check(headers, &visitor.admission)?;
     if parts.uri.authority().is_some() {
         return Err(HttpResponse::new(
             400,
             "the target of a request is a path\n",
         ));
     }
+    let admission = &visitor.admission;
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     match path {
@@ -71,6 +72,16 @@ fn route(
                 ));
             }
         }
+    }
+    if path.starts_with("/api/") {
+        let request = ApiRequest {
+            method: &parts.method,
+            path,
+            query,
+            headers,
+            visitor,
+        };
+        return api::answer(&request, body).await.map(Routed::Answer);
     }
     let access = token::check(headers, query, admission, visitor.address.ip())?;
     if parts.method != Method::GET {

@@ -59,6 +59,20 @@ pub(super) fn check(
     }
 }
 
+/// The same for routes where a token must not be in an address: browsers keep those.
+pub(super) fn check_header(
+    headers: &Headers<'_>,
+    query: &str,
+    admission: &Admission,
+    address: IpAddr,
+) -> Result<Access, HttpResponse> {
+    if values_of(query, "tkn").next().is_some() {
+        let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
+        return Err(HttpResponse::new(401, text));
+    }
+    check(headers, query, admission, address)
+}
+
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.
 pub(super) fn agreed_protocol(headers: &Headers<'_>) -> Option<&'static str> {
     let mut offered = headers.items(SEC_WEBSOCKET_PROTOCOL);

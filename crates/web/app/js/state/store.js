@@ -149,6 +149,11 @@ export class Store {
     return this.#connectionListeners.add(listener);
   }
 
+  /** The folder that sessions work in unless another is named, as a URI; none while it is not known. */
+  get defaultDirectory() {
+    return this.#live.defaultDirectory;
+  }
+
   /** Somebody looks at the page: the host has two seconds to answer, then the connection is made anew. */
   look() {
     return this.#live.look();

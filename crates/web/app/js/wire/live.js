@@ -62,6 +62,8 @@ export class Live {
   #early = [];
   #wasInitialized = false;
   #isClosed = false;
+  /** The folder that sessions work in unless another is named. @type {string | undefined} */
+  defaultDirectory;
   /** @type {LiveState} */
   #state = { status: 'connecting' };
 
@@ -170,6 +172,7 @@ export class Live {
     }
     const how = this.#wasInitialized ? 'snapshot' : 'first';
     this.#wasInitialized = true;
+    this.defaultDirectory = typeof result.defaultDirectory === 'string' ? result.defaultDirectory : undefined;
     return this.#takeSnapshots(connection, result.snapshots, channels, how);
   }
 
