@@ -45,7 +45,7 @@ const LINGER_MS = 5_000;
 /**
  * Connects, and keeps everything up to date until `close()`.
  * @param {{url: string | URL, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
- *   storage?: Storage, clientInfo?: Json}} options
+ *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json}} options
  */
 export function createStore(options) {
   return new Store(options);
@@ -59,6 +59,7 @@ export class Store {
   #inbox;
   #outbox;
   #window;
+  #isPageCurrent;
   /** @type {Listeners<ConnectionView>} */
   #connectionListeners = new Listeners();
   /** @type {Listeners<SessionSummary[]>} */
@@ -68,11 +69,13 @@ export class Store {
   /** @type {Listeners<RootState | undefined>} */
   #rootListeners = new Listeners();
   #isNewVersion = false;
+  #ends = new AbortController();
   /** Drafts of messages, by chat. */
   drafts;
 
   /** @param {Parameters<typeof createStore>[0]} options */
-  constructor({ url, token, clientId, checkToken = api.checkToken, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+    this.#isPageCurrent = isPageCurrent;
     this.#outbox = new Outbox((sent) => this.#lingerOrLeave(sent.channel));
     this.#sessions = new SessionList(
       (method, params) => this.#live.request(method, params),
@@ -106,7 +109,7 @@ export class Store {
         onGone: (channel) => this.#takeGone(channel),
         onDropped: (dropped) => this.#takeDropped(dropped),
         onNotification: (method, params) => this.#sessions.hear(method, params),
-        onRestored: () => this.#reloadSessions(),
+        onRestored: (how) => this.#takeRestored(how),
       },
     );
     this.#live.start();
@@ -120,16 +123,17 @@ export class Store {
         this.#live.look();
       }
     };
-    const leave = () => this.drafts.flush();
-    globalThis.document?.addEventListener('visibilitychange', look);
+    const { signal } = this.#ends;
+    globalThis.document?.addEventListener('visibilitychange', look, { signal });
     for (const event of ['online', 'focus', 'pageshow']) {
-      globalThis.addEventListener?.(event, look);
+      globalThis.addEventListener?.(event, look, { signal });
     }
-    globalThis.addEventListener?.('pagehide', leave);
+    globalThis.addEventListener?.('pagehide', () => this.drafts.flush(), { signal });
   }
 
   /** Ends the connection and everything that waits on it. */
   close() {
+    this.#ends.abort();
     this.drafts.flush();
     this.#live.close();
   }
@@ -147,6 +151,11 @@ export class Store {
   /** @param {(connection: ConnectionView) => void} listener @returns {() => void} */
   onConnection(listener) {
     return this.#connectionListeners.add(listener);
+  }
+
+  /** The name of this tab towards the host. */
+  get clientId() {
+    return this.#live.replica.clientId;
   }
 
   /** The folder that sessions work in unless another is named, as a URI; none while it is not known. */
@@ -410,9 +419,14 @@ export class Store {
     this.#sessionListeners.call(this.sessions());
   }
 
-  async #reloadSessions() {
+  /** @param {'first' | 'replay' | 'snapshot'} how */
+  async #takeRestored(how) {
     try {
       await this.#sessions.reload();
+      // A host that was started anew may serve another page than this one.
+      if (how !== 'first' && !(await this.#isPageCurrent())) {
+        this.markNewVersion();
+      }
     } catch (error) {
       // The connection was lost again: the next one reads the list.
       console.info('greenroom: the list of sessions was not read', error);

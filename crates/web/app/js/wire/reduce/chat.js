@@ -11,6 +11,7 @@ import {
   addDirectory,
   changedFields,
   flagOf,
+  isEqual,
   isObject,
   keepDirectories,
   keepTexts,
@@ -179,7 +180,8 @@ export function diffChat(before, after) {
     return changes;
   }
   for (const [index, part] of turn.responseParts.entries()) {
-    if (part !== old.responseParts[index]) {
+    // A call that was answered ahead of the host is made anew with each action of the host, and is the same.
+    if (!isEqual(part, old.responseParts[index])) {
       changes.push(diffPart(turn.id, old.responseParts[index], part, index));
     }
   }
