@@ -37,10 +37,14 @@ fn without_chance(tree: &str, scene: &Scene) -> String {
     let tree = tree.replace(&*home.to_string_lossy(), "home");
     let is_age = |word: &str| {
         let minutes = word.strip_suffix('m');
-        minutes.is_some_and(|number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()))
+        minutes.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
+        })
     };
     let told = |word| if is_age(word) { "now" } else { word };
-    let lines = tree.lines().map(|line| line.split(' ').map(told).collect::<Vec<_>>().join(" ") + "\n");
+    let lines = tree
+        .lines()
+        .map(|line| line.split(' ').map(told).collect::<Vec<_>>().join(" ") + "\n");
     lines.collect()
 }
 
