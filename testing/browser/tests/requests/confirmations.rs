@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::script::Script;
 use crate::sheet::{in_sheet, open_inbox, sheet_part, wait_for_sheet};
-use crate::signed_in::{go, sign_in, start_session};
+use crate::signed_in::{go, sign_in, start_session_in};
 
 async fn start(screen: Screen) -> Result<Option<(Browser, Host, Page, Script)>> {
     let Some(browser) = Browser::start().await? else {
@@ -17,7 +17,7 @@ async fn start(screen: Screen) -> Result<Option<(Browser, Host, Page, Script)>> 
     let page = browser.page(screen).await?;
     sign_in(&page, &host).await?;
     for message in ["options", "edit", "worker"] {
-        start_session(&page, message).await?;
+        start_session_in(&page, None, message).await?;
     }
     Ok(Some((browser, host, page, script)))
 }

@@ -4,7 +4,16 @@ use anyhow::Result;
 use browser::{Browser, Host, Page, Screen};
 use serde_json::json;
 
-use crate::signed_in::{go, sign_in, start_session};
+use crate::signed_in::{go, sign_in, start_session_in};
+
+/// What the agent does here, so that there is something on every screen.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/screens/script.json");
+const MESSAGES: [&str; 4] = [
+    "How does a replica catch up?",
+    "Make the login test pass",
+    "Plan the next release",
+    "Write the docs",
+];
 
 /// The screens, by name.
 pub(crate) const SCREENS: [&str; 7] = [
@@ -31,11 +40,13 @@ impl Scene {
         let Some(browser) = Browser::start().await? else {
             return Ok(None); // it was said
         };
-        let host = Host::start(&[])?;
+        let host = Host::start(&["--script", SCRIPT])?;
+        let folder = host.home().join("myapp");
+        std::fs::create_dir(&folder)?;
         let page = browser.page(screen).await?;
         sign_in(&page, &host).await?;
-        for message in ["hello", "edit", "ask", "hang"] {
-            start_session(&page, message).await?;
+        for message in MESSAGES {
+            start_session_in(&page, Some(&folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
         Ok(Some(Self {
@@ -73,7 +84,7 @@ impl Scene {
                 "document.querySelector('#main .device, #main .problem:not([hidden])') \
                 || document.querySelector('#main')?.innerText.includes('own token')",
             ),
-            "approval" => return self.open_request("Write a file", ".sheet .diff").await,
+            "approval" => return self.open_request("Edit src/auth.rs", ".sheet .diff").await,
             "questions" => {
                 return self
                     .open_request("Before we begin", ".sheet .question")
@@ -86,7 +97,12 @@ impl Scene {
                     "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
                 let hash = page.evaluate(hello).await?;
                 go(page, hash.as_str().unwrap_or_default()).await?;
-                return page.wait_for_text("This session is alive").await;
+                page.wait_for_text("nothing counts twice").await?;
+                return page
+                    .wait_for(
+                        "document.querySelector('#main ol') && document.querySelector('#main pre')",
+                    )
+                    .await;
             }
             _ => (
                 "#/",

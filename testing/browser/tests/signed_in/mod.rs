@@ -1,6 +1,8 @@
 //! A page that is signed in, and what people do on it in every test.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
 use browser::{Host, Page, button, labelled};
 use serde_json::json;
 
@@ -29,10 +31,18 @@ pub(crate) async fn go(page: &Page, hash: &str) -> Result<()> {
 }
 
 /// Starts a session as people do, and waits until its message is in the chat.
-pub(crate) async fn start_session(page: &Page, message: &str) -> Result<()> {
+pub(crate) async fn start_session_in(
+    page: &Page,
+    folder: Option<&Path>,
+    message: &str,
+) -> Result<()> {
     go(page, "#/new").await?;
     page.wait_for("document.querySelector('#new-agent option')")
         .await?;
+    if let Some(folder) = folder {
+        let folder = folder.to_str().context("a path that can be typed")?;
+        page.type_into(&labelled("Folder"), folder).await?;
+    }
     page.type_into(&labelled("First message"), message).await?;
     page.press(&button("Start")).await?;
     page.wait_for("location.hash.startsWith('#/s/')").await?;
