@@ -14,17 +14,17 @@
 mod chat;
 #[path = "../../wire/tests/reducers/chat_actions.rs"]
 mod chat_actions;
-mod common;
 #[path = "../../wire/tests/reducers/dice.rs"]
 mod dice;
+mod engine;
 #[path = "../../wire/tests/reducers/session.rs"]
 mod session;
 
 use std::collections::BTreeSet;
 
 use chat_actions::Hints;
-use common::{Engine, Noise, check_recorded};
 use dice::{Dice, spoiled};
+use engine::{Engine, Noise, check_recorded};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -10,9 +10,9 @@
 
 #[path = "../../client/tests/convergence/actions.rs"]
 mod actions;
-mod common;
 #[path = "../../client/tests/convergence/dice.rs"]
 mod dice;
+mod engine;
 #[path = "../../client/tests/convergence/host.rs"]
 mod host;
 #[path = "../../client/tests/convergence/person.rs"]
@@ -22,7 +22,7 @@ mod recorded;
 #[path = "../../client/tests/convergence/story.rs"]
 mod story;
 
-use common::{Engine, Noise, check_recorded};
+use engine::{Engine, Noise, check_recorded};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use recorded::RecordedReplica;

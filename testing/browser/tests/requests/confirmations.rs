@@ -5,9 +5,8 @@ use browser::{Browser, Host, Page, Screen, button, css};
 use serde_json::json;
 
 use crate::script::Script;
-use crate::signed_in::{
-    go, in_sheet, open_inbox, sheet_part, sign_in, start_session, wait_for_sheet,
-};
+use crate::sheet::{in_sheet, open_inbox, sheet_part, wait_for_sheet};
+use crate::signed_in::{go, sign_in, start_session};
 
 async fn start(screen: Screen) -> Result<Option<(Browser, Host, Page, Script)>> {
     let Some(browser) = Browser::start().await? else {

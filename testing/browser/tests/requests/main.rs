@@ -6,3 +6,4 @@ mod signed_in;
 mod confirmations;
 mod questions;
 mod script;
+mod sheet;

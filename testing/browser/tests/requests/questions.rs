@@ -5,7 +5,8 @@ use browser::{Browser, Host, Page, Screen, labelled};
 use serde_json::json;
 
 use crate::script::Script;
-use crate::signed_in::{in_sheet, open_inbox, sheet_part, sign_in, start_session, wait_for_sheet};
+use crate::sheet::{in_sheet, open_inbox, sheet_part, wait_for_sheet};
+use crate::signed_in::{sign_in, start_session};
 
 /// Sets a field as typing would.
 async fn fill(page: &Page, label: &str, text: &str) -> Result<()> {

@@ -19,7 +19,8 @@ pub const SCREENS: [&str; 7] = [
 
 /// A browser, a host and a page on it.
 pub struct Scene {
-    pub browser: Browser,
+    /// Ended with the scene.
+    _browser: Browser,
     pub host: Host,
     pub page: Page,
 }
@@ -38,7 +39,7 @@ impl Scene {
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
         Ok(Some(Self {
-            browser,
+            _browser: browser,
             host,
             page,
         }))

@@ -89,6 +89,16 @@ export const api = {
     return call(`/api/prompt?${query}`);
   },
 
+  /** Whether the host still serves this version of the page: its files have one digest in their addresses. @returns {Promise<boolean>} */
+  async isPageCurrent() {
+    const own = /\/app\/[0-9a-f]+\//.exec(import.meta.url)?.[0];
+    if (own === undefined) {
+      return true; // not served by a host
+    }
+    const response = await fetch('/', { cache: 'no-cache', credentials: 'omit', redirect: 'error' });
+    return !response.ok || (await response.text()).includes(own);
+  },
+
   /** Whether the token of this device still counts. @returns {Promise<'taken' | 'refused' | 'unreachable'>} */
   async checkToken() {
     try {

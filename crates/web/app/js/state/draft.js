@@ -6,9 +6,9 @@
  * Must not know: connections, the document.
  */
 
-import { isEqual, isObject } from '../wire/reduce/common.js';
+import { isEqual, isObject } from '../wire/reduce/fields.js';
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
 /** @typedef {{message: Json | undefined, foreign?: Json}} Draft a message as it will be sent, and the one of another device that differs */
 
 const SYNC_MS = 500;

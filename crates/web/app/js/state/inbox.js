@@ -8,7 +8,7 @@
 
 import { needsSomebody } from './sessions.js';
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
 /**
  * Something that waits. `request` is the question, `toolCall` the call to be confirmed, each whole, as the host sent it.
  * `since` in milliseconds since 1970, as well as this page knows.

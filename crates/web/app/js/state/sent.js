@@ -7,9 +7,9 @@
  * Must not know: connections, the document.
  */
 
-import { isObject } from '../wire/reduce/common.js';
+import { isObject } from '../wire/reduce/fields.js';
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
 /** @typedef {'sent' | 'confirmed' | 'refused' | 'answered-elsewhere' | 'unknown'} SentStatus */
 /**
  * An action on its way. `reason` says why it was refused, or why it is not known what became of it.

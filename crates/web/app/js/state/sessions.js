@@ -6,9 +6,9 @@
  * Must not know: connections, the document.
  */
 
-import { STATUS, isObject } from '../wire/reduce/common.js';
+import { STATUS, isObject } from '../wire/reduce/fields.js';
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
 
 const PAGE = 100;
 /** The same where nobody waits for it: what the host gives at most. */
@@ -198,7 +198,7 @@ export class SessionList {
   }
 }
 
-/** Whether a session waits for somebody. Archived ones are out of sight. @param {Json} summary */
+/** Whether a session waits for somebody. Archived ones are out of sight. @param {{status?: number}} summary */
 export const needsSomebody = ({ status = 0 }) =>
   (status & STATUS.ACTIVITY_MASK) === STATUS.INPUT_NEEDED && (status & STATUS.IS_ARCHIVED) === 0;
 

@@ -10,7 +10,7 @@
 import { ROOT } from '../wire/connection.js';
 import { Live } from '../wire/live.js';
 import { diffStates } from '../wire/mirror.js';
-import { STATUS } from '../wire/reduce/common.js';
+import { STATUS } from '../wire/reduce/fields.js';
 import { partKey } from '../wire/reduce/parts.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
@@ -21,8 +21,10 @@ import { TurnWindow } from './turn_window.js';
 
 export { STATUS, needsSomebody, partKey };
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
-/** @typedef {import('../wire/reduce/common.js').Change} Change */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Change} Change */
+/** @typedef {import('../types.d.ts').RootState} RootState */
+/** @typedef {import('../types.d.ts').SessionSummary} SessionSummary */
 /** @typedef {import('../wire/mirror.js').State} State */
 /** @typedef {import('./sent.js').Sent} Sent */
 /** @typedef {import('./inbox.js').InboxItem} InboxItem */
@@ -43,7 +45,7 @@ const LINGER_MS = 5_000;
 /**
  * Connects, and keeps everything up to date until `close()`.
  * @param {{url: string | URL, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
- *   storage?: Storage, clientInfo?: Json}} options
+ *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json}} options
  */
 export function createStore(options) {
   return new Store(options);
@@ -57,20 +59,23 @@ export class Store {
   #inbox;
   #outbox;
   #window;
+  #isPageCurrent;
   /** @type {Listeners<ConnectionView>} */
   #connectionListeners = new Listeners();
-  /** @type {Listeners<Json[]>} */
+  /** @type {Listeners<SessionSummary[]>} */
   #sessionListeners = new Listeners();
   /** @type {Listeners<InboxItem[]>} */
   #inboxListeners = new Listeners();
-  /** @type {Listeners<Json | undefined>} */
+  /** @type {Listeners<RootState | undefined>} */
   #rootListeners = new Listeners();
   #isNewVersion = false;
+  #ends = new AbortController();
   /** Drafts of messages, by chat. */
   drafts;
 
   /** @param {Parameters<typeof createStore>[0]} options */
-  constructor({ url, token, clientId, checkToken = api.checkToken, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+    this.#isPageCurrent = isPageCurrent;
     this.#outbox = new Outbox((sent) => this.#lingerOrLeave(sent.channel));
     this.#sessions = new SessionList(
       (method, params) => this.#live.request(method, params),
@@ -104,7 +109,7 @@ export class Store {
         onGone: (channel) => this.#takeGone(channel),
         onDropped: (dropped) => this.#takeDropped(dropped),
         onNotification: (method, params) => this.#sessions.hear(method, params),
-        onRestored: () => this.#reloadSessions(),
+        onRestored: (how) => this.#takeRestored(how),
       },
     );
     this.#live.start();
@@ -118,16 +123,17 @@ export class Store {
         this.#live.look();
       }
     };
-    const leave = () => this.drafts.flush();
-    globalThis.document?.addEventListener('visibilitychange', look);
+    const { signal } = this.#ends;
+    globalThis.document?.addEventListener('visibilitychange', look, { signal });
     for (const event of ['online', 'focus', 'pageshow']) {
-      globalThis.addEventListener?.(event, look);
+      globalThis.addEventListener?.(event, look, { signal });
     }
-    globalThis.addEventListener?.('pagehide', leave);
+    globalThis.addEventListener?.('pagehide', () => this.drafts.flush(), { signal });
   }
 
   /** Ends the connection and everything that waits on it. */
   close() {
+    this.#ends.abort();
     this.drafts.flush();
     this.#live.close();
   }
@@ -145,6 +151,11 @@ export class Store {
   /** @param {(connection: ConnectionView) => void} listener @returns {() => void} */
   onConnection(listener) {
     return this.#connectionListeners.add(listener);
+  }
+
+  /** The name of this tab towards the host. */
+  get clientId() {
+    return this.#live.replica.clientId;
   }
 
   /** The folder that sessions work in unless another is named, as a URI; none while it is not known. */
@@ -165,12 +176,12 @@ export class Store {
 
   // States of channels.
 
-  /** The root state: agents, models, configuration. @returns {Json | undefined} */
+  /** The root state: agents, models, configuration. @returns {RootState | undefined} */
   root() {
     return this.state(ROOT);
   }
 
-  /** @param {(root: Json | undefined) => void} listener @returns {() => void} */
+  /** @param {(root: RootState | undefined) => void} listener @returns {() => void} */
   onRoot(listener) {
     return this.#rootListeners.add(listener);
   }
@@ -253,7 +264,7 @@ export class Store {
   #show(channel, known) {
     const after = this.#live.replica.state(channel);
     if (channel === ROOT) {
-      this.#rootListeners.call(after?.value);
+      this.#rootListeners.call(this.root());
     }
     const watch = this.#watches.get(channel);
     if (watch === undefined) {
@@ -385,16 +396,16 @@ export class Store {
 
   // The list of sessions, and the inbox.
 
-  /** @returns {Json[]} summaries of sessions, newest first */
+  /** @returns {SessionSummary[]} newest first */
   sessions() {
-    return this.#sessions.all();
+    return /** @type {SessionSummary[]} */ (this.#sessions.all());
   }
 
   get hasMoreSessions() {
     return this.#sessions.hasMore;
   }
 
-  /** @param {(sessions: Json[]) => void} listener @returns {() => void} */
+  /** @param {(sessions: SessionSummary[]) => void} listener @returns {() => void} */
   onSessions(listener) {
     return this.#sessionListeners.add(listener);
   }
@@ -408,9 +419,14 @@ export class Store {
     this.#sessionListeners.call(this.sessions());
   }
 
-  async #reloadSessions() {
+  /** @param {'first' | 'replay' | 'snapshot'} how */
+  async #takeRestored(how) {
     try {
       await this.#sessions.reload();
+      // A host that was started anew may serve another page than this one.
+      if (how !== 'first' && !(await this.#isPageCurrent())) {
+        this.markNewVersion();
+      }
     } catch (error) {
       // The connection was lost again: the next one reads the list.
       console.info('greenroom: the list of sessions was not read', error);

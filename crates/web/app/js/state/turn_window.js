@@ -7,7 +7,7 @@
  * Must not know: connections, the document, heights.
  */
 
-/** @typedef {import('../wire/reduce/common.js').Json} Json */
+/** @typedef {import('../wire/reduce/fields.js').Json} Json */
 /** @typedef {{cursor: string, ids: string[]}} Page the turns that a cursor led to */
 /** @typedef {{pages: Page[], asked?: string, reading?: string, loading?: Promise<boolean>}} Held `reading` is none at the end of the chat */
 /**

@@ -149,7 +149,7 @@ export function mountNewSession(container, context) {
         if (!chatState || !leave.isWaiting) return; // the chat is on its way, or it was sent
         leave.isWaiting = false;
         const sent = store.dispatch(chat, { type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(), message: first });
-        sent.done.then(({ status, reason }) => {
+        sent.done.then((/** @type {any} */ { status, reason }) => {
           if (status !== 'confirmed') {
             store.drafts.set(chat, first);
             showNote(`The first message was not taken: ${reason ?? status}. It is in the message field.`, { isProblem: true });

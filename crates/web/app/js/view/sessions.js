@@ -71,6 +71,7 @@ export function mountSessions(container, context) {
     setAttribute(inboxLink, 'aria-label', waiting > 0 ? `Inbox, ${waiting} waiting` : 'Inbox');
     show(empty, found.length === 0);
     if (found.length === 0) drawEmpty(sessions.length > 0);
+    else fill(empty);
     // A short page may leave room for the next one.
     onFrame(loadMore);
   }
@@ -129,7 +130,8 @@ function createEntry(first, { store, navigate }) {
   const review = h('a.button.small.session-review', { hidden: true });
   const more = iconButton('more', 'More', async () => {
     const { openSessionMenu } = await import('./session_actions.js');
-    openSessionMenu(more, summary, { store, navigate });
+    const isOpen = link.hasAttribute('aria-current');
+    openSessionMenu(more, summary, { store, navigate, onDeleted: () => { if (isOpen) navigate({ screen: 'sessions' }, { replace: true }); } });
   }, 'session-more');
   const element = h('li.entry', null, link, review, more);
 

@@ -27,7 +27,7 @@ export function startShortcuts({ store, shell, sheet }) {
   add('i', 'Sessions', 'Inbox', outside(() => shell.navigate({ screen: 'inbox' })));
   add('n', 'Sessions', 'New session', outside(() => shell.navigate({ screen: 'new' })));
   add('/', 'Sessions', 'Search', outside(() => focusOn('.search-field')));
-  add('Mod+K', 'Sessions', 'Switch session', outside(() => openSwitcher(store, shell)));
+  add('Mod+K', 'Sessions', 'Switch session', outside(() => void openSwitcher(store, shell)));
   add('c', 'In a chat', 'Write a message', outside(() => focusOn('[data-focus="composer"], .composer textarea')));
   add('g c', 'In a chat', 'Changes', outside(() => goBeside('changes')));
   add('g p', 'In a chat', 'Prompt', outside(() => goBeside('prompt')));

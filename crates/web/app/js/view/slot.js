@@ -35,7 +35,8 @@ export function createSlot(container) {
       return;
     }
     clear();
-    const own = { name, /** @type {Mounted | null} */ mounted: null };
+    /** @type {{name: string, mounted: Mounted | null}} */
+    const own = { name, mounted: null };
     current = own;
     const ours = ++attempt;
     latest = context;

@@ -94,6 +94,7 @@ export function groupSessions(sessions, search) {
   const open = found.filter((summary) => !isArchived(summary));
   const of = (/** @type {SessionState[]} */ ...states) => open.filter((summary) => states.includes(stateOf(summary)));
   const needsYou = of('needs-you').sort((a, b) => modifiedAt(a) - modifiedAt(b));
+  /** @type {ReturnType<typeof groupSessions>} */
   const groups = [
     { name: 'Needs you', state: /** @type {const} */ ('needs-you'), sessions: needsYou },
     { name: 'Working', state: /** @type {const} */ ('working'), sessions: of('working') },

@@ -7,9 +7,9 @@
  */
 
 import { UnreadableError } from './envelope.js';
-import { isObject } from './reduce/common.js';
+import { isObject } from './reduce/fields.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Json} Json */
 
 export const ROOT = 'ahp-root://';
 const PROTOCOL_VERSIONS = ['1.0.0'];

@@ -4,9 +4,9 @@
  * Must not know: connections, states.
  */
 
-import { isObject } from './reduce/common.js';
+import { isObject } from './reduce/fields.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {{resource: string, state: any, fromSeq: number}} Snapshot a channel's state at one moment */
 /**
  * An action as it comes over the wire: `origin` is set if a client dispatched it, `rejection` if the host refused it.

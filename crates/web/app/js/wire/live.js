@@ -12,9 +12,9 @@ import { Backoff } from './backoff.js';
 import { Connection, ConnectionLost, ROOT, RpcError } from './connection.js';
 import { UnreadableError, readEnvelope, readSnapshot } from './envelope.js';
 import { Replica } from './replica.js';
-import { isObject } from './reduce/common.js';
+import { isObject } from './reduce/fields.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {import('./replica.js').DroppedAction} DroppedAction */
 /** @typedef {'connecting' | 'live' | 'catching-up' | 'waiting' | 'offline' | 'other-tab' | 'signed-out'} LiveStatus */
 /**
@@ -38,8 +38,9 @@ const RETRY_MAX_MS = 10_000;
 /** How long the host may be silent before it is pinged, and how long an answer may take then. */
 const PING_AFTER_MS = 20_000;
 const PING_ANSWER_MS = 20_000;
-/** The same when somebody begins to look at the page. */
+/** The same when somebody begins to look at the page, or waits for the answer to an action. */
 const LOOK_ANSWER_MS = 2_000;
+const ACTION_ANSWER_MS = 3_000;
 
 /** @typedef {{further: Json, isThere: boolean, waiters: {resolve: () => void, reject: (error: Error) => void}[]}} Watched */
 
@@ -58,6 +59,8 @@ export class Live {
   #timer;
   /** @type {any} */
   #silence;
+  /** @type {any} */
+  #expecting;
   /** @type {{method: string, params: any}[]} what came while a connection was being set up: it is taken after the states */
   #early = [];
   #wasInitialized = false;
@@ -94,6 +97,7 @@ export class Live {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     clearInterval(this.#silence);
+    clearTimeout(this.#expecting);
     this.#attempt?.close('this client was closed');
     this.#connection?.close('this client was closed');
   }
@@ -283,6 +287,8 @@ export class Live {
     }
     this.#connection = undefined;
     clearInterval(this.#silence);
+    clearTimeout(this.#expecting);
+    this.#expecting = undefined;
     if (wasConnected) {
       this.#backoff.recordConnection(performance.now() - this.#connectedAt);
     }
@@ -432,7 +438,23 @@ export class Live {
   dispatch(channel, action) {
     const clientSeq = this.replica.dispatch(channel, action);
     this.#flush();
+    this.#expectNews();
     return clientSeq;
+  }
+
+  /** Whoever did something looks at the page: a host that is silent after it is asked whether it is there. */
+  #expectNews() {
+    const connection = this.#connection;
+    if (connection === undefined || this.#expecting !== undefined) {
+      return; // it is sent when there is a connection, or an answer is waited for already
+    }
+    const since = performance.now();
+    this.#expecting = setTimeout(() => {
+      this.#expecting = undefined;
+      if (connection === this.#connection && connection.lastHeard < since) {
+        this.#ping(connection, LOOK_ANSWER_MS);
+      }
+    }, ACTION_ANSWER_MS);
   }
 
   #flush() {

@@ -7,12 +7,12 @@
  */
 
 import { diffChat, readChat, reduceChat } from './reduce/chat.js';
-import { NO_CHANGES, changedFields, isObject } from './reduce/common.js';
+import { NO_CHANGES, changedFields, isObject } from './reduce/fields.js';
 import { readRoot, reduceRoot } from './reduce/root.js';
 import { readSession, reduceSession } from './reduce/session.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
-/** @typedef {import('./reduce/common.js').Change} Change */
+/** @typedef {import('./reduce/fields.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Change} Change */
 /** @typedef {'root' | 'session' | 'chat'} Kind */
 /** @typedef {{kind: Kind, value: Json}} State the state of one channel */
 /** @typedef {'changed' | 'unchanged' | 'rejected' | 'not-held'} Applied what an envelope did; `not-held`: no snapshot was taken, or the action is in its state already */

@@ -14,8 +14,8 @@ import { ROOT_ACTIONS } from './reduce/root.js';
 import { SESSION_ACTIONS } from './reduce/session.js';
 import { SENDS_MAX, dropAfterReplay, dropAfterSnapshots } from './resume.js';
 
-/** @typedef {import('./reduce/common.js').Json} Json */
-/** @typedef {import('./reduce/common.js').Change} Change */
+/** @typedef {import('./reduce/fields.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Change} Change */
 /** @typedef {import('./envelope.js').Envelope} Envelope */
 /** @typedef {import('./envelope.js').Snapshot} Snapshot */
 /** @typedef {import('./mirror.js').State} State */

@@ -4,7 +4,7 @@
  * Must not know: connections, time.
  */
 
-/** @typedef {import('./reduce/common.js').Json} Json */
+/** @typedef {import('./reduce/fields.js').Json} Json */
 
 /**
  * Why an action was not sent again:

@@ -11,6 +11,7 @@ import {
   addDirectory,
   changedFields,
   flagOf,
+  isEqual,
   isObject,
   keepDirectories,
   keepTexts,
@@ -25,15 +26,15 @@ import {
   withField,
   withFlag,
   withoutEntry,
-} from './common.js';
+} from './fields.js';
 import { INPUT_ACTIONS } from './input.js';
 import { activeTurn, addressOf, partKey, withNewPart, withPart } from './parts.js';
 import { PENDING_MESSAGE_ACTIONS } from './pending_message.js';
 import { TOOL_CALL_ACTIONS } from './tool_call.js';
 import { TURN_ACTIONS, readActiveTurn, readTurn } from './turn.js';
 
-/** @typedef {import('./common.js').Json} Json */
-/** @typedef {import('./common.js').Change} Change */
+/** @typedef {import('./fields.js').Json} Json */
+/** @typedef {import('./fields.js').Change} Change */
 
 /** @param {unknown} value @returns {Json} */
 export function readChat(value) {
@@ -143,7 +144,7 @@ export const CHAT_ACTIONS = {
   'chat/isArchivedChanged': (state, action) => withFlag(state, STATUS.IS_ARCHIVED, flagOf(action, 'isArchived')),
 };
 
-/** Applies an action to a chat. What belongs on another kind of channel changes nothing. @param {Json} state @param {Json} action @returns {import('./common.js').Reduced} */
+/** Applies an action to a chat. What belongs on another kind of channel changes nothing. @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
 export function reduceChat(state, action) {
   const reduce = Object.hasOwn(CHAT_ACTIONS, action.type) ? CHAT_ACTIONS[action.type] : undefined;
   const next = reduce === undefined ? state : reduce(state, action);
@@ -179,7 +180,8 @@ export function diffChat(before, after) {
     return changes;
   }
   for (const [index, part] of turn.responseParts.entries()) {
-    if (part !== old.responseParts[index]) {
+    // A call that was answered ahead of the host is made anew with each action of the host, and is the same.
+    if (!isEqual(part, old.responseParts[index])) {
       changes.push(diffPart(turn.id, old.responseParts[index], part, index));
     }
   }

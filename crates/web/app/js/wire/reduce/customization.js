@@ -4,9 +4,9 @@
  * An entry of an unknown type stays in the list, and no action addresses it.
  */
 
-import { isObject, presentOf, textOf, withField, withItem } from './common.js';
+import { isObject, presentOf, textOf, withField, withItem } from './fields.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 /** @typedef {{index: number, child?: number}} Position at the top level, or among the children of a container */
 
 const TOP = ['plugin', 'directory', 'mcpServer'];

@@ -4,10 +4,10 @@
  * A request is open while its part has no `response`; only open ones can be addressed.
  */
 
-import { STATUS, isEqual, isObject, presentOf, textOf, withField, withFlag, withoutField } from './common.js';
+import { STATUS, isEqual, isObject, presentOf, textOf, withField, withFlag, withoutField } from './fields.js';
 import { isOpenRequest, refreshStatus, withNewPart, withPart } from './parts.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** @param {Json} state @param {string} id @returns {number} the index of the open request with this id, or -1 */
 const findOpen = (state, id) =>

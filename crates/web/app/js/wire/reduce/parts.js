@@ -2,9 +2,9 @@
  * Response parts of the running turn: how they are addressed, found and changed, and what the chat's status says of them.
  */
 
-import { STATUS, isObject, presentOf, textOf, withActivity, withField } from './common.js';
+import { STATUS, isObject, presentOf, textOf, withActivity, withField } from './fields.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** The id that deltas and tool-call actions address: text parts and tool calls have one, others do not. @param {Json} part @returns {string | undefined} */
 export function addressOf(part) {

@@ -1,8 +1,8 @@
 /** Pending messages of a chat: the steering message and the queue. */
 
-import { isEqual, presentOf, textOf, withField, withItem } from './common.js';
+import { isEqual, presentOf, textOf, withField, withItem } from './fields.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** An empty queue is no field. @param {Json} state @param {Json[]} queue */
 const withQueue = (state, queue) => withField(state, 'queuedMessages', queue.length === 0 ? undefined : queue);

@@ -1,8 +1,8 @@
 /** The root channel: agents, counts, host configuration. One function per action. */
 
-import { StateError, changeConfig, changedFields, integerOf, readConfig, readObject, withField } from './common.js';
+import { StateError, changeConfig, changedFields, integerOf, readConfig, readObject, withField } from './fields.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** @param {unknown} value @returns {Json} */
 export function readRoot(value) {
@@ -32,7 +32,7 @@ export const ROOT_ACTIONS = {
   'root/configChanged': changeConfig,
 };
 
-/** @param {Json} state @param {Json} action @returns {import('./common.js').Reduced} */
+/** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
 export function reduceRoot(state, action) {
   const reduce = Object.hasOwn(ROOT_ACTIONS, action.type) ? ROOT_ACTIONS[action.type] : undefined;
   const next = reduce === undefined ? state : reduce(state, action);

@@ -28,10 +28,10 @@ import {
   withFlag,
   withItem,
   withoutEntry,
-} from './common.js';
+} from './fields.js';
 import { CUSTOMIZATION_ACTIONS } from './customization.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** @param {unknown} value @returns {Json} */
 export function readSession(value) {
@@ -216,7 +216,7 @@ export const SESSION_ACTIONS = {
   'x-session/systemMessageTransformSet': (state) => state,
 };
 
-/** @param {Json} state @param {Json} action @returns {import('./common.js').Reduced} */
+/** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
 export function reduceSession(state, action) {
   const reduce = Object.hasOwn(SESSION_ACTIONS, action.type) ? SESSION_ACTIONS[action.type] : undefined;
   const next = reduce === undefined ? state : reduce(state, action);

@@ -5,10 +5,10 @@
  * to the state it leaves, and preserves unknown fields. A step that its state does not allow does nothing.
  */
 
-import { copyFields, flagOf, isEqual, isObject, presentOf, textOf, withField, withoutField } from './common.js';
+import { copyFields, flagOf, isEqual, isObject, presentOf, textOf, withField, withoutField } from './fields.js';
 import { activeTurn, addressOf, refreshStatus, withNewPart, withPart } from './parts.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 /** What is shown while a confirmation waits. */
 const CONFIRMATION_FIELDS = ['confirmationTitle', 'riskAssessment', 'edits', 'editable', 'options'];

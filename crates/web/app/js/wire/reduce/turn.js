@@ -13,12 +13,12 @@ import {
   withField,
   withFlag,
   withoutField,
-} from './common.js';
+} from './fields.js';
 import { activeTurn, refreshStatus } from './parts.js';
 import { withoutQueued, withoutSteering } from './pending_message.js';
 import { skipCall } from './tool_call.js';
 
-/** @typedef {import('./common.js').Json} Json */
+/** @typedef {import('./fields.js').Json} Json */
 
 const MOMENT = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?:[Zz]|([+-])(\d\d):?(\d\d))$/;
 

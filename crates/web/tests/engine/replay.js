@@ -1,7 +1,7 @@
 /**
  * Puts the page's reducers and replica through what the Rust ones went through, and says what came of it.
  *
- * Runs in QuickJS (`common/mod.rs`) and in a browser; it is handed the modules, so it need not know where they are.
+ * Runs in QuickJS (`mod.rs`) and in a browser; it is handed the modules, so it need not know where they are.
  */
 
 /**

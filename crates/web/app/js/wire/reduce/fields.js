@@ -185,7 +185,7 @@ export function changedFields(before, after, except = []) {
   }
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...fields]
-    .filter((field) => before[field] !== after[field] && !except.includes(field))
+    .filter((field) => !except.includes(field) && !isEqual(before[field], after[field]))
     .map((field) => ({ kind: 'field', field }));
 }
 

@@ -13,7 +13,7 @@ pub struct Engine {
 }
 
 const ENTRANCE: &str = r"
-import { reduceAll, callAll, replayAll } from 'tests/common/engine.js';
+import { reduceAll, callAll, replayAll } from 'tests/engine/replay.js';
 import { readState, reduceState } from 'app/js/wire/mirror.js';
 import { readEnvelope, readSnapshot } from 'app/js/wire/envelope.js';
 import { Replica } from 'app/js/wire/replica.js';
@@ -49,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// Calls one of the functions of `engine.js`.
+    /// Calls one of the functions of `replay.js`.
     pub fn run(&self, what: &str, given: &Value) -> Value {
         let text = self.context.with(|ctx| {
             let run: Function = ctx.globals().get("run").expect("the entrance sets it");
