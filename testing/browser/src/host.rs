@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -51,6 +52,23 @@ impl Host {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
+    }
+
+    /// Stops it in mid-air, as a machine that sleeps: connections stay open and nobody answers.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id())?;
+        Ok(kill_process(
+            Pid::from_raw(pid).context("a process")?,
+            signal,
+        )?)
     }
 
     /// Starts it again at the same address, with the same data.

@@ -34,7 +34,9 @@ async fn told(page: &Page, message: &str) -> Result<String> {
         go(page, link.as_str().unwrap_or_default()).await?;
         page.wait_for("document.querySelector('#main')?.innerText.includes('Told:')")
             .await?;
-        let text = page.evaluate("document.querySelector('#main').innerText").await?;
+        let text = page
+            .evaluate("document.querySelector('#main').innerText")
+            .await?;
         let text = text.as_str().unwrap_or_default().to_owned();
         if text.lines().any(|line| line.trim() == message) {
             return Ok(text.replace(char::is_whitespace, ""));
@@ -78,7 +80,8 @@ async fn requests_of_all_sessions_and_workers_are_answered_in_a_row_by_touch() -
     .await?;
     page.press(&in_sheet("Edit")).await?;
     let field = sheet_part("#edited-input");
-    page.evaluate(&format!("{field}.value = '{{\"path\":'")).await?;
+    page.evaluate(&format!("{field}.value = '{{\"path\":'"))
+        .await?;
     page.press(&in_sheet("Approve")).await?;
     page.wait_for_text("This is not JSON").await?;
     page.evaluate(&format!("{field}.value = '{{\"path\": \"song.txt\"}}'"))
@@ -87,10 +90,13 @@ async fn requests_of_all_sessions_and_workers_are_answered_in_a_row_by_touch() -
 
     wait_for_sheet(&page, "Count the seats").await?;
     page.press(&in_sheet("More choices")).await?;
-    page.press(&button("Deny and say what to do instead")).await?;
-    page.type_into(&sheet_part("#instead"), "count the rows").await?;
+    page.press(&button("Deny and say what to do instead"))
+        .await?;
+    page.type_into(&sheet_part("#instead"), "count the rows")
+        .await?;
     page.press(&button("Deny and send")).await?;
-    page.wait_for("!document.querySelector('.sheet[open]')").await?;
+    page.wait_for("!document.querySelector('.sheet[open]')")
+        .await?;
     page.wait_for_text("Nothing waits for you").await?;
 
     let answers = [
@@ -100,9 +106,15 @@ async fn requests_of_all_sessions_and_workers_are_answered_in_a_row_by_touch() -
     for (message, value, field) in answers {
         let told = told(&page, message).await?;
         let expected = format!("{field}{value}").replace(char::is_whitespace, "");
-        ensure!(told.contains(&expected), "{message}: {expected} is not in {told}");
+        ensure!(
+            told.contains(&expected),
+            "{message}: {expected} is not in {told}"
+        );
     }
-    ensure!(told(&page, "worker").await?.contains("Told:"), "the worker ended");
+    ensure!(
+        told(&page, "worker").await?.contains("Told:"),
+        "the worker ended"
+    );
     page.observed().check(&host.origin, &[])
 }
 
@@ -128,7 +140,8 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     wait_for_sheet(&page, "Count the seats").await?;
     // The sheet is closed and opened again by keys; the request is still there.
     page.key("Escape", 0).await?;
-    page.wait_for("!document.querySelector('.sheet[open]')").await?;
+    page.wait_for("!document.querySelector('.sheet[open]')")
+        .await?;
     page.key("j", 0).await?;
     page.wait_for("document.activeElement?.classList.contains('request-link')")
         .await?;
@@ -137,7 +150,11 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     choose(&page, "a", "Approve").await?;
     page.wait_for_text("Nothing waits for you").await?;
 
-    ensure!(told(&page, "options").await?.contains("\"selectedOption\":\"once\""));
+    ensure!(
+        told(&page, "options")
+            .await?
+            .contains("\"selectedOption\":\"once\"")
+    );
     ensure!(told(&page, "edit").await?.contains("\"approved\":false"));
     page.observed().check(&host.origin, &[])
 }

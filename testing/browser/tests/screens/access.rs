@@ -23,7 +23,10 @@ async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> 
             std::fs::write(&path, &tree)?;
         }
         let expected = std::fs::read_to_string(&path)?;
-        ensure!(tree == expected, "{name} is told as\n{tree}\nand was kept as\n{expected}");
+        ensure!(
+            tree == expected,
+            "{name} is told as\n{tree}\nand was kept as\n{expected}"
+        );
     }
     scene.page.observed().check(&scene.host.origin, &[])
 }
@@ -49,7 +52,14 @@ async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Resu
         return Ok(());
     };
     let page = &scene.page;
-    for name in ["sessions", "inbox", "approval", "questions", "new", "settings"] {
+    for name in [
+        "sessions",
+        "inbox",
+        "approval",
+        "questions",
+        "new",
+        "settings",
+    ] {
         scene.show(name).await?;
         page.evaluate(
             "window.reached = []; document.addEventListener('focusin', (event) => { \
@@ -63,7 +73,10 @@ async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Resu
         }
         let reached = page.evaluate(REACH).await?;
         ensure!(reached["count"].as_u64() > Some(3), "{name}: {reached:#}");
-        ensure!(reached["missed"] == Value::Array(Vec::new()), "{name}: {reached:#}");
+        ensure!(
+            reached["missed"] == Value::Array(Vec::new()),
+            "{name}: {reached:#}"
+        );
         if !matches!(name, "approval" | "questions") {
             // A sheet begins at its title and comes round again.
             let backward = reached["unsorted"].as_array().map_or(0, Vec::len);
@@ -114,8 +127,14 @@ async fn texts_can_be_read_in_both_themes() -> Result<()> {
         for name in SCREENS {
             scene.show(name).await?;
             let found = scene.page.evaluate(CONTRAST).await?;
-            ensure!(found["count"].as_u64() > Some(5), "{theme} {name}: {found:#}");
-            ensure!(found["wrong"] == Value::Array(Vec::new()), "{theme} {name}: {found:#}");
+            ensure!(
+                found["count"].as_u64() > Some(5),
+                "{theme} {name}: {found:#}"
+            );
+            ensure!(
+                found["wrong"] == Value::Array(Vec::new()),
+                "{theme} {name}: {found:#}"
+            );
         }
     }
     Ok(())

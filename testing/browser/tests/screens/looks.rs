@@ -19,14 +19,21 @@ async fn take(screen: Screen) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let is_kept = std::env::var("GREENROOM_KEEP").as_deref() == Ok("pictures");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/img");
-    let directory: PathBuf = if is_kept { kept } else { scratch.path().to_owned() };
+    let directory: PathBuf = if is_kept {
+        kept
+    } else {
+        scratch.path().to_owned()
+    };
     std::fs::create_dir_all(&directory)?;
     for theme in ["light", "dark"] {
         scene.set_theme(theme).await?;
         for name in SCREENS {
             scene.show(name).await?;
             let wide = scene.page.evaluate(TOO_WIDE).await?;
-            ensure!(wide.as_array().is_some_and(Vec::is_empty), "{name}: {wide:#}");
+            ensure!(
+                wide.as_array().is_some_and(Vec::is_empty),
+                "{name}: {wide:#}"
+            );
             let file = format!("web-{name}-{}-{theme}.png", screen.width);
             let path = directory.join(file);
             scene.page.screenshot(&path).await?;

@@ -8,7 +8,13 @@ use crate::signed_in::{go, sign_in, start_session};
 
 /// The screens, by name.
 pub const SCREENS: [&str; 7] = [
-    "sessions", "inbox", "approval", "questions", "session", "new", "settings",
+    "sessions",
+    "inbox",
+    "approval",
+    "questions",
+    "session",
+    "new",
+    "settings",
 ];
 
 /// A browser, a host and a page on it.
@@ -51,23 +57,41 @@ impl Scene {
     pub async fn show(&self, name: &str) -> Result<()> {
         let page = &self.page;
         go(page, "#/").await?;
-        page.wait_for("!document.querySelector('.sheet[open]')").await?;
+        page.wait_for("!document.querySelector('.sheet[open]')")
+            .await?;
         let (hash, shown) = match name {
-            "inbox" => ("#/inbox", "document.querySelectorAll('.request-link').length === 2"),
-            "new" => ("#/new", "document.querySelector('#main .schema-form .setting')"),
-            "settings" => ("#/settings", "document.querySelector('#main .device, #main .problem:not([hidden])') \
-                || document.querySelector('#main')?.innerText.includes('own token')"),
+            "inbox" => (
+                "#/inbox",
+                "document.querySelectorAll('.request-link').length === 2",
+            ),
+            "new" => (
+                "#/new",
+                "document.querySelector('#main .schema-form .setting')",
+            ),
+            "settings" => (
+                "#/settings",
+                "document.querySelector('#main .device, #main .problem:not([hidden])') \
+                || document.querySelector('#main')?.innerText.includes('own token')",
+            ),
             "approval" => return self.open_request("Write a file", ".sheet .diff").await,
-            "questions" => return self.open_request("Before we begin", ".sheet .question").await,
+            "questions" => {
+                return self
+                    .open_request("Before we begin", ".sheet .question")
+                    .await;
+            }
             "session" => {
                 page.wait_for("document.querySelectorAll('.session-link').length === 4")
                     .await?;
-                let hello = "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
+                let hello =
+                    "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
                 let hash = page.evaluate(hello).await?;
                 go(page, hash.as_str().unwrap_or_default()).await?;
                 return page.wait_for_text("This session is alive").await;
             }
-            _ => ("#/", "document.querySelectorAll('.session-link').length === 4"),
+            _ => (
+                "#/",
+                "document.querySelectorAll('.session-link').length === 4",
+            ),
         };
         go(page, hash).await?;
         page.wait_for(shown).await

@@ -6,8 +6,12 @@ use serde_json::json;
 
 /// Opens the page with the token of the host, as a device that was paired before has one.
 pub async fn sign_in(page: &Page, host: &Host) -> Result<()> {
-    page.go_to(&format!("{}/icons/icon.svg", host.origin)).await?;
-    let keep = format!("localStorage.setItem('greenroom.token', {})", json!(host.token));
+    page.go_to(&format!("{}/icons/icon.svg", host.origin))
+        .await?;
+    let keep = format!(
+        "localStorage.setItem('greenroom.token', {})",
+        json!(host.token)
+    );
     page.evaluate(&keep).await?;
     page.go_to(&format!("{}/#/", host.origin)).await?;
     page.wait_for(&is_live()).await
