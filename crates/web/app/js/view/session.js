@@ -9,6 +9,7 @@ import { makeId } from '../ui/id.js';
 import { openMenu, showNote } from '../ui/menu.js';
 import { stayAboveKeyboard } from '../ui/scroll.js';
 import { writeOutName } from '../ui/visible.js';
+import { STATUS } from '../state/store.js';
 import { createChatContext } from './chat_context.js';
 import { Composer } from './composer.js';
 import { connectionMark } from './connection.js';
@@ -181,8 +182,7 @@ class SessionView {
 
   /** What was looked at is read. @param {any} state */
   markRead(state) {
-    const READ = 32;
-    if ((state.status & READ) === 0) this.store.dispatch(this.chatUri, { type: 'chat/isReadChanged', isRead: true });
+    if ((state.status & STATUS.IS_READ) === 0) this.store.dispatch(this.chatUri, { type: 'chat/isReadChanged', isRead: true });
   }
 
   drawProblem() {

@@ -7,6 +7,8 @@ import { h, keyedList, setText, show } from '../ui/dom.js';
 import { cancelFrame, onFrame } from '../ui/frame.js';
 import { sweepColours } from '../ui/highlight.js';
 import { ScrollKeeper } from '../ui/scroll.js';
+import { writeOutName } from '../ui/visible.js';
+import { STATUS } from '../state/store.js';
 import { copyText, TurnView } from './turn.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -241,7 +243,7 @@ export class Transcript {
     const active = this.state?.activeTurn;
     const view = active && this.views.get(active.id);
     view?.drawParts();
-    view?.tick(this.state.activity, Date.now());
+    view?.tick(this.describeActivity(), Date.now());
   }
 
   /** @param {HTMLElement} element */
@@ -336,7 +338,12 @@ export class Transcript {
 
   tick() {
     const active = this.state?.activeTurn;
-    if (active) this.views.get(active.id)?.tick(this.state.activity, Date.now());
+    if (active) this.views.get(active.id)?.tick(this.describeActivity(), Date.now());
+  }
+
+  describeActivity() {
+    const { ACTIVITY_MASK, INPUT_NEEDED } = STATUS;
+    return (this.state.status & ACTIVITY_MASK) === INPUT_NEEDED ? 'Waits for you' : writeOutName(String(this.state.activity ?? ''));
   }
 }
 
