@@ -342,6 +342,9 @@ impl Page {
             Network::Slow(latency) => (false, latency),
         };
         let conditions = json!({"offline": offline, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1});
+        // What scripts are told of the network is a switch of its own.
+        self.command("Network.overrideNetworkState", conditions.clone())
+            .await?;
         self.command("Network.emulateNetworkConditions", conditions)
             .await
             .map(drop)

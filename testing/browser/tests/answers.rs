@@ -50,7 +50,7 @@ fn exported(host: &Host, session: &str) -> Result<Vec<(String, String)>> {
 
 /// Without what is between words: how that is drawn is the page's own.
 fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_whitespace().collect()
 }
 
 /// Waits until every text that is exported is shown in its turn.
@@ -59,7 +59,7 @@ async fn shows_what_is_exported(page: &Page, host: &Host, session: &str) -> Resu
     ensure!(!texts.is_empty(), "there is something to compare");
     for (turn, text) in texts {
         let shown = format!(
-            "(document.querySelector('[data-turn=' + JSON.stringify({}) + ']')?.innerText ?? '').split(/\\s+/).join(' ').includes({})",
+            "(document.querySelector('[data-turn=' + JSON.stringify({}) + ']')?.textContent ?? '').replace(/\\s+/g, '').includes({})",
             json!(turn),
             json!(words(&text))
         );
@@ -131,6 +131,7 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     open_session(&page, &session).await?;
     send(&page, "call it").await?;
+    page.press(&button("Review")).await?;
     let approve = "document.querySelector('[data-choice=approve]')";
     page.wait_for(approve).await?;
     // It waits for the guard against taps that were meant for something else.

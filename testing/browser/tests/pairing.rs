@@ -110,9 +110,7 @@ async fn open_signs_the_browser_of_this_machine_in_and_it_signs_itself_out() -> 
     let page = browser.page(Screen::DESKTOP).await?;
     page.go_to(&host.origin).await?;
     page.wait_for_text("This device is not paired").await?;
-    page.go_to(host.run(&["open", "--print"])?.trim()).await?;
-    page.reload().await?;
-    page.wait_for_text("This device is not paired").await?;
+    // A link in an address that is open already would only change its fragment.
     page.go_to("about:blank").await?;
     page.go_to(host.run(&["open", "--print"])?.trim()).await?;
     page.press(&button("Pair")).await?;

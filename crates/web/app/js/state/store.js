@@ -414,8 +414,13 @@ export class Store {
     return this.#sessionListeners.add(listener);
   }
 
-  loadMoreSessions() {
-    return this.#sessions.loadMore();
+  async loadMoreSessions() {
+    try {
+      await this.#sessions.loadMore();
+    } catch (error) {
+      // The connection was lost meanwhile: the next one reads the list.
+      console.info('greenroom: the list of sessions was not read', error);
+    }
   }
 
   #sessionsChanged() {
