@@ -65,6 +65,7 @@ const USERS: &[(&str, &[&str])] = &[
 /// Crates for tests and measurements: they may depend on anything.
 const FREE: &[&str] = &[
     "acp-agent",
+    "browser",
     "mcp-server",
     "testkit",
     "scenarios",

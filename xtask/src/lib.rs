@@ -11,6 +11,8 @@ mod interop;
 mod lints;
 mod map_index;
 mod owners;
+mod page_source;
+mod page_types;
 mod rules;
 mod silence;
 mod source;
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 pub use checks::{Findings, run_checks};
 pub use files::list_large_files;
 pub use interop::run_interop;
+pub use page_types::write_page_types;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -1,5 +1,5 @@
 //! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
-//! that others make, and prints what worked.
+//! that others make, and prints what worked. `cargo run -p xtask -- gen`: writes what is made from other files.
 
 use std::process::ExitCode;
 
@@ -8,8 +8,12 @@ fn main() -> anyhow::Result<ExitCode> {
     match verb.as_deref() {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
+        Some("gen") => {
+            xtask::write_page_types(&xtask::root())?;
+            Ok(ExitCode::SUCCESS)
+        }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..]");
+            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [AGENT..]");
             Ok(ExitCode::from(2))
         }
     }

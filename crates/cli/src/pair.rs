@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use client::devices::{CodeRequest, request_code};
 use client::{ClientError, endpoint};
+use host::devices::check_name;
 use rustix::termios::tcgetwinsize;
 
 use crate::exit::Exit;
@@ -55,6 +56,7 @@ pub(crate) async fn run(options: PairOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let named = options.at.as_deref().map(PageAddress::parse).transpose()?;
     // Before a host is started for nothing.
+    let name = options.name.as_deref().map(check_name).transpose()?;
     if let Some(page) = &named {
         check_encryption(page, options.plain_http)?;
     }
@@ -66,7 +68,7 @@ pub(crate) async fn run(options: PairOptions) -> anyhow::Result<Exit> {
     check_encryption(&page, options.plain_http)?;
     let request = CodeRequest {
         opens_here: false,
-        name: options.name,
+        name,
         inspect: options.inspect,
         at: Some(page.text()),
     };

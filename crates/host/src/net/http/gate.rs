@@ -106,13 +106,29 @@ fn check_host<'a>(
         Err(Repeated) => return Err(HttpResponse::new(400, "the Host header must come once\n")),
     };
     let host = Authority::parse(text).ok_or(forbidden.clone())?;
+    if is_allowed(text, host, admission) {
+        Ok(host)
+    } else {
+        Err(forbidden)
+    }
+}
+
+fn is_allowed(text: &str, host: Authority<'_>, admission: &Admission) -> bool {
     let listed = |allowed: &String| {
         allowed.eq_ignore_ascii_case(host.name) || allowed.eq_ignore_ascii_case(text)
     };
-    let allowed = host.is_ip_literal()
+    host.is_ip_literal()
         || host.name.eq_ignore_ascii_case("localhost")
-        || admission.allowed_hosts.iter().any(listed);
-    if allowed { Ok(host) } else { Err(forbidden) }
+        || admission.allowed_hosts.iter().any(listed)
+}
+
+/// Whether a page at this address, such as `https://laptop.example/`, would be served: what browsers send from there is let in.
+pub(super) fn answers_to(address: &str, admission: &Admission) -> bool {
+    let text = address.trim_end_matches('/');
+    let Some((_, authority)) = text.split_once("://") else {
+        return false;
+    };
+    page_address(text).is_some_and(|(host, _)| is_allowed(authority, host, admission))
 }
 
 /// Browsers name the page that asks; programs name none (G-25).

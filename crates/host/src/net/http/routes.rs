@@ -45,14 +45,14 @@ async fn route(
     body: Incoming,
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
-    let admission = &visitor.admission;
-    gate::check(headers, admission)?;
+    gate::check(headers, &visitor.admission)?;
     if parts.uri.authority().is_some() {
         return Err(HttpResponse::new(
             400,
             "the target of a request is a path\n",
         ));
     }
+    let admission = &visitor.admission;
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     match path {

@@ -5,6 +5,7 @@
 //! Must not know: how answers are made.
 
 mod body;
+mod devices;
 mod markup;
 mod prompt;
 mod put_content;
@@ -21,6 +22,9 @@ use crate::devices::Scope;
 use crate::net::access::Access;
 use crate::page::PageServices;
 
+/// Below it each device has its address.
+const DEVICES: &str = "/api/devices/";
+
 /// What is known of a request beside its body.
 pub(super) struct ApiRequest<'a> {
     pub(super) method: &'a Method,
@@ -35,6 +39,11 @@ pub(super) async fn answer(
     request: &ApiRequest<'_>,
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
+    match (request.method.as_str(), request.path) {
+        ("POST", "/api/pair") => return devices::pair(request, body).await,
+        (_, "/api/pair") => return Err(refuse_method("POST")),
+        _ => {}
+    }
     let visitor = request.visitor;
     let address = visitor.address.ip();
     let access = token::check_header(request.headers, request.query, &visitor.admission, address)?;
@@ -49,6 +58,15 @@ pub(super) async fn answer(
         (_, "/api/markup" | "/api/content/addresses") => Err(refuse_method("POST")),
         (_, "/api/content") => Err(refuse_method("PUT")),
         (_, "/api/prompt") => Err(refuse_method("GET")),
+        ("POST", "/api/pair/code") => devices::issue_code(request, &access, body).await,
+        (_, "/api/pair/code") => Err(refuse_method("POST")),
+        ("GET", "/api/devices") => Ok(devices::list(request, &access)),
+        ("GET", "/api/me") => Ok(devices::describe_caller(request, &access)),
+        (_, "/api/devices" | "/api/me") => Err(refuse_method("GET")),
+        (method, path) if path.starts_with(DEVICES) => match method {
+            "DELETE" => devices::revoke(request, path.trim_start_matches(DEVICES)).await,
+            _ => Err(refuse_method("DELETE")),
+        },
         _ => Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
 }
