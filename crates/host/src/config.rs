@@ -17,7 +17,7 @@ use workspace::UserDirectories;
 
 use crate::budget::BudgetSettings;
 use crate::config_checks::{
-    check_absolute, check_default, check_fetched_hosts, check_timeouts, check_variables,
+    check_absolute, check_default, check_fetched_hosts, check_timeouts, check_tls, check_variables,
 };
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
@@ -68,6 +68,11 @@ pub struct Config {
     #[serde(skip)]
     pub environment_models: Vec<Model>,
     pub listen: SocketAddr,
+    /// A certificate (PEM, with those that vouch for it behind it) and its key: other machines are answered over TLS alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
     /// Roots that working directories must lie in; the first is the default. Empty: the current directory and home.
     pub workspaces: Vec<PathBuf>,
     /// A script that replaces the built-in one.
@@ -137,6 +142,8 @@ impl Default for Config {
             first_models: Vec::new(),
             environment_models: Vec::new(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+            tls_cert: None,
+            tls_key: None,
             workspaces: Vec::new(),
             script: None,
             scripted: true,
@@ -296,6 +303,7 @@ impl Config {
         check_variables(&file.tool_env).map_err(problem)?;
         file.compaction().check().map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
+        check_tls(&file).map_err(problem)?;
         check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
         check_absolute("trusted", &file.trusted).map_err(problem)?;
         check_absolute("plugins", &file.plugins).map_err(problem)?;

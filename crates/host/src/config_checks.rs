@@ -19,6 +19,23 @@ pub(super) fn check_default(file: &Config) -> Result<(), String> {
     }
 }
 
+/// One without the other would leave a host without encryption that was meant to have it.
+pub(super) fn check_tls(file: &Config) -> Result<(), String> {
+    match (&file.tls_cert, &file.tls_key) {
+        (Some(_), None) => {
+            Err("tls_cert: it needs tls_key, the file with its private key".to_owned())
+        }
+        (None, Some(_)) => {
+            Err("tls_key: it needs tls_cert, the file with the certificate".to_owned())
+        }
+        (None, None) => Ok(()),
+        (Some(cert), Some(key)) => {
+            check_absolute("tls_cert", std::slice::from_ref(cert))?;
+            check_absolute("tls_key", std::slice::from_ref(key))
+        }
+    }
+}
+
 pub(super) fn check_timeouts(file: &Config) -> Result<(), String> {
     let (default, most) = (file.bash_timeout_s, file.bash_timeout_max_s);
     match default {

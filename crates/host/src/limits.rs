@@ -17,6 +17,8 @@ kernel::limits_table! {
     pub struct ServerLimits {
         /// Largest message taken from a client: attachments travel inline up to this.
         frame_in_bytes: usize = 32 * MIB, 1_024..;
+        /// Largest file taken from a page: it goes straight to where bodies are stored.
+        content_in_bytes: usize = 64 * MIB, 1_024..=67_108_864;
         /// Deepest JSON nesting taken: recursion is bounded before anything is built.
         json_depth_max: usize = 128, 16..=1_024;
         /// JSON values in one message, an array or object counting as five: each takes many times its bytes in memory.

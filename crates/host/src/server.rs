@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blobs::BlobError;
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::config::{Config, TokenChoice};
+use crate::config::{Config, JournalChoice, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
 use crate::devices::{Devices, DevicesError};
 use crate::document_reader::DocumentReader;
@@ -26,7 +26,7 @@ use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalHandle};
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
-use crate::net::{self, Admission};
+use crate::net::{self, Admission, TlsError, TlsIdentity};
 use crate::news::start_agents;
 use crate::page::PageServices;
 use crate::startup::Parts;
@@ -60,6 +60,8 @@ pub enum ServeError {
     Token { path: PathBuf, message: String },
     #[error("data directory {path}: {message}")]
     Data { path: PathBuf, message: String },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -115,11 +117,11 @@ async fn serve_with(
     let bodies = create_bodies(config, &parts, clock);
     let (listener, admission) = if config.stdio {
         let devices = Devices::in_memory();
-        (None, create_admission(config, None, devices, &bodies))
+        (None, create_admission(config, None, devices, &bodies)?)
     } else {
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
         let devices = Devices::open(&config.data)?;
-        let admission = create_admission(config, token, devices, &bodies);
+        let admission = create_admission(config, token, devices, &bodies)?;
         (Some(bind(config)?), admission)
     };
     let mut supervisor = start_kernel(config, parts, (bodies, clock), &admission)?;
@@ -183,7 +185,7 @@ fn create_admission(
     token: Option<String>,
     devices: Devices,
     bodies: &Bodies,
-) -> Arc<Admission> {
+) -> Result<Arc<Admission>, ServeError> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
     let shutdown_ms = match config.stdio {
@@ -195,10 +197,22 @@ fn create_admission(
         ..limits
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
+    let page = PageServices::over(bodies.clone(), token.as_deref());
+    let mut page = page.map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: format!("the system gives no random bytes: {error}"),
+    })?;
+    if config.journal == JournalChoice::Sqlite {
+        page = page.with_prompts(config.data.clone(), &config.restricted_sections);
+    }
     let admission = Admission::new(limits, token, hosts, origins);
-    let admission = admission.with_devices(Arc::new(devices));
-    let admission = admission.with_page(PageServices::over(bodies.clone()));
-    Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
+    let mut admission = admission.with_devices(Arc::new(devices)).with_page(page);
+    if let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) {
+        admission = admission.with_tls(TlsIdentity::load(cert, key)?);
+    }
+    Ok(Arc::new(
+        admission.with_embed_limits((&config.limits.kernel).into()),
+    ))
 }
 
 fn start_kernel(

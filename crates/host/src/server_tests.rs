@@ -94,7 +94,7 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let parts = Parts::prepare(&config).unwrap();
     let clock = Clock::start();
     let bodies = create_bodies(&config, &parts, clock);
-    let admission = create_admission(&config, None, Devices::in_memory(), &bodies);
+    let admission = create_admission(&config, None, Devices::in_memory(), &bodies).unwrap();
     let mut supervisor = start_kernel(&config, parts, (bodies, clock), &admission).unwrap();
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);

@@ -13,8 +13,20 @@ use crate::settings_tables::{AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, Setti
 const SETTINGS: &[Setting] = &[
     (
         "listen",
-        "Address and port to listen on. One that other machines reach is safe only behind a TLS proxy or an SSH tunnel.",
+        "Address and port to listen on. One that other machines reach is safe only with tls_cert and tls_key, behind a TLS \
+         proxy or through an SSH tunnel (docs/remote.md).",
         None,
+    ),
+    (
+        "tls_cert",
+        "A certificate (PEM, with those that vouch for it behind it): other machines are answered over TLS alone. Read again \
+         when it changes.",
+        Some("\"/etc/greenroom/cert.pem\""),
+    ),
+    (
+        "tls_key",
+        "The private key of tls_cert (PEM).",
+        Some("\"/etc/greenroom/key.pem\""),
     ),
     (
         "workspaces",

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::bail;
+use host::sent_request::{SentCall, call_json, transform_json};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
 use super::pretty::pretty;
-use super::prompt::{self, outcome_text, write_section};
-use super::sent_call::{SentCall, call_json, describe_end, format_cost, format_tokens};
+use super::prompt::{outcome_text, write_section};
+use super::sent_call::{describe_end, format_cost, format_tokens, shown_request};
 use crate::exit::Exit;
 use crate::terminal::escape_line;
 
@@ -39,10 +40,10 @@ pub(super) fn to_json(call: &SentCall, with_bodies: bool) -> anyhow::Result<Valu
     shown["headers"] = headers.collect();
     shown["isAsSent"] = json!(call.fault.is_none());
     shown["fault"] = json!(call.fault);
-    shown["transform"] = json!(call.render.as_ref().map(prompt::transform_json));
+    shown["transform"] = json!(call.render.as_ref().map(transform_json));
     shown["sections"] = call.details["sections"].clone();
     shown["parts"] = call.details["decisions"].clone();
-    shown["request"] = call.shown_request(with_bodies)?;
+    shown["request"] = shown_request(call, with_bodies)?;
     Ok(shown)
 }
 
@@ -52,7 +53,7 @@ pub(super) fn to_text(call: &SentCall, with_bodies: bool) -> anyhow::Result<Stri
     write_prompt(&mut text, call);
     write_parts(&mut text, call);
     text.push_str("Request\n");
-    text.push_str(&pretty(&call.shown_request(with_bodies)?));
+    text.push_str(&pretty(&shown_request(call, with_bodies)?));
     Ok(text)
 }
 

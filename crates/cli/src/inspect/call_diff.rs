@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
+use host::sent_request::SentCall;
 use markup::diff::{self, DiffBody, DiffRow};
 use serde_json::{Value, json};
 
 use super::pretty::pretty;
-use super::sent_call::SentCall;
+use super::sent_call::shown_request;
 use crate::terminal::escape_line;
 
 /// Where servers are told to cache: they move along with a conversation and are no part of it.
@@ -58,8 +59,8 @@ pub(super) fn compare(
     with_bodies: bool,
 ) -> anyhow::Result<CallDiff> {
     let (old, new) = (
-        before.shown_request(with_bodies)?,
-        after.shown_request(with_bodies)?,
+        shown_request(before, with_bodies)?,
+        shown_request(after, with_bodies)?,
     );
     let (old_text, new_text) = (pretty(&without_marks(&old)), pretty(&without_marks(&new)));
     let compared = diff::compare(

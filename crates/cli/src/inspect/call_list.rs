@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use host::sent_request::call_json;
 use serde_json::Value;
 use wire::Timestamp;
 
-use super::sent_call::{SentCalls, call_json, describe_end, format_cost, format_tokens};
+use super::sent_call::{SentCalls, describe_end, format_cost, format_tokens};
 use crate::terminal::escape_line;
 
 /// The longest end of a call in the list.

@@ -19,7 +19,7 @@ use crate::archive::find_session;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
 use crate::session_name::SessionName;
-use sent_call::SentCalls;
+use sent_call::{SentCalls, exit_of};
 
 /// Show the messages of a chat and what the model was sent of them
 #[derive(Debug, clap::Args)]
@@ -118,5 +118,5 @@ fn inspect_calls(calls: &SentCalls<'_>, options: &InspectOptions) -> anyhow::Res
         true => print_json(&call::to_json(&call, options.bodies)?)?,
         false => print(&call::to_text(&call, options.bodies)?)?,
     }
-    Ok(call.exit())
+    Ok(exit_of(&call))
 }

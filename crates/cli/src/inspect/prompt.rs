@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use host::journal::{Archive, ArchivedRender, ArchivedSession, JournalError};
+use host::sent_request::transform_json;
 use serde_json::{Value, json};
 use wire::Timestamp;
 
@@ -57,20 +58,6 @@ pub(crate) fn to_json(renders: &[ChatRender]) -> Value {
         })
     };
     renders.iter().map(one).collect()
-}
-
-/// Who was asked to rewrite what, and what came of it.
-pub(super) fn transform_json(render: &ArchivedRender) -> Value {
-    let asked = render.asked.as_ref().map(|asked| {
-        json!({
-            "clientId": asked.client_id,
-            "method": asked.method,
-            "sections": asked.sections,
-            "ms": asked.ms,
-            "error": asked.error,
-        })
-    });
-    json!({"outcome": render.outcome, "asked": asked})
 }
 
 pub(crate) fn to_text(renders: &[ChatRender]) -> String {

@@ -1,15 +1,12 @@
-//! Requests to models, read from a data directory and put together again.
-//!
-//! Promises: whether a request is what was sent is known by its digest, and said.
+//! Requests to models, found by their number in a data directory, and words for what is known of them.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use host::blobs::{FileBlobs, digest_of};
-use host::journal::{Archive, ArchivedCall, ArchivedChat, ArchivedRender, ArchivedSession};
-use host::sent_request::{join, outline};
-use serde_json::{Value, json};
-use wire::Timestamp;
+use host::blobs::FileBlobs;
+use host::journal::{Archive, ArchivedCall, ArchivedChat, ArchivedSession};
+use host::sent_request::{SentCall, read_call};
+use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::terminal::escape_line;
@@ -65,106 +62,24 @@ impl<'a> SentCalls<'a> {
                 number_of(last)
             );
         };
-        let request = self.archive.read_request(call)?;
-        let (body, fault) = match join(&request.body, &self.blobs) {
-            Ok(body) if digest_of(&body) == call.body_digest => (Some(body), None),
-            Ok(_) => {
-                let fault = "what is stored differs from what was sent: its digest is another";
-                (None, Some(fault.to_owned()))
-            }
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let details = serde_json::from_slice(&outline(&request.details))
-            .context("what is stored of this call is damaged")?;
-        let renders = self.archive.renders(chat)?;
-        Ok(SentCall {
-            chat: chat.state.resource.clone(),
-            outline: serde_json::from_slice(&outline(&request.body)).unwrap_or(Value::Null),
-            render: find_render(renders, call, &details),
-            call: call.clone(),
-            body,
-            fault,
-            details,
-        })
+        Ok(read_call(self.archive, &self.blobs, chat, call)?)
     }
 }
 
-/// The render that a request was made with.
-fn find_render(
-    renders: Vec<ArchivedRender>,
-    call: &ArchivedCall,
-    details: &Value,
-) -> Option<ArchivedRender> {
-    let sections = details["sections"].as_array().into_iter().flatten();
-    let before: Vec<(&str, &str)> = sections
-        .filter_map(|section| Some((section["id"].as_str()?, section["before"].as_str()?)))
-        .collect();
-    let is_its_own = |render: &ArchivedRender| {
-        let sections = render.before.iter();
-        let sections = sections.map(|(id, text)| (id.as_str(), text.as_str()));
-        render.turn_id.as_deref() == Some(&call.turn_id)
-            && render.at <= call.at
-            && sections.eq(before.iter().copied())
-    };
-    renders.into_iter().rev().find(is_its_own)
-}
-
-/// One call, with all that is stored of it.
-pub(super) struct SentCall {
-    pub(super) chat: String,
-    pub(super) call: ArchivedCall,
-    /// The bytes that were sent, if they can be proved to be them.
-    pub(super) body: Option<Vec<u8>>,
-    /// Why they cannot.
-    pub(super) fault: Option<String>,
-    /// The request, with bodies by name.
-    pub(super) outline: Value,
-    pub(super) details: Value,
-    pub(super) render: Option<ArchivedRender>,
-}
-
-impl SentCall {
-    pub(super) fn exit(&self) -> Exit {
-        match self.fault {
-            None => Exit::Complete,
-            Some(_) => Exit::Failed,
-        }
-    }
-
-    /// The request for people or programs to read.
-    pub(super) fn shown_request(&self, with_bodies: bool) -> anyhow::Result<Value> {
-        match (&self.body, with_bodies) {
-            (Some(body), true) => serde_json::from_slice(body).context("what was sent is not JSON"),
-            (None, true) => bail!("{}", self.fault.as_deref().unwrap_or_default()),
-            (_, false) => Ok(self.outline.clone()),
-        }
+pub(super) fn exit_of(sent: &SentCall) -> Exit {
+    match sent.fault {
+        None => Exit::Complete,
+        Some(_) => Exit::Failed,
     }
 }
 
-/// What is known of a call without its request.
-pub(super) fn call_json(chat: &str, call: &ArchivedCall) -> Value {
-    let end = call.end.clone().unwrap_or_default();
-    json!({
-        "chat": chat,
-        "call": call.number,
-        "turnId": call.turn_id,
-        "purpose": call.purpose,
-        "round": call.round,
-        "at": Timestamp(call.at).to_rfc3339(),
-        "endedAt": call.ended_at.map(|at| Timestamp(at).to_rfc3339()),
-        "api": call.api,
-        "model": call.model,
-        "outcome": end["outcome"],
-        "reason": end["reason"],
-        "inputTokens": end["inputTokens"],
-        "outputTokens": end["outputTokens"],
-        "cacheReadTokens": end["cacheReadTokens"],
-        "cacheWriteTokens": end["cacheWriteTokens"],
-        "cost": end["cost"],
-        "repeats": end["repeats"],
-        "bodyBytes": call.body_bytes,
-        "bodySha256": call.body_digest.to_hex(),
-    })
+/// The request for people or programs to read.
+pub(super) fn shown_request(sent: &SentCall, with_bodies: bool) -> anyhow::Result<Value> {
+    match (&sent.body, with_bodies) {
+        (Some(body), true) => serde_json::from_slice(body).context("what was sent is not JSON"),
+        (None, true) => bail!("{}", sent.fault.as_deref().unwrap_or_default()),
+        (_, false) => Ok(sent.outline.clone()),
+    }
 }
 
 /// How a call ended, in a few words.

@@ -8,7 +8,10 @@ use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
 use super::admission::Admission;
-use crate::devices::{DeviceAccess, DeviceConnection, Scope};
+use crate::devices::{Device, DeviceAccess, DeviceConnection, Scope};
+
+/// No id of a device looks like this.
+const OWNER: &str = "owner";
 
 /// Who it is.
 #[derive(Debug, Clone)]
@@ -35,6 +38,13 @@ impl Access {
         is_owner.then_some(Self::Owner)
     }
 
+    /// Whether the one of this name may still use the host.
+    pub(super) fn is_known(admission: &Admission, name: &str) -> bool {
+        let may_use = |device: &Device| device.scopes.contains(&Scope::Use);
+        let mut devices = admission.devices.list().into_iter();
+        name == OWNER || devices.any(|device| device.id.as_str() == name && may_use(&device))
+    }
+
     pub(crate) fn may(&self, scope: Scope) -> bool {
         match self {
             Self::Owner => true,
@@ -42,10 +52,10 @@ impl Access {
         }
     }
 
-    /// What requests of it are counted by.
+    /// What requests of it are counted by, and addresses are signed for.
     pub(super) fn name(&self) -> &str {
         match self {
-            Self::Owner => "owner",
+            Self::Owner => OWNER,
             Self::Device(device) => device.id.as_str(),
         }
     }

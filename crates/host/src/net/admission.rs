@@ -10,6 +10,7 @@ use kernel::{EmbedLimits, PeerId};
 
 use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
+use super::tls::TlsIdentity;
 use crate::devices::Devices;
 use crate::limits::ServerLimits;
 use crate::page::PageServices;
@@ -23,6 +24,8 @@ pub struct Admission {
     pub(crate) page: Option<Arc<PageServices>>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// With a certificate, other machines are answered over TLS alone.
+    pub(crate) tls: Option<TlsIdentity>,
     pub(crate) read_buffers: Arc<ReadBufferPool>,
     pub(crate) inbound: InboundRoom,
     /// What stays embedded in messages; the rest is taken out where they are decoded.
@@ -51,6 +54,7 @@ impl Admission {
             page: None,
             allowed_hosts,
             allowed_origins,
+            tls: None,
             read_buffers: Arc::default(),
             ready: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -75,6 +79,12 @@ impl Admission {
         Self { page, ..self }
     }
 
+    /// The same, with a certificate.
+    pub fn with_tls(self, tls: TlsIdentity) -> Self {
+        let tls = Some(tls);
+        Self { tls, ..self }
+    }
+
     /// While not ready, `/readyz` and every upgrade are answered with 503.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
@@ -87,6 +97,11 @@ impl Admission {
     /// Upgraded connections that are open.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Connections that showed a token or a signature and speak HTTP.
+    pub fn http_connections(&self) -> usize {
+        self.http_connections.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_peer(&self) -> PeerId {

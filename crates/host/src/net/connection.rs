@@ -12,7 +12,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +20,7 @@ use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
 use super::reader::{Liveness, ReadEnd, SocketReader};
 use super::registration::PeerRegistration;
+use super::socket::BareSocket;
 use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
@@ -31,8 +31,8 @@ const SIGNED_OUT: &str = "this device was signed out";
 const REVOKED_WAIT_MS: u64 = 500;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
-pub(crate) async fn run(
-    mut socket: TcpStream,
+pub(crate) async fn run<S: BareSocket>(
+    mut socket: S,
     early: Vec<u8>,
     admission: &Admission,
     access: &Access,
@@ -82,8 +82,8 @@ enum CloseFrame {
     NotSent,
 }
 
-async fn run_halves(
-    socket: &TcpStream,
+async fn run_halves<S: BareSocket>(
+    socket: &S,
     early: Vec<u8>,
     admission: &Admission,
     outbox: &Outbox,

@@ -9,9 +9,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
@@ -19,6 +19,8 @@ use super::connection;
 use super::handshakes::Handshakes;
 use super::http::{self, Visitor};
 use super::outbox::CLOSE_WAIT_MS;
+use super::socket::BareSocket;
+use super::tls::{self, Speech, TlsIdentity};
 use crate::kernel_queue::KernelQueue;
 
 const ACCEPT_PAUSE_MS: u64 = 10;
@@ -74,7 +76,7 @@ pub async fn serve(
     }
 }
 
-/// One socket from its first request to its end.
+/// One socket from its first byte to its end.
 async fn serve_socket(
     socket: TcpStream,
     visitor: Visitor,
@@ -85,8 +87,65 @@ async fn serve_socket(
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
+    let Some(tls) = &admission.tls else {
+        return serve_plain(socket, visitor, &admission, queue, &stop).await;
+    };
+    // Boxed: a handshake is large, and most connections are long past theirs.
+    match Box::pin(open_tls(socket, &visitor, tls, &stop)).await {
+        Some(Opened::Encrypted(socket)) => {
+            serve_plain(socket, visitor, &admission, queue, &stop).await;
+        }
+        Some(Opened::Plain(socket)) => {
+            serve_plain(socket, visitor, &admission, queue, &stop).await;
+        }
+        None => {}
+    }
+}
+
+enum Opened {
+    Encrypted(UnixStream),
+    Plain(TcpStream),
+}
+
+/// `None`: there is nothing more to do with the socket.
+async fn open_tls(
+    mut socket: TcpStream,
+    visitor: &Visitor,
+    tls: &TlsIdentity,
+    stop: &CancellationToken,
+) -> Option<Opened> {
+    let opening = async {
+        match tls::listen_to(&socket, visitor.address()).await? {
+            Speech::Tls => Ok(Some(Opened::Encrypted(tls.accept(socket).await?))),
+            Speech::PlainFromHere => Ok(Some(Opened::Plain(socket))),
+            Speech::PlainFromElsewhere => {
+                http::refuse_plain(&mut socket).await;
+                Ok(None)
+            }
+        }
+    };
+    let eviction = visitor.eviction();
+    let opened: io::Result<Option<Opened>> = tokio::select! {
+        opened = opening => opened,
+        () = eviction.cancelled() => return None,
+        () = stop.cancelled() => return None,
+        () = sleep_until(visitor.deadline()) => return None,
+    };
+    opened.unwrap_or_else(|error| {
+        tracing::debug!(%error, "a connection ended before it was encrypted");
+        None
+    })
+}
+
+async fn serve_plain<S: BareSocket>(
+    socket: S,
+    visitor: Visitor,
+    admission: &Admission,
+    queue: KernelQueue,
+    stop: &CancellationToken,
+) {
     // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
-    let upgraded = Box::pin(http::serve(socket, visitor, &stop)).await;
+    let upgraded = Box::pin(http::serve(socket, visitor, stop)).await;
     if let Some(http::Upgraded {
         socket,
         slot,
@@ -94,7 +153,7 @@ async fn serve_socket(
         early,
     }) = upgraded
     {
-        connection::run(socket, early, &admission, &access, queue, &stop).await;
+        connection::run(socket, early, admission, &access, queue, stop).await;
         drop(slot);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP, WebSocket and stdio: accept, authenticate, read, write.
+//! TLS, HTTP, WebSocket and stdio: accept, authenticate, read, write.
 //!
 //! Promises: for each connection the kernel's task gets `Joined` first and `Disconnected` last, once each; a slow
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
@@ -16,9 +16,11 @@ mod outbox;
 mod read_buffer;
 mod reader;
 mod registration;
+mod socket;
 mod stall;
 pub mod stdio;
 mod text_run;
+mod tls;
 mod writer;
 pub mod ws;
 
@@ -27,3 +29,4 @@ pub use link::Link;
 pub use listen::serve;
 pub use outbox::Backlog;
 pub(crate) use text_run::{LinkItem, TextRun};
+pub use tls::{TlsError, TlsIdentity};

@@ -13,7 +13,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Hold, Input, PeerId, Received};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 use wire::rpc::{self, JsonMeasure, Malformed, code};
 use wire::{Id, RpcError};
@@ -22,6 +21,7 @@ use super::admission::Admission;
 use super::inbound::InboundPermit;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::registration::{KernelGone, PeerRegistration};
+use super::socket::BareSocket;
 use super::ws::frame::{FrameDecoder, WsEvent, close};
 
 /// When the peer last showed that it is there. Shared by both halves.
@@ -76,8 +76,8 @@ enum ReadWake {
 /// Texts above this are decoded on a thread of their own: others on the same worker must not wait for them.
 const LARGE_BYTES: usize = 256 * 1_024;
 
-pub(crate) struct SocketReader<'a> {
-    pub socket: &'a TcpStream,
+pub(crate) struct SocketReader<'a, S> {
+    pub socket: &'a S,
     pub outbox: &'a Outbox,
     pub liveness: &'a Liveness,
     pub admission: &'a Admission,
@@ -86,7 +86,7 @@ pub(crate) struct SocketReader<'a> {
     pub room: Option<(InboundPermit, Instant)>,
 }
 
-impl SocketReader<'_> {
+impl<S: BareSocket> SocketReader<'_, S> {
     /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
     pub(super) async fn run(mut self, early: Vec<u8>) -> ReadEnd {
         let end = self.read(early).await;
@@ -132,7 +132,7 @@ impl SocketReader<'_> {
                     // The silence was ours: nothing was read while paused.
                     self.liveness.record_activity();
                 }
-                match self.socket.poll_read_ready(context) {
+                match self.socket.poll_readable(context) {
                     Poll::Ready(Ok(())) => return Poll::Ready(ReadWake::Readable),
                     Poll::Ready(Err(_)) => return Poll::Ready(ReadWake::Gone),
                     Poll::Pending => {}
@@ -185,7 +185,7 @@ impl SocketReader<'_> {
 
     async fn read_available(&mut self, decoder: &mut FrameDecoder) -> Option<ReadEnd> {
         let mut buffer = self.admission.read_buffers.take();
-        let count = match self.socket.try_read(&mut buffer) {
+        let count = match self.socket.read_now(&mut buffer) {
             Ok(0) => return Some(ReadEnd::Gone),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,

@@ -11,11 +11,11 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use kernel::Frame;
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until};
 
 use super::outbox::{Ending, Outbox, Urgency};
 use super::reader::Liveness;
+use super::socket::BareSocket;
 use super::text_run::LinkItem;
 use super::ws::batch::FrameBatch;
 
@@ -40,14 +40,14 @@ enum WriteWake {
     TooLate,
 }
 
-pub(crate) struct SocketWriter<'a> {
-    pub socket: &'a TcpStream,
+pub(crate) struct SocketWriter<'a, S> {
+    pub socket: &'a S,
     pub outbox: &'a Outbox,
     pub liveness: &'a Liveness,
     pub fragment_bytes: usize,
 }
 
-impl SocketWriter<'_> {
+impl<S: BareSocket> SocketWriter<'_, S> {
     /// Writes until the close frame is out, or fails.
     pub(super) async fn run(self) -> io::Result<()> {
         let mut timer = None;
@@ -116,7 +116,7 @@ impl SocketWriter<'_> {
                 too_late.get_or_insert_with(|| Box::pin(sleep_until(ending.deadline)));
             }
             let woke = poll_fn(|context| {
-                match self.socket.poll_write_ready(context) {
+                match self.socket.poll_writable(context) {
                     Poll::Ready(Ok(())) => return Poll::Ready(Ok(WriteWake::Writable)),
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {}
@@ -156,8 +156,8 @@ enum Flushed {
     Cut,
 }
 
-fn write_some(socket: &TcpStream, batch: &FrameBatch) -> io::Result<usize> {
+fn write_some<S: BareSocket>(socket: &S, batch: &FrameBatch) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = batch.slices(&mut slices);
-    socket.try_write_vectored(&slices[..count])
+    socket.write_now(&slices[..count])
 }

@@ -6,10 +6,12 @@
 
 mod call_record;
 mod join;
+mod sent_call;
 mod split;
 
 pub(crate) use call_record::{end_record, make_record};
 pub use join::{JoinError, join, outline};
+pub use sent_call::{SentCall, call_json, read_call, transform_json};
 use split::{SplitPiece, split};
 
 /// How much is kept for each chat.

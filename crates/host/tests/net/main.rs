@@ -7,6 +7,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
+mod content_route;
 mod delivery;
 mod handshake;
 mod interop;
@@ -14,3 +15,4 @@ mod markup_route;
 mod page;
 mod protocol;
 mod support;
+mod tls;

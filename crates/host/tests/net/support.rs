@@ -8,7 +8,7 @@ use host::ServerLimits;
 use host::blobs::Blobs;
 use host::kernel_queue::QueuedInput;
 use host::net::ws::frame::{Fin, Opcode, put_head};
-use host::net::{Admission, Link, serve};
+use host::net::{Admission, Link, TlsIdentity, serve};
 use host::page::PageServices;
 use kernel::{Frame, Input, PeerId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,8 +41,12 @@ impl Host {
 
     /// With what a page is served, over this store.
     pub async fn start_page(limits: ServerLimits, blobs: Arc<dyn Blobs>) -> Self {
-        let page = PageServices::new(blobs);
+        let page = PageServices::new(blobs, Some(TOKEN)).unwrap();
         Self::start_admitting(limits, 64, |admission| admission.with_page(page)).await
+    }
+
+    pub async fn start_tls(limits: ServerLimits, tls: TlsIdentity) -> Self {
+        Self::start_admitting(limits, 64, |admission| admission.with_tls(tls)).await
     }
 
     async fn start_admitting(

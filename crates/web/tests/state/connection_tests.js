@@ -238,6 +238,19 @@ export async function a_chat_is_left_some_time_after_its_last_watcher_unless_an_
   equal([left(), store.state(CHAT)], [1, undefined]);
 }
 
+export async function a_screen_that_fails_does_not_end_the_connection() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  const heard = [];
+  store.watch(CHAT, () => {
+    throw new Error('cannot be drawn');
+  });
+  store.watch(CHAT, (state, [change]) => heard.push(state.activity, change.kind));
+  host.act(CHAT, { type: 'chat/activityChanged', activity: 'a' });
+  await pass(200);
+  equal([heard, store.connection.status, host.sockets.length], [['a', 'all'], 'live', 1]);
+}
+
 export async function a_channel_that_is_refused_says_why() {
   const host = new Host();
   const { store } = await open(host);

@@ -150,6 +150,19 @@ export async function a_reload_that_finds_its_own_draft_on_the_host_asks_nothing
   equal(drafts.get(CHAT), { message: text('typed') });
 }
 
+export async function what_was_typed_after_the_last_sync_is_no_conflict_after_a_reload() {
+  const { kept } = draftsOf();
+  const before = draftsOf(kept);
+  before.drafts.set(CHAT, text('typed'));
+  await pass(600);
+  before.drafts.set(CHAT, text('typed and more'));
+  const { drafts, sent } = draftsOf(kept);
+  drafts.hear(CHAT, text('typed'), false);
+  equal(drafts.get(CHAT), { message: text('typed and more') });
+  await pass(600);
+  equal(sent, ['typed and more']);
+}
+
 const turn = (number) => ({ id: `t${number}`, message: { text: `${number}` }, responseParts: [], state: 'complete' });
 
 /** A host of many turns, four a page. */

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::script::Script;
 use crate::sheet::{in_sheet, open_inbox, sheet_part, wait_for_sheet};
-use crate::signed_in::{sign_in, start_session};
+use crate::signed_in::{sign_in, start_session_in};
 
 /// Sets a field as typing would.
 async fn fill(page: &Page, label: &str, text: &str) -> Result<()> {
@@ -32,7 +32,7 @@ async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
-    start_session(&page, "questions").await?;
+    start_session_in(&page, None, "questions").await?;
     open_inbox(&page, 1).await?;
     page.press(&sheet_or_link()).await?;
     wait_for_sheet(&page, "Before we begin").await?;
@@ -73,6 +73,7 @@ async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
     let name = labelled("What shall I call you?");
     other.wait_for(&format!("{name}?.value === 'Ann'")).await?;
 
+    page.command("Page.bringToFront", json!({})).await?;
     page.press(&in_sheet("Send")).await?;
     page.wait_for("!document.querySelector('.sheet[open]')")
         .await?;
@@ -123,7 +124,7 @@ async fn a_page_to_open_is_named_by_its_host_and_can_be_declined() -> Result<()>
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
-    start_session(&page, "page").await?;
+    start_session_in(&page, None, "page").await?;
     open_inbox(&page, 1).await?;
     page.press(&sheet_or_link()).await?;
     wait_for_sheet(&page, "Sign in").await?;

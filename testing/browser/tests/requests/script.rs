@@ -11,13 +11,13 @@ const POEM_NAME: &str =
     "ahp-content:/sha256/7e35401bed64faf8c14d9b53db4e166c581e1e37c785da5d4a72c545fcb6056c";
 
 /// A script in a directory of its own.
-pub struct Script {
+pub(crate) struct Script {
     _directory: TempDir,
     path: PathBuf,
 }
 
 impl Script {
-    pub fn write() -> Result<Self> {
+    pub(crate) fn write() -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("script.json");
         std::fs::write(&path, scenes().to_string())?;
@@ -27,7 +27,7 @@ impl Script {
         })
     }
 
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.path.to_str().unwrap_or_default()
     }
 }

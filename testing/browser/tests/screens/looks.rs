@@ -12,19 +12,26 @@ const TOO_WIDE: &str = "[...document.querySelectorAll('body *')].filter((it) => 
     && !it.closest('.spoken, .skip, template, pre, .chat-tabs') && it.getBoundingClientRect().right > innerWidth + 1) \
     .map((it) => it.outerHTML.slice(0, 120))";
 
+/// Those that docs/web.md shows.
+const IN_DOCS: [&str; 6] = [
+    "web-sessions-390-light.png",
+    "web-approval-390-light.png",
+    "web-questions-390-dark.png",
+    "web-session-390-dark.png",
+    "web-session-1440-light.png",
+    "web-approval-1440-dark.png",
+];
+
 async fn take(screen: Screen) -> Result<()> {
     let Some(scene) = Scene::start(screen).await? else {
         return Ok(());
     };
     let scratch = tempfile::tempdir()?;
+    let directory = std::env::var_os("GREENROOM_PICTURES").map(PathBuf::from);
+    let directory = directory.unwrap_or_else(|| scratch.path().to_owned());
+    std::fs::create_dir_all(&directory)?;
     let is_kept = std::env::var("GREENROOM_KEEP").as_deref() == Ok("pictures");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/img");
-    let directory: PathBuf = if is_kept {
-        kept
-    } else {
-        scratch.path().to_owned()
-    };
-    std::fs::create_dir_all(&directory)?;
     for theme in ["light", "dark"] {
         scene.set_theme(theme).await?;
         for name in SCREENS {
@@ -35,10 +42,13 @@ async fn take(screen: Screen) -> Result<()> {
                 "{name}: {wide:#}"
             );
             let file = format!("web-{name}-{}-{theme}.png", screen.width);
-            let path = directory.join(file);
+            let path = directory.join(&file);
             scene.page.screenshot(&path).await?;
             // A blank screen of one colour is far smaller.
             ensure!(std::fs::metadata(&path)?.len() > 6_000, "{name} is blank");
+            if is_kept && IN_DOCS.contains(&file.as_str()) {
+                std::fs::copy(&path, kept.join(&file))?;
+            }
         }
     }
     scene.page.observed().check(&scene.host.origin, &[])

@@ -4,10 +4,19 @@ use anyhow::Result;
 use browser::{Browser, Host, Page, Screen};
 use serde_json::json;
 
-use crate::signed_in::{go, sign_in, start_session};
+use crate::signed_in::{go, sign_in, start_session_in};
+
+/// What the agent does here, so that there is something on every screen.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/screens/script.json");
+const MESSAGES: [&str; 4] = [
+    "How does a replica catch up?",
+    "Make the login test pass",
+    "Plan the next release",
+    "Write the docs",
+];
 
 /// The screens, by name.
-pub const SCREENS: [&str; 7] = [
+pub(crate) const SCREENS: [&str; 7] = [
     "sessions",
     "inbox",
     "approval",
@@ -18,24 +27,26 @@ pub const SCREENS: [&str; 7] = [
 ];
 
 /// A browser, a host and a page on it.
-pub struct Scene {
+pub(crate) struct Scene {
     /// Ended with the scene.
     _browser: Browser,
-    pub host: Host,
-    pub page: Page,
+    pub(crate) host: Host,
+    pub(crate) page: Page,
 }
 
 impl Scene {
     /// With an approval, questions, work and an answer.
-    pub async fn start(screen: Screen) -> Result<Option<Self>> {
+    pub(crate) async fn start(screen: Screen) -> Result<Option<Self>> {
         let Some(browser) = Browser::start().await? else {
             return Ok(None); // it was said
         };
-        let host = Host::start(&[])?;
+        let host = Host::start(&["--script", SCRIPT])?;
+        let folder = host.home().join("myapp");
+        std::fs::create_dir(&folder)?;
         let page = browser.page(screen).await?;
         sign_in(&page, &host).await?;
-        for message in ["hello", "edit", "ask", "hang"] {
-            start_session(&page, message).await?;
+        for message in MESSAGES {
+            start_session_in(&page, Some(&folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
         Ok(Some(Self {
@@ -45,7 +56,7 @@ impl Scene {
         }))
     }
 
-    pub async fn set_theme(&self, theme: &str) -> Result<()> {
+    pub(crate) async fn set_theme(&self, theme: &str) -> Result<()> {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
         self.page
             .command("Emulation.setEmulatedMedia", media)
@@ -54,7 +65,7 @@ impl Scene {
     }
 
     /// Opens a screen and waits until it is complete.
-    pub async fn show(&self, name: &str) -> Result<()> {
+    pub(crate) async fn show(&self, name: &str) -> Result<()> {
         let page = &self.page;
         go(page, "#/").await?;
         page.wait_for("!document.querySelector('.sheet[open]')")
@@ -73,7 +84,7 @@ impl Scene {
                 "document.querySelector('#main .device, #main .problem:not([hidden])') \
                 || document.querySelector('#main')?.innerText.includes('own token')",
             ),
-            "approval" => return self.open_request("Write a file", ".sheet .diff").await,
+            "approval" => return self.open_request("Edit src/auth.rs", ".sheet .diff").await,
             "questions" => {
                 return self
                     .open_request("Before we begin", ".sheet .question")
@@ -86,7 +97,12 @@ impl Scene {
                     "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
                 let hash = page.evaluate(hello).await?;
                 go(page, hash.as_str().unwrap_or_default()).await?;
-                return page.wait_for_text("This session is alive").await;
+                page.wait_for_text("nothing counts twice").await?;
+                return page
+                    .wait_for(
+                        "document.querySelector('#main ol') && document.querySelector('#main pre')",
+                    )
+                    .await;
             }
             _ => (
                 "#/",

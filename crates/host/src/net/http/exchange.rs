@@ -85,19 +85,27 @@ where
             });
         }
         (ExchangeEnd::Over, None) => drain_until_closed(&mut socket).await,
-        (ExchangeEnd::Refused(refusal), _) => {
-            // If it does not fit into the empty send buffer, nobody reads it anyway.
-            let bytes = refusal.into_bytes();
-            if timeout(Duration::ZERO, socket.write_all(&bytes))
-                .await
-                .is_ok()
-            {
-                drain_until_closed(&mut socket).await;
-            }
-        }
+        (ExchangeEnd::Refused(refusal), _) => say_last(&mut socket, refusal).await,
         (ExchangeEnd::Gone, _) => {}
     }
     None
+}
+
+/// Answers a machine elsewhere that did not encrypt, without reading what it asks.
+pub(crate) async fn refuse_plain<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut T) {
+    let text = "this host is reached by https and wss from other machines\n";
+    say_last(socket, HttpResponse::new(400, text)).await;
+}
+
+/// If it does not fit into the empty send buffer, nobody reads it anyway.
+async fn say_last<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut T, refusal: HttpResponse) {
+    let bytes = refusal.into_bytes();
+    if timeout(Duration::ZERO, socket.write_all(&bytes))
+        .await
+        .is_ok()
+    {
+        drain_until_closed(socket).await;
+    }
 }
 
 enum ExchangeEnd {

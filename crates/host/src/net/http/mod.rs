@@ -6,15 +6,18 @@
 
 mod answer;
 mod api;
+mod content;
 mod exchange;
 mod gate;
 mod page;
+mod query;
+mod range;
 mod routes;
 mod token;
 mod upgrade;
 mod visitor;
 
-pub(super) use exchange::{Upgraded, serve};
+pub(super) use exchange::{Upgraded, refuse_plain, serve};
 pub(super) use visitor::Visitor;
 
 #[cfg(test)]

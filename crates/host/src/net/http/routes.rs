@@ -15,7 +15,7 @@ use super::answer::{AnswerBody, HttpResponse};
 use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::visitor::Visitor;
-use super::{page, token, upgrade};
+use super::{content, page, token, upgrade};
 use crate::devices::Scope;
 use crate::net::Admission;
 
@@ -72,6 +72,10 @@ async fn route(
                 ));
             }
         }
+    }
+    if let Some(name) = path.strip_prefix("/content/") {
+        let answer = content::answer(&parts.method, name, query, headers, visitor);
+        return answer.await.map(Routed::Answer);
     }
     if path.starts_with("/api/") {
         let request = ApiRequest {

@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
+use super::query::{percent_decoded, values_of};
 use crate::net::Admission;
 use crate::net::access::Access;
 
@@ -107,32 +108,6 @@ fn is_nonce(text: &str) -> bool {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The values of a name in a query, not decoded; a name without one has the empty value.
-fn values_of<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .filter(move |(key, _)| *key == name)
-        .map(|(_, value)| value)
-}
-
-/// `%XX` becomes its byte; whatever is not such an escape stays as it is.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escape = match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => u8::try_from(high << 4 | low).ok(),
-            _ => None,
-        };
-        out.push(escape.unwrap_or(byte));
-        at += if escape.is_some() { 3 } else { 1 };
-    }
-    out
 }
 
 #[cfg(test)]

@@ -61,6 +61,14 @@ impl Visitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     pub(super) fn note_request(&self) {
         self.lock().has_asked = true;
     }
@@ -71,7 +79,7 @@ impl Visitor {
     }
 
     /// Cancelled when the place of a socket without a secret is needed for another.
-    pub(super) fn eviction(&self) -> CancellationToken {
+    pub(crate) fn eviction(&self) -> CancellationToken {
         match &self.lock().standing {
             VisitorStanding::Unknown(handshake) => handshake.eviction(),
             VisitorStanding::Admitted(_) | VisitorStanding::Upgrading(..) => {

@@ -6,6 +6,8 @@
  * Must not know: the host, the document.
  */
 
+import { Listeners } from './listeners.js';
+
 /**
  * `textSize` in percent; `enter`: whether Enter sends, where it is not said by the kind of keyboard; `isKeysOn`: whether single
  * letters are commands; `hosts`: other hosts, by name, as links.
@@ -17,6 +19,8 @@ const TOKEN = 'greenroom.token';
 const SETTINGS = 'greenroom.settings';
 const CLIENT = 'greenroom.client';
 const PREFIX = 'greenroom.';
+/** How long a page that was left may take to be gone. */
+const RELOAD_MS = 150;
 
 /** @type {Settings} */
 const DEFAULTS = {
@@ -29,8 +33,8 @@ const DEFAULTS = {
   hosts: [],
 };
 
-/** @type {Set<{listener: (settings: Settings) => void}>} */
-const listeners = new Set();
+/** @type {Listeners<Settings>} */
+const listeners = new Listeners();
 /** @type {Promise<string> | undefined} */
 let claimed;
 
@@ -55,16 +59,12 @@ export const device = {
   change(changes) {
     const settings = { ...device.settings(), ...changes };
     localStorage.setItem(SETTINGS, JSON.stringify(settings));
-    tell(settings);
+    listeners.call(settings);
     return settings;
   },
 
   /** @param {(settings: Settings) => void} listener called when a setting changes, in another tab too @returns {() => void} */
-  onChange(listener) {
-    const entry = { listener };
-    listeners.add(entry);
-    return () => listeners.delete(entry);
-  },
+  onChange: (listener) => listeners.add(listener),
 
   /** The name of this tab towards the host. */
   clientId() {
@@ -89,20 +89,13 @@ function fits(key, value) {
   return standard !== undefined && typeof value === typeof standard && Array.isArray(value) === Array.isArray(standard);
 }
 
-/** @param {Settings} settings */
-function tell(settings) {
-  for (const { listener } of [...listeners]) {
-    listener(settings);
-  }
-}
-
 /**
  * The id that this tab had before it was reloaded. A tab that was duplicated has a copy of it: the lock, which only one tab
  * holds, tells the two apart. Without locks (an insecure address) the host closes the older connection, and the page says so.
  */
 async function claimClientId() {
   const known = sessionStorage.getItem(CLIENT);
-  if (known !== null && (await holdsLock(known))) {
+  if (known !== null && ((await holdsLock(known)) || (await holdsLockSoon(known)))) {
     return known;
   }
   const fresh = `web-${randomId()}`;
@@ -124,6 +117,14 @@ function holdsLock(id) {
   });
 }
 
+/** A page that is reloaded may ask before the one it replaces has given the lock back. @param {string} id */
+async function holdsLockSoon(id) {
+  await new Promise((resolve) => {
+    setTimeout(resolve, RELOAD_MS);
+  });
+  return holdsLock(id);
+}
+
 /** 128 random bits as text, also where `crypto.randomUUID` is missing (an insecure address). */
 export function randomId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -132,6 +133,6 @@ export function randomId() {
 
 globalThis.addEventListener?.('storage', ({ key }) => {
   if (key === SETTINGS) {
-    tell(device.settings());
+    listeners.call(device.settings());
   }
 });

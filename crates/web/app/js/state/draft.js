@@ -7,6 +7,7 @@
  */
 
 import { isEqual, isObject } from '../wire/reduce/fields.js';
+import { Listeners } from './listeners.js';
 
 /** @typedef {import('../wire/reduce/fields.js').Json} Json */
 /** @typedef {{message: Json | undefined, foreign?: Json}} Draft a message as it will be sent, and the one of another device that differs */
@@ -26,8 +27,8 @@ const isEmpty = (message) =>
 export class Drafts {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
-  /** @type {Set<{listener: (chat: string, draft: Draft) => void}>} */
-  #listeners = new Set();
+  /** @type {Listeners<{chat: string, draft: Draft}>} */
+  #listeners = new Listeners();
   #storage;
   #dispatch;
 
@@ -39,17 +40,15 @@ export class Drafts {
 
   /** @param {(chat: string, draft: Draft) => void} listener called when a draft changes otherwise than by `set` @returns {() => void} */
   onChange(listener) {
-    const entry = { listener };
-    this.#listeners.add(entry);
-    return () => this.#listeners.delete(entry);
+    return this.#listeners.add(({ chat, draft }) => listener(chat, draft));
   }
 
   /** @param {string} chat @returns {Entry} */
   #entry(chat) {
     let entry = this.#entries.get(chat);
     if (entry === undefined) {
-      const kept = this.#read(chat);
-      entry = { message: kept, isTypedHere: kept !== undefined, synced: undefined, foreign: undefined, timer: undefined };
+      const { message, synced } = this.#read(chat);
+      entry = { message, isTypedHere: message !== undefined, synced, foreign: undefined, timer: undefined };
       this.#entries.set(chat, entry);
     }
     return entry;
@@ -66,9 +65,8 @@ export class Drafts {
     const entry = this.#entry(chat);
     entry.message = isEmpty(message) ? undefined : message;
     entry.isTypedHere = entry.message !== undefined;
-    this.#keep(chat, entry.message);
-    clearTimeout(entry.timer);
-    entry.timer = setTimeout(() => this.#sync(chat, entry), SYNC_MS);
+    this.#keep(chat, entry);
+    this.#schedule(chat, entry);
   }
 
   /** The message was sent: nothing is left of the draft. @param {string} chat */
@@ -94,6 +92,7 @@ export class Drafts {
       return; // somebody has to choose first, or the host has it
     }
     entry.synced = entry.message;
+    this.#keep(chat, entry);
     this.#dispatch(chat, {
       type: 'chat/draftChanged',
       ...(entry.message === undefined ? {} : { draft: entry.message }),
@@ -136,7 +135,7 @@ export class Drafts {
       entry.message = entry.foreign;
       entry.foreign = undefined;
       entry.isTypedHere = false;
-      this.#keep(chat, undefined);
+      this.#keep(chat, entry);
       this.#tell(chat);
     }
   }
@@ -153,37 +152,35 @@ export class Drafts {
 
   /** @param {string} chat */
   #tell(chat) {
-    for (const { listener } of [...this.#listeners]) {
-      listener(chat, this.get(chat));
-    }
+    this.#listeners.call({ chat, draft: this.get(chat) });
   }
 
-  /** @param {string} chat @returns {Json | undefined} */
+  /** What was typed here before the page was loaded, and what of it the host has. @param {string} chat @returns {{message?: Json, synced?: Json}} */
   #read(chat) {
     const kept = this.#storage?.getItem(PREFIX + chat);
     if (kept === null || kept === undefined) {
-      return undefined;
+      return {};
     }
     try {
-      const { message } = JSON.parse(kept);
-      return isObject(message) ? message : undefined;
+      const { message, synced } = JSON.parse(kept);
+      return isObject(message) ? { message, synced: isObject(synced) ? synced : undefined } : {};
     } catch {
       this.#storage?.removeItem(PREFIX + chat); // not one of ours
-      return undefined;
+      return {};
     }
   }
 
-  /** @param {string} chat @param {Json | undefined} message */
-  #keep(chat, message) {
+  /** Keeps what was typed here; what came from the host needs no keeping. @param {string} chat @param {Entry} entry */
+  #keep(chat, { message, synced, isTypedHere }) {
     const storage = this.#storage;
     if (storage === undefined) {
       return; // a page without storage has the host
     }
-    if (message === undefined) {
+    if (message === undefined || !isTypedHere) {
       storage.removeItem(PREFIX + chat);
       return;
     }
-    const text = JSON.stringify({ at: Date.now(), message });
+    const text = JSON.stringify({ at: Date.now(), message, synced });
     if (text.length > KEPT_LENGTH_MAX) {
       return; // the host has it
     }

@@ -15,6 +15,7 @@ import { partKey } from '../wire/reduce/parts.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
+import { Listeners, tellSafely } from './listeners.js';
 import { Outbox } from './sent.js';
 import { SessionList, needsSomebody } from './sessions.js';
 import { TurnWindow } from './turn_window.js';
@@ -35,12 +36,15 @@ export { STATUS, needsSomebody, partKey };
  */
 /** @typedef {(state: any, changes: Change[]) => void} Watcher `state` is none while it is on its way, and once the channel is gone */
 
+/** @type {Change[]} */
+const ALL = [{ kind: 'all' }];
 /** How many turns of a chat are sent at first. */
 const VIEW_TURNS = 20;
 /** How long a channel is watched after its last watcher left: who goes back finds it there. */
 const LINGER_MS = 5_000;
 
-/** @typedef {{watchers: Set<Watcher>, shown: State | undefined, view: Json, timer: any, error?: Error}} Watch */
+/** @typedef {{watcher: Watcher, isTold: boolean}} WatchEntry who was told nothing yet is told everything */
+/** @typedef {{watchers: Set<WatchEntry>, shown: State | undefined, view: Json, timer: any, error?: Error}} Watch */
 
 /**
  * Connects, and keeps everything up to date until `close()`.
@@ -214,17 +218,15 @@ export class Store {
       this.#subscribe(channel, watch);
     }
     clearTimeout(watch.timer);
-    const own = (/** @type {any} */ state, /** @type {Change[]} */ changes) => watcher(state, changes);
+    const own = { watcher, isTold: false };
     watch.watchers.add(own);
-    const shown = watch.shown;
-    if (shown !== undefined || watch.error !== undefined) {
-      queueMicrotask(() => {
-        // What came between is told by the change itself.
-        if (watch.watchers.has(own) && watch.shown === shown) {
-          own(shown?.value, [{ kind: 'all' }]);
-        }
-      });
-    }
+    queueMicrotask(() => {
+      const isKnown = watch.shown !== undefined || watch.error !== undefined;
+      if (isKnown && !own.isTold && watch.watchers.has(own)) {
+        own.isTold = true;
+        tellSafely(() => watcher(watch.shown?.value, ALL));
+      }
+    });
     return () => {
       if (watch.watchers.delete(own)) {
         this.#lingerOrLeave(channel);
@@ -239,7 +241,7 @@ export class Store {
     } catch (error) {
       if (this.#watches.get(channel) === watch) {
         watch.error = error instanceof Error ? error : new Error(String(error));
-        this.#show(channel, [{ kind: 'all' }]);
+        this.#show(channel, ALL);
       }
     }
   }
@@ -273,8 +275,10 @@ export class Store {
     const changes = known ?? diffStates(watch.shown, after);
     watch.shown = after;
     if (changes.length > 0) {
-      for (const watcher of [...watch.watchers]) {
-        watcher(after?.value, changes);
+      for (const entry of [...watch.watchers]) {
+        const told = entry.isTold ? changes : ALL;
+        entry.isTold = true;
+        tellSafely(() => entry.watcher(after?.value, told));
       }
     }
   }
@@ -320,7 +324,7 @@ export class Store {
     if (confirmed?.kind === 'chat') {
       this.drafts.hear(channel, confirmed.value.draft ?? undefined, false);
     }
-    this.#show(channel, [{ kind: 'all' }]);
+    this.#show(channel, ALL);
   }
 
   /** @param {string} channel */
@@ -329,7 +333,7 @@ export class Store {
     if (watch !== undefined) {
       watch.error = new Error('It is not there any more.');
     }
-    this.#show(channel, [{ kind: 'all' }]);
+    this.#show(channel, ALL);
   }
 
   /** @param {import('../wire/replica.js').DroppedAction} dropped */
@@ -454,24 +458,4 @@ function socketUrl(url) {
   const address = new URL(url, globalThis.location?.href);
   address.protocol = address.protocol.replace(/^http/, 'ws');
   return address.href;
-}
-
-/** Who wants to be told. @template T */
-class Listeners {
-  /** @type {Set<{listener: (value: T) => void}>} */
-  #all = new Set();
-
-  /** @param {(value: T) => void} listener @returns {() => void} */
-  add(listener) {
-    const entry = { listener };
-    this.#all.add(entry);
-    return () => this.#all.delete(entry);
-  }
-
-  /** @param {T} value */
-  call(value) {
-    for (const { listener } of [...this.#all]) {
-      listener(value);
-    }
-  }
 }

@@ -1,14 +1,23 @@
 // Characters that cannot be seen where they stand, written out: `\x1b`, `\u{202e}`. For commands, paths and names.
 //
-// Promises: nothing is left out, and the same characters are written out as `crates/markup/src/visible.rs` writes out.
+// Promises: nothing is left out, and the same is written out as by `crates/markup/src/visible.rs`, to which this is held by a test.
 // Must not know: where the text comes from or is shown.
 
 /** Controls, characters that reorder or break text by themselves, and those that are not seen at all. */
 const HIDDEN =
-  /[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]/gu;
+  /^[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]$/u;
 
-/** Joiners and variation selectors behind a plain letter change nothing that could be seen. */
-const LOST_MODIFIER = /(?<=[\u0000-\u007f])[\u200c\u200d\ufe00-\ufe0e\u{e0100}-\u{e01ef}]|(?<=[^\P{ASCII}0-9#*])\ufe0f/gu;
+/** Joiners and variation selectors: they change the character before them, and are not seen by themselves. */
+const MODIFIER = /^[\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}]$/u;
+
+/** What takes no room of its own. */
+const MARK = /^[\p{Mn}\p{Me}\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}]$/u;
+
+/** Whether a text may hold anything of all that; most do not. */
+const SUSPICIOUS = /[\p{C}\p{M}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/u;
+
+/** Marks that one character may have. Scripts need a few; a tower of them covers the lines around it. */
+const MARKS_MAX = 8;
 
 /** @param {string} char */
 function writeOutChar(char) {
@@ -25,13 +34,40 @@ function writeOutChar(char) {
   }
 }
 
+/** Whether a selector or joiner changes what it stands behind. @param {string} last @param {string} char */
+function isModified(last, char) {
+  if (last === '') return false;
+  return last > '\u007f' || (char === '\ufe0f' && /[0-9#*]/.test(last));
+}
+
+/** @param {string} text @param {string} kept hidden characters that stay */
+function writeOutAllBut(text, kept) {
+  if (!SUSPICIOUS.test(text)) return text;
+  let seen = '';
+  let last = '';
+  let marks = 0;
+  for (const char of text) {
+    const isMark = MARK.test(char);
+    const isLost = (MODIFIER.test(char) && !isModified(last, char)) || (isMark && marks >= MARKS_MAX);
+    if ((HIDDEN.test(char) && !kept.includes(char)) || isLost) {
+      seen += writeOutChar(char);
+      last = '}';
+      marks = 0;
+    } else {
+      seen += char;
+      last = char;
+      marks = isMark ? marks + 1 : 0;
+    }
+  }
+  return seen;
+}
+
 /**
  * A text of several lines: its newlines and tabs stay.
  * @param {string} text
  */
 export function writeOut(text) {
-  const seen = text.replace(HIDDEN, (char) => (char === '\n' || char === '\t' ? char : writeOutChar(char)));
-  return seen.replace(LOST_MODIFIER, writeOutChar);
+  return writeOutAllBut(text, '\n\t');
 }
 
 /**
@@ -39,5 +75,5 @@ export function writeOut(text) {
  * @param {string} name
  */
 export function writeOutName(name) {
-  return name.replace(HIDDEN, writeOutChar).replace(LOST_MODIFIER, writeOutChar);
+  return writeOutAllBut(name, '');
 }

@@ -42,7 +42,7 @@ export function findMarkup() {
 }
 
 /**
- * @param {{ store: any, session: string, chat: string, navigate: ChatContext['navigate'], chatState: () => any, sessionState: () => any }} given
+ * @param {{ store: any, session: string, chat: string, navigate: ChatContext['navigate'], chatState: () => any, sessionState: () => any, onSettled?: () => void }} given `onSettled`: it is known what became of an action
  * @returns {ChatContext}
  */
 export function createChatContext(given) {
@@ -51,7 +51,11 @@ export function createChatContext(given) {
     ...given,
     markup: findMarkup(),
     directories: () => given.chatState()?.workingDirectories ?? given.sessionState()?.workingDirectories ?? [],
-    dispatch: (action) => store.dispatch(chat, action),
+    dispatch: (action) => {
+      const sent = store.dispatch(chat, action);
+      sent.done.then(() => given.onSettled?.());
+      return sent;
+    },
     readText: (uri) => readText(store, uri),
     picture: (ref) => findPicture(store, ref),
   };

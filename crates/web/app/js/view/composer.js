@@ -208,8 +208,7 @@ export class Composer {
     this.say('');
     this.drawButtons();
     this.hooks.onSent?.();
-    const sent = store.dispatch(chat, makeAction(kind, message));
-    const { status, reason } = await sent.done;
+    const { status, reason } = await this.context.dispatch(makeAction(kind, message)).done;
     if (status === 'confirmed') return undefined;
     // Another client's turn may have come before: the message then waits for its end.
     if (status === 'refused' && kind === 'turn' && this.isWorking) return this.queueInstead(message);

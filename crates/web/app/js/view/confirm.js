@@ -55,7 +55,7 @@ export function mountConfirm({ body, foot, title }, context) {
     };
     const others = [...approvals.slice(1), ...denials.slice(1)];
     const more = h('button.button.icon', { type: 'button', 'aria-label': 'More choices', title: 'More choices', on: { click: () => openMore(more, others) } }, icon('more'));
-    const hasMore = others.length > 0 || decision.subject === 'call';
+    const hasMore = others.length > 0 || canSuggest();
     fill(foot, buttons.approve, buttons.deny, buttons.edit, hasMore && more);
     if (isUnseen && buttons.approve) setAttribute(buttons.approve, 'aria-describedby', 'unseen-input');
   }
@@ -69,7 +69,7 @@ export function mountConfirm({ body, foot, title }, context) {
       if (index > 0 && option.group !== sorted[index - 1].group) entries.push('line');
       entries.push({ label: option.label, danger: option.kind === 'deny', run: () => choose(option) });
     });
-    if (decision.subject === 'call') {
+    if (canSuggest()) {
       if (entries.length > 0) entries.push('line');
       entries.push({ label: 'Deny and say what to do instead', run: () => words.open() });
     }
@@ -87,6 +87,11 @@ export function mountConfirm({ body, foot, title }, context) {
       suggestion: option.kind === 'deny' ? words.value() : '',
     });
     context.send(action, { done: option.kind === 'approve' ? 'Approved.' : 'Denied.' });
+  }
+
+  /** Words go with a denial, and only a call that has not run takes them. */
+  function canSuggest() {
+    return decision.subject === 'call' && denyFirst() !== undefined;
   }
 
   const denyFirst = () => decision?.options.find((/** @type {any} */ option) => option.kind === 'deny');

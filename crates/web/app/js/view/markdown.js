@@ -144,7 +144,9 @@ export class MarkdownView {
 
   askSoon() {
     if (this.isAsking || this.timer !== undefined || !this.isWriting) return;
-    const wait = Math.max(0, this.askedAt + ASK_EVERY_MS - performance.now());
+    // A long open block takes longer to draw, so it is asked about less often.
+    const every = Math.max(ASK_EVERY_MS, (this.source.length - this.stableAt) / 80);
+    const wait = Math.max(0, this.askedAt + every - performance.now());
     this.timer = setTimeout(() => {
       this.timer = undefined;
       this.ask();

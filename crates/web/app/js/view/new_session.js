@@ -27,14 +27,17 @@ export function mountNewSession(container, context) {
   const message = h('textarea.field.grows', { id: 'new-message', rows: '4', dir: 'auto', placeholder: 'What is to be done?' });
   const problem = h('p.problem', { role: 'alert', hidden: true });
   const start = h('button.button.primary', { type: 'submit' }, 'Start');
-  const page = h('form.page.stack', { novalidate: true, on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); create(); } } },
-    h('div.setting', null, h('label.label', { for: 'new-message' }, 'First message'), message),
-    h('div.setting', null, h('label.label', { for: 'new-agent' }, 'Agent'), agent, agentHint),
-    h('div.setting', null, h('label.label', { for: 'new-folder' }, 'Folder'), folder, folders),
-    modelSetting, modelForm.element, form.element, problem, h('div.row', null, start));
+  const page = h('form.filled', { novalidate: true, on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); create(); } } },
+    h('div.scroller', null, h('div.page.stack', null,
+      h('div.setting', null, h('label.label', { for: 'new-message' }, 'First message'), message),
+      h('div.setting', null, h('label.label', { for: 'new-agent' }, 'Agent'), agent, agentHint),
+      h('div.setting', null, h('label.label', { for: 'new-folder' }, 'Folder'), folder, folders),
+      modelSetting, modelForm.element, form.element)),
+    // It stays where it is while the settings of an agent come.
+    h('div.page-foot', null, h('div.page-foot-inner', null, problem, start)));
   fill(container,
     h('header.head', null, iconButton('back', 'Back', () => /** @type {any} */ (context).goBack({ screen: 'sessions' }), 'narrow-only'), h('h1.head-title', null, 'New session'), mark.element),
-    h('div.scroller', null, page));
+    page);
   message.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) page.requestSubmit();
   });

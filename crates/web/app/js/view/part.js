@@ -152,10 +152,11 @@ function createQuestion(context, part, place) {
   let latest = part;
   const update = (/** @type {any} */ next, /** @type {PartPlace} */ at) => {
     latest = next;
-    const isOpen = next.response === undefined && at.isActive;
+    const isSent = context.store.isPending(context.chat, (/** @type {any} */ action) => action.type === 'chat/inputCompleted' && action.requestId === next.request?.id);
+    const isOpen = next.response === undefined && at.isActive && !isSent;
     const words = { accept: 'answered', decline: 'declined', cancel: 'dismissed' };
     setText(title, textOf(next.request?.message) || 'A question');
-    setText(word, isOpen ? 'waits for you' : words[/** @type {keyof typeof words} */ (next.response)] ?? 'not answered');
+    setText(word, isSent ? 'answer sent, not confirmed yet' : isOpen ? 'waits for you' : words[/** @type {keyof typeof words} */ (next.response)] ?? 'not answered');
     element.classList.toggle('is-waiting', isOpen);
     show(button, isOpen);
     fill(answers, next.response === 'accept' ? drawAnswers(next.request) : []);

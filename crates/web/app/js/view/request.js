@@ -27,7 +27,7 @@ export function entryDetail(entry) {
   const message = textOf(entry.toolCall?.invocationMessage);
   // A command or a path says more than the name of the tool, the name of the tool more than some field of it.
   const texts = FIRST_FIELDS.includes(fields[0]?.name ?? '') ? [input, message] : [message, input];
-  const detail = texts.find((text) => text.trim() !== '' && text !== '{}' && text !== textOf(entry.title)) ?? '';
+  const detail = texts.find((text) => text.trim() !== '' && text !== '{}' && !textOf(entry.title).includes(text.trim())) ?? '';
   return writeOutName(detail.trim().split('\n')[0]?.slice(0, 200) ?? '');
 }
 

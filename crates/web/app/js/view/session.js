@@ -6,15 +6,17 @@
 import { fill, h, iconButton, keyedList, setAttribute, setData, setText, show } from '../ui/dom.js';
 import { onFrame } from '../ui/frame.js';
 import { makeId } from '../ui/id.js';
-import { askText, openMenu, showNote } from '../ui/menu.js';
+import { openMenu, showNote } from '../ui/menu.js';
 import { stayAboveKeyboard } from '../ui/scroll.js';
 import { writeOutName } from '../ui/visible.js';
+import { STATUS } from '../state/store.js';
 import { createChatContext } from './chat_context.js';
 import { Composer } from './composer.js';
 import { connectionMark } from './connection.js';
 import { createFind } from './find.js';
 import { createQueue } from './queue.js';
 import { formatRoute } from './route.js';
+import { openSessionMenu } from './session_actions.js';
 import { stateInWords, stateOf, titleOf } from './summary.js';
 import { Transcript } from './transcript.js';
 import { nameOf, pathOf } from './format.js';
@@ -142,7 +144,7 @@ class SessionView {
     this.chatUri = uri;
     const context = createChatContext({
       store: this.store, session: String(this.sessionUri), chat: uri, navigate: this.given.navigate,
-      chatState: () => this.chat, sessionState: () => this.session,
+      chatState: () => this.chat, sessionState: () => this.session, onSettled: () => onFrame(this.drawNow),
     });
     this.transcript = new Transcript(context, { onReading: (isFollowing, count) => this.drawReading(isFollowing, count) });
     this.composer = new Composer(context, { onSent: () => this.transcript?.keeper.follow() });
@@ -180,8 +182,7 @@ class SessionView {
 
   /** What was looked at is read. @param {any} state */
   markRead(state) {
-    const READ = 32;
-    if ((state.status & READ) === 0) this.store.dispatch(this.chatUri, { type: 'chat/isReadChanged', isRead: true });
+    if ((state.status & STATUS.IS_READ) === 0) this.store.dispatch(this.chatUri, { type: 'chat/isReadChanged', isRead: true });
   }
 
   drawProblem() {
@@ -260,7 +261,7 @@ class SessionView {
       ...(capability ? [{ label: 'New chat', run: () => this.createChat(undefined) }] : []),
       ...(capability?.sideChat && lastTurn ? [{ label: 'Side chat', hint: 'Knows this chat, leaves it alone', run: () => this.createChat({ kind: 'sideChat', chat: this.chatUri, turnId: lastTurn }) }] : []),
       ...(capability?.fork && lastComplete ? [{ label: 'Fork this chat', hint: 'A copy up to the last answer', run: () => this.createChat({ kind: 'fork', chat: this.chatUri, turnId: lastComplete }) }] : []),
-      { label: 'Rename session', run: () => this.rename() },
+      { label: 'Rename, archive, delete …', run: () => this.openSessionMenu(anchor) },
     ]);
   }
 
@@ -275,11 +276,10 @@ class SessionView {
     }
   }
 
-  async rename() {
-    const title = await askText({ title: 'Rename session', label: 'Title', value: this.session?.title ?? '', yes: 'Rename' });
-    if (title === null || title === this.session?.title) return; // left as it is
-    const { status, reason } = await this.store.dispatch(this.sessionUri, { type: 'session/titleChanged', title }).done;
-    if (status !== 'confirmed') showNote(`Not renamed: ${reason ?? ''}`, { isProblem: true });
+  /** @param {HTMLElement} anchor */
+  openSessionMenu(anchor) {
+    const summary = this.store.sessions().find((/** @type {any} */ one) => one.resource === this.sessionUri) ?? { ...this.session, resource: this.sessionUri };
+    openSessionMenu(anchor, summary, { store: this.store, navigate: this.given.navigate, onDeleted: () => this.given.navigate({ screen: 'sessions' }, { replace: true }) });
   }
 
   /** @param {KeyboardEvent} event */

@@ -62,7 +62,9 @@ export function startSheet({ store, shell }) {
   const isArmed = () => performance.now() >= armedAt;
 
   function leave() {
-    if (shell.route().ask) shell.goBack(place());
+    if (!open || open.isLeft || !shell.route().ask) return; // it is on its way out
+    open.isLeft = true;
+    shell.goBack(place());
   }
 
   /** @param {number} by */

@@ -70,6 +70,13 @@ function countLines(call) {
   return drawCounts(sum('added'), sum('removed'));
 }
 
+/** The state with what is known beside it: an answer that is not confirmed, a worker that waits. @param {ChatContext} context @param {any} call @returns {[string, string, string]} */
+function describeNow(context, call) {
+  const isDecided = context.store.isPending(context.chat, (/** @type {any} */ action) => action.toolCallId === call.toolCallId);
+  if (isDecided) return ['sent', '◇', 'answer sent, not confirmed yet'];
+  return findWorkerNeed(context, call) ? ['waiting', '◆', 'worker waits for you'] : describeCall(call);
+}
+
 /** What the worker of a call that runs waits for, if it does. @param {ChatContext} context @param {any} call @returns {any} */
 function findWorkerNeed(context, call) {
   if (call.status !== 'running') return undefined;
@@ -109,11 +116,10 @@ export function createToolPart(context, part, place) {
   let lastLine = '';
   const update = (/** @type {any} */ next, /** @type {import('./part.js').PartPlace} */ at) => {
     call = next.toolCall ?? {};
-    const [state, shape, words] = findWorkerNeed(context, call) ? ['waiting', '◆', 'worker waits for you'] : describeCall(call);
+    const [state, shape, words] = describeNow(context, call);
     setData(element, 'state', state);
     setText(mark, shape);
-    const isDeciding = state === 'waiting' && context.store.isPending?.(context.chat, (/** @type {any} */ action) => action.toolCallId === call.toolCallId);
-    setText(word, isDeciding ? 'answer sent, not confirmed yet' : words);
+    setText(word, words);
     const text = lineOf(call);
     if (text !== lastLine) fill(line, drawInline((lastLine = text)));
     fill(counts, countLines(call));

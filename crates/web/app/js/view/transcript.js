@@ -7,6 +7,8 @@ import { h, keyedList, setText, show } from '../ui/dom.js';
 import { cancelFrame, onFrame } from '../ui/frame.js';
 import { sweepColours } from '../ui/highlight.js';
 import { ScrollKeeper } from '../ui/scroll.js';
+import { writeOutName } from '../ui/visible.js';
+import { STATUS } from '../state/store.js';
 import { copyText, TurnView } from './turn.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -16,6 +18,9 @@ const TURNS_MAX = 150;
 /** Turns that are drawn at first and kept ready on each side. */
 const TURNS_FIRST = 20;
 const TURNS_AHEAD = 12;
+
+/** How often what is on its way is looked at. */
+const PENDING_MS = 150;
 
 /** The height of a turn that was never on the page, until some were. */
 const HEIGHT_GUESS = 240;
@@ -52,6 +57,8 @@ export class Transcript {
     this.target = undefined;
     /** @type {string | null | undefined} */
     this.readingAt = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.pendingTimer = undefined;
     this.draw = () => this.drawChanges();
     this.look = () => this.lookAround();
     this.sizes = new ResizeObserver((entries) => this.noteHeights(entries));
@@ -66,6 +73,7 @@ export class Transcript {
 
   stop() {
     clearInterval(this.ticking);
+    clearTimeout(this.pendingTimer);
     cancelFrame(this.draw);
     cancelFrame(this.look);
     this.keeper.stop();
@@ -78,6 +86,21 @@ export class Transcript {
     this.state = state;
     this.changes.push(...changes);
     onFrame(this.draw);
+    this.watchPending();
+  }
+
+  /** What is on its way is marked until the host confirmed it; that changes no state, so it is looked for. */
+  watchPending() {
+    if (this.pendingTimer !== undefined || !this.hasPending()) return; // looked for already, or nothing is on its way
+    this.pendingTimer = setTimeout(() => {
+      this.pendingTimer = undefined;
+      this.updateActive();
+      this.watchPending();
+    }, PENDING_MS);
+  }
+
+  hasPending() {
+    return this.context.store.isPending(this.context.chat, (/** @type {any} */ action) => action.turnId !== undefined);
   }
 
   drawChanges() {
@@ -218,7 +241,9 @@ export class Transcript {
   /** What the session says about a worker shows in the call that started it. */
   updateActive() {
     const active = this.state?.activeTurn;
-    if (active && this.views.has(active.id)) this.views.get(active.id)?.drawParts();
+    const view = active && this.views.get(active.id);
+    view?.drawParts();
+    view?.tick(this.describeActivity(), Date.now());
   }
 
   /** @param {HTMLElement} element */
@@ -313,7 +338,12 @@ export class Transcript {
 
   tick() {
     const active = this.state?.activeTurn;
-    if (active) this.views.get(active.id)?.tick(this.state.activity, Date.now());
+    if (active) this.views.get(active.id)?.tick(this.describeActivity(), Date.now());
+  }
+
+  describeActivity() {
+    const { ACTIVITY_MASK, INPUT_NEEDED } = STATUS;
+    return (this.state.status & ACTIVITY_MASK) === INPUT_NEEDED ? 'Waits for you' : writeOutName(String(this.state.activity ?? ''));
   }
 }
 

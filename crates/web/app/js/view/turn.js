@@ -126,7 +126,9 @@ export class TurnView {
   tick(activity, now) {
     const began = Date.parse(this.turn?.startedAt ?? '');
     const passed = Number.isFinite(began) && now > began ? ` · ${formatPassed(now - began)}` : '';
-    setText(this.statusText, `${activity || 'Working'}${passed}`);
+    const isSent = this.context.store.isPending(this.context.chat, (/** @type {any} */ action) => action.type === 'chat/turnStarted' && action.turnId === this.id);
+    setText(this.time, isSent ? 'sent, not confirmed yet' : formatTime(this.turn?.startedAt));
+    setText(this.statusText, isSent ? 'Sending' : `${activity || 'Working'}${passed}`);
   }
 
   /** The answer as it was written. */

@@ -3,8 +3,12 @@
 
 import { registerWorker } from '../ui/notify.js';
 
+/** A worker that does not come within this time is done without. */
+const TAKE_OVER_MS = 8_000;
+
 /** @param {{store: any, onHash: (hash: string) => void}} given */
 export async function startWorker({ store, onHash }) {
+  watchVersion(store);
   const registration = await registerWorker();
   if (!registration) return; // an address without service workers: the page works without
   navigator.serviceWorker.addEventListener('message', ({ data }) => {
@@ -16,16 +20,43 @@ export async function startWorker({ store, onHash }) {
   };
   registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', look));
   look();
-  document.addEventListener('visibilitychange', () => {
-    // Offline it fails, and is tried again when somebody looks the next time.
-    if (document.visibilityState === 'visible') registration.update().catch(() => {});
+}
+
+/** A host that was restarted may serve another page than this one. @param {any} store */
+function watchVersion(store) {
+  const own = digestIn(import.meta.url);
+  let wasLive = store.connection.isLive;
+  store.onConnection(async (/** @type {any} */ { isLive }) => {
+    const isBack = isLive && !wasLive;
+    wasLive = isLive;
+    if (!isBack || own === null) return; // nothing is new, or the page is not the host's own
+    try {
+      const answer = await fetch('/', { cache: 'no-cache', credentials: 'omit' });
+      const served = digestIn(await answer.text());
+      if (served !== null && served !== own) store.markNewVersion();
+    } catch {
+      // The connection is lost again; it is asked after the next one.
+    }
   });
 }
 
-/** Loads the version that waits; only when somebody asked for it. */
+/** The digest that names a version of the page. @param {string} text an address, or a page with addresses */
+export function digestIn(text) {
+  return /\/app\/([0-9a-f]+)\//.exec(text)?.[1] ?? null;
+}
+
+/** Loads the new version; only when somebody asked for it. */
 export async function loadNewVersion() {
   const registration = await navigator.serviceWorker?.getRegistration();
-  if (!registration?.waiting) return location.reload();
+  if (!registration) return location.reload();
   navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
-  registration.waiting.postMessage('take-over');
+  const takeOver = () => registration.waiting?.postMessage('take-over');
+  // The old worker would give the old page once more.
+  setTimeout(async () => {
+    await registration.unregister();
+    location.reload();
+  }, TAKE_OVER_MS);
+  if (!registration.waiting) await registration.update();
+  registration.installing?.addEventListener('statechange', takeOver);
+  takeOver();
 }

@@ -13,6 +13,7 @@ import { Connection, ConnectionLost, ROOT, RpcError } from './connection.js';
 import { UnreadableError, readEnvelope, readSnapshot } from './envelope.js';
 import { Replica } from './replica.js';
 import { isObject } from './reduce/fields.js';
+import { Subscriptions } from './subscriptions.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {import('./replica.js').DroppedAction} DroppedAction */
@@ -42,13 +43,10 @@ const PING_ANSWER_MS = 20_000;
 const LOOK_ANSWER_MS = 2_000;
 const ACTION_ANSWER_MS = 3_000;
 
-/** @typedef {{further: Json, isThere: boolean, waiters: {resolve: () => void, reject: (error: Error) => void}[]}} Watched */
-
 export class Live {
   #options;
   #handlers;
-  /** @type {Map<string, Watched>} every channel that is to be watched, with the further params of its subscription */
-  #watched = new Map();
+  #watched = new Subscriptions();
   /** @type {Connection | undefined} one that is set up */
   #connection;
   /** @type {Connection | undefined} one that is being set up */
@@ -75,7 +73,7 @@ export class Live {
     this.#options = options;
     this.#handlers = handlers;
     this.replica = new Replica(options.clientId);
-    this.#watched.set(ROOT, { further: {}, isThere: false, waiters: [] });
+    this.#watched.add(ROOT, {});
   }
 
   get state() {
@@ -140,6 +138,7 @@ export class Live {
     const isBack = this.#wasInitialized;
     this.#early = [];
     this.#setState({ status: 'connecting' });
+    /** @type {Connection} */
     const attempt = new Connection(this.#options.url, this.#options.token, {
       onOpen: () => {
         if (isBack) {
@@ -156,9 +155,9 @@ export class Live {
   /** `initialize` for the first connection, `reconnect` after a lost one, and `initialize` on the same socket if the host does not know the client any more (H-088). @param {Connection} connection */
   async #introduce(connection) {
     const { clientId, initializeParams = {} } = this.#options;
-    const channels = [...this.#watched.keys()];
+    const channels = this.#watched.all();
     if (this.#wasInitialized) {
-      const asked = channels.filter((channel) => this.#watched.get(channel)?.isThere);
+      const asked = this.#watched.there();
       try {
         const result = await connection.reconnect(clientId, this.replica.lastSeen, asked);
         return await this.#takeReconnected(connection, result, asked);
@@ -207,10 +206,11 @@ export class Live {
     const snapshots = values.map(readSnapshot);
     /** @type {string[]} */
     const stateless = [];
-    for (const channel of channels) {
+    // All at once: one after the other each would take a round trip.
+    const rest = channels.map(async (channel) => {
       const watched = this.#watched.get(channel);
       if (watched === undefined || snapshots.some((snapshot) => snapshot.resource === channel)) {
-        continue;
+        return;
       }
       try {
         const result = await connection.request('subscribe', { channel, ...watched.further });
@@ -224,13 +224,14 @@ export class Live {
           throw error;
         }
       }
-    }
+    });
+    await Promise.all(rest);
     const outcome = this.replica.applySnapshots(snapshots);
     this.#establish(connection, how);
     const isThere = (/** @type {string} */ channel) => stateless.includes(channel) || outcome.reset.includes(channel);
     outcome.gone = channels.filter((channel) => this.#watched.has(channel) && !isThere(channel));
     for (const channel of channels.filter(isThere)) {
-      this.#markThere(channel);
+      this.#watched.markThere(channel);
     }
     this.#finish(outcome, channels);
   }
@@ -251,7 +252,7 @@ export class Live {
   /** Tells what came of a new connection, and goes on. @param {import('./replica.js').ReconnectOutcome} outcome @param {string[]} asked */
   #finish(outcome, asked) {
     for (const channel of outcome.gone) {
-      this.#forgetWatched(channel);
+      this.#watched.remove(channel, goneError());
       this.#handlers.onGone(channel);
     }
     for (const channel of outcome.reset) {
@@ -271,10 +272,8 @@ export class Live {
       this.#takeNotification(method, params);
     }
     this.#flush();
-    for (const [channel, watched] of this.#watched) {
-      if (!watched.isThere) {
-        this.#sendSubscription(channel, watched);
-      }
+    for (const channel of this.#watched.missing()) {
+      this.#sendSubscription(channel);
     }
     this.#setState({ status: 'live' });
   }
@@ -348,34 +347,12 @@ export class Live {
 
   /** Forgets a channel that the host disposed of. @param {string} channel */
   #forgetChannel(channel) {
-    const wasWatched = this.#watched.has(channel);
     const dropped = this.replica.removeChannel(channel);
-    this.#forgetWatched(channel);
-    if (wasWatched) {
+    if (this.#watched.remove(channel, goneError())) {
       this.#handlers.onGone(channel);
     }
     for (const action of dropped) {
       this.#handlers.onDropped(action);
-    }
-  }
-
-  /** @param {string} channel */
-  #forgetWatched(channel) {
-    const watched = this.#watched.get(channel);
-    this.#watched.delete(channel);
-    for (const { reject } of watched?.waiters ?? []) {
-      reject(new Error('it is not there any more'));
-    }
-  }
-
-  /** @param {string} channel */
-  #markThere(channel) {
-    const watched = this.#watched.get(channel);
-    if (watched !== undefined) {
-      watched.isThere = true;
-      for (const { resolve } of watched.waiters.splice(0)) {
-        resolve();
-      }
     }
   }
 
@@ -385,51 +362,41 @@ export class Live {
    * @param {string} channel @param {Json} [further] `view` and `delivery`, used again on later connections @returns {Promise<void>}
    */
   subscribe(channel, further = {}) {
-    const { promise, resolve, reject } = withResolvers();
-    const known = this.#watched.get(channel);
-    const watched = { further, isThere: known?.isThere ?? false, waiters: [...(known?.waiters ?? []), { resolve, reject }] };
-    this.#watched.set(channel, watched);
+    const there = this.#watched.add(channel, further);
     if (this.#connection !== undefined) {
-      this.#sendSubscription(channel, watched);
+      this.#sendSubscription(channel);
     }
-    return promise;
+    return there;
   }
 
-  /** @param {string} channel @param {Watched} asked */
-  #sendSubscription(channel, asked) {
+  /** @param {string} channel */
+  #sendSubscription(channel) {
     this.#flush();
     const sentBefore = this.replica.sentUpTo();
-    this.#connection?.ask('subscribe', { channel, ...asked.further }, (error, result) => {
-      const watched = this.#watched.get(channel);
-      if (error instanceof ConnectionLost || watched === undefined) {
+    const further = this.#watched.get(channel)?.further ?? {};
+    this.#connection?.ask('subscribe', { channel, ...further }, (error, result) => {
+      if (error instanceof ConnectionLost || !this.#watched.has(channel)) {
         return; // the next connection asks again; or nobody wants it any more
       }
       if (error !== undefined) {
-        this.#watched.delete(channel);
-        for (const { reject } of watched.waiters) {
-          reject(error);
-        }
+        this.replica.dropChannel(channel);
+        this.#watched.remove(channel, error);
         return;
       }
       if (result?.snapshot) {
         this.replica.takeSnapshot(readSnapshot(result.snapshot), sentBefore);
       }
       this.#handlers.onReset(channel);
-      this.#markThere(channel);
+      this.#watched.markThere(channel);
     });
   }
 
   /** Watches a channel no more; its state is forgotten at once. @param {string} channel */
   unsubscribe(channel) {
-    const watched = this.#watched.get(channel);
-    if (watched === undefined) {
+    if (!this.#watched.remove(channel, new Error('it is not watched any more'))) {
       return; // it was disposed of
     }
-    this.#watched.delete(channel);
     this.replica.dropChannel(channel);
-    for (const { reject } of watched.waiters) {
-      reject(new Error('it is not watched any more'));
-    }
     this.#flush();
     this.#connection?.notify('unsubscribe', { channel });
   }
@@ -476,11 +443,4 @@ export class Live {
   }
 }
 
-/** @returns {{promise: Promise<void>, resolve: () => void, reject: (error: Error) => void}} */
-function withResolvers() {
-  /** @type {any} */
-  const parts = {};
-  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
-  parts.promise.catch(() => {}); // whoever does not wait for it hears of it by other means
-  return parts;
-}
+const goneError = () => new Error('it is not there any more');

@@ -19,7 +19,14 @@ use crate::net::inbound::InboundPermit;
 /// A body, and the room it takes until this is dropped.
 pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
-    _room: InboundPermit,
+    room: InboundPermit,
+}
+
+impl ReadBody {
+    /// The bytes, and the room that they take.
+    pub(super) fn into_parts(self) -> (Bytes, InboundPermit) {
+        (self.bytes, self.room)
+    }
 }
 
 /// Reads a body of at most `bytes_max` bytes.
@@ -43,7 +50,7 @@ pub(super) async fn read(
     match timeout(time, Limited::new(body, length).collect()).await {
         Ok(Ok(collected)) => Ok(ReadBody {
             bytes: collected.to_bytes(),
-            _room: room,
+            room,
         }),
         Ok(Err(_)) => Err(HttpResponse::new(400, "the body did not come whole\n")),
         Err(_) => Err(HttpResponse::too_slow()),

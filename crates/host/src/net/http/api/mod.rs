@@ -7,6 +7,8 @@
 mod body;
 mod devices;
 mod markup;
+mod prompt;
+mod put_content;
 
 use hyper::Method;
 use hyper::body::Incoming;
@@ -48,7 +50,14 @@ pub(super) async fn answer(
     visitor.admit()?;
     match (request.method.as_str(), request.path) {
         ("POST", "/api/markup") => markup::answer(request, &access, body).await,
-        (_, "/api/markup") => Err(refuse_method("POST")),
+        ("PUT", "/api/content") => put_content::answer(request, &access, body).await,
+        ("POST", "/api/content/addresses") => {
+            put_content::answer_addresses(request, &access, body).await
+        }
+        ("GET", "/api/prompt") => prompt::answer(request, &access).await,
+        (_, "/api/markup" | "/api/content/addresses") => Err(refuse_method("POST")),
+        (_, "/api/content") => Err(refuse_method("PUT")),
+        (_, "/api/prompt") => Err(refuse_method("GET")),
         ("POST", "/api/pair/code") => devices::issue_code(request, &access, body).await,
         (_, "/api/pair/code") => Err(refuse_method("POST")),
         ("GET", "/api/devices") => Ok(devices::list(request, &access)),

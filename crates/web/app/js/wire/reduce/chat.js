@@ -28,7 +28,7 @@ import {
   withoutEntry,
 } from './fields.js';
 import { INPUT_ACTIONS } from './input.js';
-import { activeTurn, addressOf, partKey, withNewPart, withPart } from './parts.js';
+import { activeTurn, findPart, partKey, withNewPart, withPart } from './parts.js';
 import { PENDING_MESSAGE_ACTIONS } from './pending_message.js';
 import { TOOL_CALL_ACTIONS } from './tool_call.js';
 import { TURN_ACTIONS, readActiveTurn, readTurn } from './turn.js';
@@ -75,7 +75,7 @@ const appendText = (kind) => (state, action) => {
   if (id === undefined || text === undefined || text === '' || turn === undefined) {
     return state;
   }
-  const index = turn.responseParts.findIndex((/** @type {Json} */ part) => addressOf(part) === id);
+  const index = findPart(turn.responseParts, id);
   const part = turn.responseParts[index];
   if (part?.kind !== kind || typeof part.content !== 'string') {
     return state;

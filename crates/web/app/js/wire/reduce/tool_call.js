@@ -6,7 +6,7 @@
  */
 
 import { copyFields, flagOf, isEqual, isObject, presentOf, textOf, withField, withoutField } from './fields.js';
-import { activeTurn, addressOf, refreshStatus, withNewPart, withPart } from './parts.js';
+import { activeTurn, addressOf, findPart, refreshStatus, withNewPart, withPart } from './parts.js';
 
 /** @typedef {import('./fields.js').Json} Json */
 
@@ -38,9 +38,10 @@ function find(state, action) {
   if (id === undefined || turn === undefined) {
     return -1;
   }
-  return turn.responseParts.findIndex(
-    (/** @type {Json} */ part) => part.kind === 'toolCall' && addressOf(part) === id,
-  );
+  const isCall = (/** @type {Json} */ part) => part.kind === 'toolCall' && addressOf(part) === id;
+  const place = findPart(turn.responseParts, id);
+  // A text part may have taken the id first.
+  return place === -1 || isCall(turn.responseParts[place]) ? place : turn.responseParts.findIndex(isCall);
 }
 
 /** @param {Json} state @param {number} index @param {Json} call @returns {Json} the same chat if the call is equal */

@@ -1,0 +1,48 @@
+//! `GET /api/prompt?chat=..[&call=..]`: what models were sent, for devices that may see it.
+//!
+//! Promises: nothing is answered without the scope `inspect` (G-37).
+//! Must not know: what is stored.
+
+use super::super::answer::HttpResponse;
+use super::super::query::one_value;
+use super::{ApiRequest, require, services};
+use crate::devices::Scope;
+use crate::net::access::Access;
+use crate::page::PromptError;
+
+pub(super) async fn answer(
+    request: &ApiRequest<'_>,
+    access: &Access,
+) -> Result<HttpResponse, HttpResponse> {
+    require(access, Scope::Inspect)?;
+    let Some(prompts) = services(request)?.prompts.clone() else {
+        let text = "this host keeps its journal in memory, and nothing of what was sent\n";
+        return Err(HttpResponse::new(404, text));
+    };
+    let chat = one_value(request.query, "chat");
+    let chat = chat.ok_or_else(|| HttpResponse::new(400, "which chat? /api/prompt?chat=URI\n"))?;
+    let call = match super::super::query::values_of(request.query, "call").next() {
+        None => None,
+        Some(_) => {
+            let number = one_value(request.query, "call").and_then(|text| text.parse().ok());
+            let wrong = || HttpResponse::new(400, "`call` is the number of a call\n");
+            Some(number.ok_or_else(wrong)?)
+        }
+    };
+    let read = tokio::task::spawn_blocking(move || prompts.read(&chat, call)).await;
+    let broken = |reason: String| {
+        tracing::error!(reason, "what was sent cannot be shown");
+        HttpResponse::new(
+            500,
+            "what is stored cannot be read; the host's log says why\n",
+        )
+    };
+    match read {
+        Ok(Ok(shown)) => Ok(HttpResponse::json(200, &shown).staying_open()),
+        Ok(Err(error @ (PromptError::UnknownChat | PromptError::UnknownCall))) => {
+            Err(HttpResponse::text(404, format!("{error}\n")))
+        }
+        Ok(Err(PromptError::Journal(error))) => Err(broken(error.to_string())),
+        Err(died) => Err(broken(died.to_string())),
+    }
+}

@@ -1,0 +1,175 @@
+//! TLS in front of everything else: a certificate and its key from files, read again when they change (ADR 0081).
+//!
+//! Promises: a certificate that cannot be used keeps a host from starting, and keeps a running one at the one before; a peer has
+//! `handshake_timeout_ms` for its handshake; nothing but TLS is answered to other machines.
+//! Must not know: HTTP, WebSocket, who is admitted.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsAcceptor;
+
+/// The first byte of every TLS connection: a record of the handshake. No HTTP request begins with it.
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// Why a certificate cannot be used; the operator reads it.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("tls_cert: {path}: {message}")]
+    Certificate { path: PathBuf, message: String },
+    #[error("tls_key: {path}: {message}")]
+    Key { path: PathBuf, message: String },
+    #[error("tls_cert and tls_key do not fit together: {0}")]
+    Pair(rustls::Error),
+}
+
+/// A certificate and its key, and what was last read of them.
+pub struct TlsIdentity {
+    cert: PathBuf,
+    key: PathBuf,
+    current: Mutex<LoadedIdentity>,
+}
+
+struct LoadedIdentity {
+    stamps: Stamps,
+    config: Arc<ServerConfig>,
+}
+
+/// When both files were last written, and how long they are: what changes when they do.
+type Stamps = [Option<(SystemTime, u64)>; 2];
+
+impl TlsIdentity {
+    /// Reads both files.
+    pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsError> {
+        let stamps = stamps_of(cert, key);
+        let config = read_config(cert, key)?;
+        Ok(Self {
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+            current: Mutex::new(LoadedIdentity { stamps, config }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LoadedIdentity> {
+        // Every change here is complete before the lock is given back.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What new connections are given. Looks at the times of two files, and reads them if they changed.
+    fn config(&self) -> Arc<ServerConfig> {
+        let stamps = stamps_of(&self.cert, &self.key);
+        let mut current = self.lock();
+        if current.stamps != stamps {
+            // Noted whatever comes of it: a file that cannot be used is told of once.
+            current.stamps = stamps;
+            match read_config(&self.cert, &self.key) {
+                Ok(config) => {
+                    tracing::info!("the TLS certificate changed and is in use");
+                    current.config = config;
+                }
+                Err(error) => {
+                    let reason = error.reason();
+                    tracing::warn!(
+                        reason,
+                        "the TLS certificate changed and cannot be used; the one before stays in use"
+                    );
+                }
+            }
+        }
+        Arc::clone(&current.config)
+    }
+
+    /// The inner side of a connection: bytes in the clear, over a socket of this process. A task of its own carries them.
+    pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<UnixStream> {
+        let mut outer = TlsAcceptor::from(self.config()).accept(socket).await?;
+        let (inner, mut carried) = UnixStream::pair()?;
+        tokio::spawn(async move {
+            // Ends when either side is gone; what is left then is nobody's.
+            let _ = copy_bidirectional(&mut outer, &mut carried).await;
+        });
+        Ok(inner)
+    }
+}
+
+/// What the other side speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speech {
+    Tls,
+    /// Programs on this machine need no encryption, and no name that a certificate is for.
+    PlainFromHere,
+    PlainFromElsewhere,
+}
+
+/// Looks at the first byte without taking it.
+pub(super) async fn listen_to(socket: &TcpStream, peer: SocketAddr) -> io::Result<Speech> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if first == [HANDSHAKE_RECORD] {
+        return Ok(Speech::Tls);
+    }
+    let is_here = peer.ip().is_loopback() || socket.local_addr()?.ip() == peer.ip();
+    Ok(match is_here {
+        true => Speech::PlainFromHere,
+        false => Speech::PlainFromElsewhere,
+    })
+}
+
+impl TlsError {
+    /// The reason without paths, which do not belong into a log.
+    fn reason(&self) -> String {
+        match self {
+            Self::Certificate { message, .. } => format!("tls_cert: {message}"),
+            Self::Key { message, .. } => format!("tls_key: {message}"),
+            Self::Pair(error) => error.to_string(),
+        }
+    }
+}
+
+fn stamps_of(cert: &Path, key: &Path) -> Stamps {
+    [cert, key].map(|path| {
+        let metadata = fs::metadata(path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    })
+}
+
+fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let bad_certificate = |message: String| TlsError::Certificate {
+        path: cert.to_owned(),
+        message,
+    };
+    let bad_key = |message: String| TlsError::Key {
+        path: key.to_owned(),
+        message,
+    };
+    let pem = fs::read(cert).map_err(|error| bad_certificate(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    let certificates = certificates.map_err(|error| bad_certificate(error.to_string()))?;
+    if certificates.is_empty() {
+        let message =
+            "there is no certificate in this file; it must be PEM, your certificate first";
+        return Err(bad_certificate(message.to_owned()));
+    }
+    let pem = fs::read(key).map_err(|error| bad_key(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(&pem)
+        .map_err(|error| bad_key(format!("there is no private key in this file: {error}")))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Pair)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key);
+    let mut config = config.map_err(TlsError::Pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

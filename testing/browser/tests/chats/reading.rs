@@ -1,0 +1,118 @@
+//! What is read stays where it is (W-9): while text streams below, an older page comes above, a picture loads late, a keyboard opens.
+
+use anyhow::{Context as _, Result, ensure};
+use browser::{Browser, Host, Page, Screen, button, labelled};
+use serde_json::json;
+
+use crate::script::{IMPORTED, Script, VIEW};
+use crate::signed_in::{go, sign_in};
+
+/// How far what is read may move, in pixels.
+const MOVED_MAX: f64 = 2.0;
+
+/// Remembers a block of text in the view.
+async fn mark(page: &Page) -> Result<f64> {
+    let script = format!(
+        "(() => {{ const box = {VIEW}.getBoundingClientRect(); window.marked = [...document.querySelectorAll('.md > *')].find(it => {{ \
+         const top = it.getBoundingClientRect().top; return top > box.top + 40 && top < box.bottom; }}); }})()"
+    );
+    page.evaluate(&script).await?;
+    marked_at(page).await
+}
+
+/// Where the remembered block is.
+async fn marked_at(page: &Page) -> Result<f64> {
+    let script = "window.marked?.isConnected ? window.marked.getBoundingClientRect().top : null";
+    let top = page.evaluate(script).await?;
+    top.as_f64().context("what was read was drawn anew")
+}
+
+async fn check(page: &Page, before: f64, what: &str) -> Result<()> {
+    let now = marked_at(page).await?;
+    ensure!(
+        (now - before).abs() <= MOVED_MAX,
+        "{what}: from {before} to {now}"
+    );
+    Ok(())
+}
+
+async fn scroll_by(page: &Page, pixels: i32) -> Result<()> {
+    let before = page.evaluate(&format!("{VIEW}.scrollTop")).await?;
+    let wheel = json!({"type": "mouseWheel", "x": 200, "y": 400, "deltaX": 0, "deltaY": pixels});
+    page.command("Input.dispatchMouseEvent", wheel).await?;
+    page.wait_for(&format!("{VIEW}.scrollTop !== {before}"))
+        .await
+}
+
+async fn grows_by(page: &Page, pixels: u32) -> Result<()> {
+    let height = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
+    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + {pixels}"))
+        .await
+}
+
+#[tokio::test]
+async fn what_is_read_stays_where_it_is() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(()); // it was said
+    };
+    let script = Script::write(&json!([
+        {"when": "^stream", "steps": [{"stream": {"chunks": 100_000, "size": 60, "every_ms": 5, "end": "\n\n"}}]},
+        {"steps": [{"say": ["Heard."]}]},
+    ]))?;
+    let host = Host::start(&["--script", &script.path()])?;
+    script.import_turns(&host, 150)?;
+    let page = browser.page(Screen::PHONE).await?;
+    sign_in(&page, &host).await?;
+    go(&page, IMPORTED).await?;
+    page.wait_for("document.querySelectorAll('.turn').length > 5")
+        .await?;
+
+    // An older page comes above.
+    scroll_by(&page, -600).await?;
+    page.wait_for(&format!("{VIEW}.scrollTop > 0")).await?;
+    let before = mark(&page).await?;
+    page.wait_for("document.querySelectorAll('.turn').length > 20")
+        .await?;
+    check(&page, before, "an older page").await?;
+
+    // At the end the end is followed.
+    page.press(&button("Go to the end")).await?;
+    let at_end = format!("{VIEW}.scrollHeight - {VIEW}.clientHeight - {VIEW}.scrollTop < 3");
+    page.wait_for(&at_end).await?;
+    page.type_into(&labelled("Message"), "stream").await?;
+    page.press(&button("Send")).await?;
+    page.wait_for(&button("Stop")).await?;
+    grows_by(&page, 800).await?;
+    page.wait_for(&at_end).await?;
+
+    // Above it nothing moves.
+    scroll_by(&page, -500).await?;
+    let before = mark(&page).await?;
+    grows_by(&page, 1_500).await?;
+    check(&page, before, "text that streams").await?;
+    page.wait_for_text("more below").await?;
+
+    // A keyboard takes half of the screen, and goes.
+    let size = |height: u32| json!({"width": 390, "height": height, "deviceScaleFactor": 1, "mobile": true});
+    for height in [480, 844] {
+        page.command("Emulation.setDeviceMetricsOverride", size(height))
+            .await?;
+        page.wait_for(&format!("innerHeight === {height}")).await?;
+        grows_by(&page, 100).await?;
+        check(&page, before, "a keyboard").await?;
+    }
+
+    // A picture above is there late.
+    let late = "(async () => { const canvas = document.createElement('canvas'); canvas.width = 200; canvas.height = 300; \
+        const blob = await new Promise(done => canvas.toBlob(done)); const picture = new Image(); \
+        window.marked.closest('.turn').querySelector('.message').append(picture); \
+        await new Promise(done => { picture.onload = done; picture.src = URL.createObjectURL(blob); }); })()";
+    page.evaluate(late).await?;
+    grows_by(&page, 100).await?;
+    check(&page, before, "a late picture").await?;
+
+    page.press(&button("Stop")).await?;
+    page.wait_for(&format!("!({})", button("Stop"))).await?;
+    check(&page, before, "the end of the answer").await?;
+    page.observed().check(&host.origin, &[])
+}
