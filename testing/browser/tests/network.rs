@@ -17,8 +17,9 @@ async fn offline_and_back() -> Result<()> {
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     // What comes behind the first screen is there.
-    page.wait_for("document.querySelector('dialog.sheet')")
-        .await?;
+    let loaded = "['sheet.js', 'diff.js', 'markup.js', 'news.js', 'worker.js'].every(name => performance \
+                  .getEntriesByType('resource').some(it => it.name.endsWith('/view/' + name)))";
+    page.wait_for(loaded).await?;
     page.set_network(Network::Offline).await?;
     // Chromium leaves open sockets alone when it plays offline; nothing comes over this one.
     host.freeze()?;
