@@ -3,7 +3,7 @@
 //!
 //! The entries are made by the host; of their fields this file knows `id`, `type`, `children`, `enabled` and `enablement`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wire::state::SessionState;
@@ -277,34 +277,40 @@ fn entries(session: &SessionState) -> impl Iterator<Item = &Value> {
 }
 
 /// The ids of what is switched off in a session, by itself: what is in a container that is off is not among them.
-pub(crate) fn switched_off(session: &SessionState) -> BTreeSet<String> {
-    let off = entries(session).filter(|entry| !is_enabled(entry));
-    off.filter_map(|entry| Some(entry["id"].as_str()?.to_owned()))
-        .collect()
-}
-
-fn is_enabled(entry: &Value) -> bool {
-    let decisions = entry.get("enablement").and_then(Value::as_array);
-    match decisions.and_then(|decisions| decisions.first()) {
-        Some(first) => first["enabled"] == true,
-        None => entry.get("enabled") != Some(&Value::Bool(false)),
+///
+/// What was decided counts, not what is published: the first turn begins before anything is, and a session that was not in
+/// memory did not hear of a decision.
+pub(crate) fn switched_off(kernel: &Kernel, session: &ChannelUri) -> BTreeSet<String> {
+    let Some(in_memory) = kernel.find_session(session) else {
+        return BTreeSet::new(); // a session that is still to be made: nothing is looked for in its name
+    };
+    let enablement = kernel.channels().enablement();
+    let mut decided: BTreeMap<&str, bool> = enablement.global_decisions().collect();
+    if let Some(directory) = primary_directory(in_memory.state()) {
+        decided.extend(enablement.workspace_decisions(directory));
     }
+    decided.extend(in_memory.decisions());
+    let off = decided.into_iter().filter(|(_, is_enabled)| !is_enabled);
+    off.map(|(id, _)| id.to_owned()).collect()
 }
 
 /// The custom agent that a message names: it must exist and be switched on, with what it is in (CU-9).
-pub(crate) fn named_agent<'s>(
-    session: &'s SessionState,
+pub(crate) fn named_agent<'k>(
+    kernel: &'k Kernel,
+    session: &ChannelUri,
     message: &Object,
-) -> Result<Option<&'s Value>, Refusal> {
+) -> Result<Option<&'k Value>, Refusal> {
     let Some(agent) = message.get("agent").filter(|agent| !agent.is_null()) else {
         return Ok(None); // most messages name none
     };
     let uri = agent["uri"].as_str().unwrap_or_default();
-    let containers = session.customizations.iter().flatten();
-    let containers = containers.filter(|container| is_enabled(container));
+    let off = switched_off(kernel, session);
+    let is_on = |entry: &&Value| entry["id"].as_str().is_some_and(|id| !off.contains(id));
+    let state = kernel.session(session).state();
+    let containers = state.customizations.iter().flatten().filter(is_on);
     let children = containers.filter_map(|container| container["children"].as_array());
     let mut agents = children.flatten().filter(|child| child["type"] == "agent");
-    match agents.find(|child| child["uri"] == uri && is_enabled(child)) {
+    match agents.find(|child| child["uri"] == uri && is_on(child)) {
         Some(agent) => Ok(Some(agent)),
         None => Err(Refusal::because(
             "the session has no custom agent with this `uri`, or it is switched off",

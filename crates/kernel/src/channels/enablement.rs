@@ -25,6 +25,19 @@ impl Enablement {
         self.workspace.get(directory)?.get(id).copied()
     }
 
+    /// Everything that was decided for all sessions.
+    pub(crate) fn global_decisions(&self) -> impl Iterator<Item = (&str, bool)> {
+        pairs(&self.global)
+    }
+
+    /// Everything that was decided for the sessions of a directory.
+    pub(crate) fn workspace_decisions(
+        &self,
+        directory: &str,
+    ) -> impl Iterator<Item = (&str, bool)> {
+        self.workspace.get(directory).into_iter().flat_map(pairs)
+    }
+
     /// Whether one more can be remembered.
     pub(crate) fn has_room(&self) -> bool {
         let workspaces = self.workspace.values().map(BTreeMap::len);
@@ -45,6 +58,13 @@ impl Enablement {
             self.workspace.retain(|_, decisions| !decisions.is_empty());
         }
     }
+}
+
+/// Decisions by id.
+pub(super) fn pairs(decisions: &BTreeMap<String, bool>) -> impl Iterator<Item = (&str, bool)> {
+    decisions
+        .iter()
+        .map(|(id, is_enabled)| (id.as_str(), *is_enabled))
 }
 
 /// Replaces or removes one decision.

@@ -136,6 +136,11 @@ impl Session {
         self.private.enablement.get(id).copied()
     }
 
+    /// Everything that was decided for this session alone.
+    pub(crate) fn decisions(&self) -> impl Iterator<Item = (&str, bool)> {
+        super::enablement::pairs(&self.private.enablement)
+    }
+
     pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
         super::enablement::set(&mut self.private.enablement, id, decision);
     }
