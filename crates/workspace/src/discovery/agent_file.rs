@@ -24,7 +24,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     description,
                     content: ChildContent::Agent(agent),
                 };
-                scan.add_child(container, child, &file.path);
+                if !scan.add_child(container, child, &file.path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&file.path, &reason),
         }

@@ -220,6 +220,8 @@ fn single_line(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
 mod customization_tests;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,9 @@ const MANIFESTS: [&str; 3] = [
     "plugin.json",
 ];
 
+/// Paths that a manifest may name for one kind of things.
+const PATHS_MAX: usize = 32;
+
 /// Reads a directory as a plugin; `None` if it is nothing of the kind.
 pub(super) fn read(
     scan: &mut Scan<'_>,
@@ -72,7 +75,14 @@ fn directories_of(
         _ => vec![part],
     };
     let mut directories = Vec::new();
-    for path in named {
+    if named.len() > PATHS_MAX {
+        let manifest = scan.workspace.absolute_path(plugin);
+        let manifest = manifest.display();
+        container.add_problem(&format!(
+            "{manifest}: `{part}` names more than {PATHS_MAX} paths; the others are not read"
+        ));
+    }
+    for path in named.into_iter().take(PATHS_MAX) {
         match plugin.join_inside(path) {
             Some(path) => directories.push(path),
             None => {
@@ -80,9 +90,7 @@ fn directories_of(
                 let manifest = manifest.display();
                 let problem =
                     format!("{manifest}: `{part}` leads out of the plugin and is not read");
-                container
-                    .problems
-                    .push(problem.replace(char::is_control, "\u{fffd}"));
+                container.add_problem(&problem);
             }
         }
     }

@@ -28,7 +28,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     description: super::describe(document.field("description"), document.body),
                     content: ChildContent::Rule(rule(&document, file.ending)),
                 };
-                scan.add_child(container, child, &file.path);
+                if !scan.add_child(container, child, &file.path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&file.path, &reason),
         }

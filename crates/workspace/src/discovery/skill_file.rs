@@ -111,7 +111,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
                     content: ChildContent::Skill(skill),
                 };
-                scan.add_child(container, child, &path);
+                if !scan.add_child(container, child, &path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&path, &reason),
         }
