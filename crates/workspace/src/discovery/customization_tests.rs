@@ -247,6 +247,26 @@ fn what_is_switched_off_is_neither_a_command_nor_a_skill() {
 }
 
 #[test]
+fn a_skill_that_takes_the_name_of_another_is_read_anew() {
+    let project = Project::new(&[
+        (".agents/skills/maps/SKILL.md", "Draw."),
+        (".claude/skills/maps/SKILL.md", "Print."),
+    ]);
+    let workspace = Workspace::open(&[project.uri()], &Confinement::none()).unwrap();
+    let text = || workspace.read_skill("maps", 1_024).unwrap().text.clone();
+    assert_eq!(text(), "Draw.");
+    let found = project.discover();
+    let first = container(&found, ".agents/skills");
+    let first = first.child_key(&first.children[0]).id();
+    workspace.switch_off(BTreeSet::from([first]));
+    assert_eq!(text(), "Print.");
+    // Each is as the session read it first.
+    project.write(".agents/skills/maps/SKILL.md", b"Changed.");
+    workspace.switch_off(BTreeSet::new());
+    assert_eq!(text(), "Draw.");
+}
+
+#[test]
 fn ids_are_the_same_after_a_restart_and_differ_between_things() {
     let project = tree();
     let ids = |found: &Discovered| -> Vec<String> {

@@ -186,11 +186,12 @@ impl Workspace {
             let known = skills.into_iter().map(|skill| skill.name).collect();
             return Err(SkillError::Unknown { known });
         };
-        if let Some(body) = self.remembered_skill(name) {
+        // Not by its name: when this one is switched off, another may have it.
+        if let Some(body) = self.remembered_skill(&skill.uri) {
             return Ok(body);
         }
         let body = self.read_skill_body(skill, bytes_max)?;
-        Ok(self.remember_skill(name, body))
+        Ok(self.remember_skill(&skill.uri, body))
     }
 
     fn read_skill_body(&self, skill: &Skill, bytes_max: usize) -> Result<SkillBody, SkillError> {
