@@ -24,6 +24,7 @@ pub(super) struct ToolScope {
 
 impl ToolScope {
     pub(super) fn new(brief: Option<Brief>, agent: Option<&[String]>) -> Self {
+        let agent = agent.filter(|names| !names.iter().any(|name| name == "*"));
         let agent = agent.map(|names| names.iter().map(|name| own_name(name)).collect());
         Self { brief, agent }
     }
@@ -92,6 +93,15 @@ mod tests {
             );
         }
         assert!(ToolScope::default().allows("write"));
+    }
+
+    #[test]
+    fn cu_008_an_empty_list_allows_nothing_and_a_star_everything() {
+        for tool in ["read", "bash", "mcp__time__now"] {
+            assert!(!scope(&[]).allows(tool));
+            assert!(scope(&["*"]).allows(tool));
+            assert!(scope(&["Read", "*"]).allows(tool));
+        }
     }
 
     #[test]

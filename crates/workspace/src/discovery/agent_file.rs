@@ -42,13 +42,19 @@ fn parse(text: &str, stem: &str) -> Result<(String, Option<String>, CustomAgent)
     if document.body.trim().is_empty() {
         return Err("it says nothing to the model".to_owned());
     }
+    if document.is_map("tools") {
+        // Without its limits it would be another agent.
+        return Err("its `tools` is not a list".to_owned());
+    }
+    // `tools:` with nothing after it says nothing; `tools: []` says that there are none.
     let tools = document.list("tools");
+    let tools = tools.filter(|tools| !tools.is_empty() || document.field("tools").is_some());
     let agent = CustomAgent {
         model: document
             .field("model")
             .filter(|model| *model != "inherit")
             .map(str::to_owned),
-        tools: tools.filter(|tools| !tools.is_empty()),
+        tools,
         invoked_by: invoked_by(&document),
     };
     let description = super::describe(document.field("description"), document.body);

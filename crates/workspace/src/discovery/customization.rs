@@ -97,7 +97,7 @@ pub struct PromptFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomAgent {
     pub model: Option<String>,
-    /// The tools it may use; none: all.
+    /// The tools it may use; absent: all.
     pub tools: Option<Vec<String>>,
     pub invoked_by: InvokedBy,
 }

@@ -114,6 +114,33 @@ fn cu_003_every_convention_is_found() {
 }
 
 #[test]
+fn cu_008_an_empty_list_of_tools_is_not_all_of_them() {
+    for (front, expected) in [
+        ("tools: []", Some(vec![])),
+        ("tools: [ ]", Some(vec![])),
+        ("tools:", None),
+        ("model: big", None),
+        ("tools: ['*']", Some(vec!["*".to_owned()])),
+    ] {
+        let text = format!("---\n{front}\n---\nYou work.");
+        let project = Project::new(&[(".claude/agents/a.md", text.as_str())]);
+        let found = project.discover();
+        let ChildContent::Agent(agent) = &child(&found, ".claude/agents", "a").content else {
+            panic!("not an agent");
+        };
+        assert_eq!(agent.tools, expected, "{front}");
+    }
+    let project = Project::new(&[(
+        ".claude/agents/a.md",
+        "---\ntools:\n  write: false\n---\nYou work.",
+    )]);
+    let found = project.discover();
+    let agents = container(&found, ".claude/agents");
+    assert_eq!(agents.children, []);
+    assert!(agents.problems[0].contains("`tools` is not a list"));
+}
+
+#[test]
 fn cu_003_rules_say_when_they_hold() {
     let found = tree().discover();
     for (name, rule, always, globs) in [
