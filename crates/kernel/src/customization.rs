@@ -14,6 +14,9 @@ use crate::io::{Effect, SurveyedPlace};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 
+/// Decisions of a session, from which on those about what it does not have any more are forgotten. It has fewer things.
+const SESSION_DECISIONS_MAX: usize = 4_096;
+
 /// Lets the host look what there is for a session now; [`publish`] follows.
 pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
@@ -207,7 +210,13 @@ pub(crate) fn check_toggled(
         }
         ordered.push((rank, decision.clone()));
     }
-    if !enablement.has_room() {
+    let decided = |wanted: usize| {
+        let mut decisions = ordered.iter();
+        let (_, decision) = decisions.find(|(rank, _)| *rank == wanted)?;
+        decision["enabled"].as_bool()
+    };
+    let workspace = primary_directory(session).map(|directory| (directory, decided(1)));
+    if !enablement.has_room_for(id, decided(2), workspace) {
         return Err(Refusal(format!(
             "at most {} decisions about customizations are remembered: remove some first",
             crate::channels::DECISIONS_MAX
@@ -237,6 +246,11 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
     );
     let directory = primary_directory(step.session(session).state()).map(str::to_owned);
     let others = other_decisions(step, session, &id);
+    if step.session(session).decisions().count() >= SESSION_DECISIONS_MAX {
+        let known = entries(step.session(session).state()).filter_map(|entry| entry["id"].as_str());
+        let known: BTreeSet<String> = known.map(str::to_owned).collect();
+        step.session_mut(session).keep_decisions(&known);
+    }
     step.session_mut(session).set_decision(&id, own);
     let workspace = directory.as_deref().map(|directory| (directory, workspace));
     step.decide_for_all(&id, global, workspace);

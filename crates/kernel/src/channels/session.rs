@@ -145,6 +145,11 @@ impl Session {
         super::enablement::set(&mut self.private.enablement, id, decision);
     }
 
+    /// Forgets the decisions about everything but these.
+    pub(crate) fn keep_decisions(&mut self, ids: &BTreeSet<String>) {
+        self.private.enablement.retain(|id, _| ids.contains(id));
+    }
+
     pub(crate) fn is_titled_by_client(&self) -> bool {
         self.private.titled_by_client
     }
