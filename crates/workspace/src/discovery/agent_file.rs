@@ -1,5 +1,6 @@
 //! Custom agents: Markdown files whose body is what the model is told (CU-3).
 
+use super::checked_text::{check_items, is_name};
 use super::customization::{Child, ChildContent, Container, CustomAgent};
 use super::scan::Scan;
 use super::skill_file::{invoked_by, is_skill_name};
@@ -49,11 +50,13 @@ fn parse(text: &str, stem: &str) -> Result<(String, Option<String>, CustomAgent)
     // `tools:` with nothing after it says nothing; `tools: []` says that there are none.
     let tools = document.list("tools");
     let tools = tools.filter(|tools| !tools.is_empty() || document.field("tools").is_some());
+    check_items("tools", tools.as_deref().unwrap_or_default())?;
+    let model = document.field("model").filter(|model| *model != "inherit");
+    if model.is_some_and(|model| !is_name(model)) {
+        return Err("its `model` is too long or cannot be shown".to_owned());
+    }
     let agent = CustomAgent {
-        model: document
-            .field("model")
-            .filter(|model| *model != "inherit")
-            .map(str::to_owned),
+        model: model.map(str::to_owned),
         tools,
         invoked_by: invoked_by(&document),
     };

@@ -60,3 +60,56 @@ fn a_manifest_names_only_so_many_paths() {
         assert!(first.contains("more than 32 paths"), "{first}");
     }
 }
+
+// TR-8
+#[test]
+fn names_and_values_that_cannot_be_shown_are_skipped_and_said() {
+    let long = "x".repeat(200);
+    let globs = vec!["a"; 200].join(",");
+    let project = Project::new(&[
+        (
+            ".claude/settings.json",
+            "{\"hooks\": {\"ok\": [], \"bad\\u001b[2J\": [], \"flip\\u202e\": []}}",
+        ),
+        (&format!(".claude/rules/{long}.md"), "Long."),
+        (".claude/rules/line\nbreak.md", "Break."),
+        (
+            ".claude/rules/many.md",
+            &format!("---\nglobs: {globs}\n---\nMany."),
+        ),
+        (".claude/rules/good.md", "Good."),
+        (
+            ".claude/agents/a.md",
+            &format!("---\nmodel: {long}\n---\nYou."),
+        ),
+        (".claude/agents/b.md", "---\ntools: \"x\u{7}\"\n---\nYou."),
+        (
+            ".claude/commands/c.md",
+            &format!("---\ntools: {}\nmode: ask\n---\nDo.", long.repeat(10)),
+        ),
+        (".agents/plugins/p\u{202e}q/plugin.json", "{}"),
+        (
+            ".agents/skills/s/SKILL.md",
+            "---\ndescription: \"one\u{2028}two\u{202e}\"\n---\nS.",
+        ),
+    ]);
+    let found = project.discover();
+    let children = found.containers.iter().flat_map(|one| &one.children);
+    let names: Vec<&str> = children.clone().map(|child| child.name.as_str()).collect();
+    assert_eq!(names, ["s", "c", "good", "ok"]);
+    let prompts = children.clone().filter_map(|child| match &child.content {
+        ChildContent::Prompt(prompt) => Some(prompt.hints.clone()),
+        _ => None,
+    });
+    let hints: Vec<(&str, String)> = prompts.flatten().collect();
+    assert_eq!(hints, [("mode", "ask".to_owned())]);
+    assert_eq!(
+        children.clone().next().unwrap().description.as_deref(),
+        Some("one two")
+    );
+    assert_eq!(found.warnings.len(), 9, "{:#?}", found.warnings);
+    for warning in &found.warnings {
+        let unshowable = |c: char| c.is_control() || c == '\u{202e}';
+        assert!(!warning.to_string().contains(unshowable), "{warning}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use compositor::command::{CommandEffect, Entry, Mentions, Source};
 
+use super::checked_text::is_hint;
 use super::customization::{Child, ChildContent, Container, PromptFile};
 use super::front_matter::{self, Document};
 use super::scan::Scan;
@@ -61,7 +62,10 @@ fn add_file(
         return true;
     };
     match parse(&text) {
-        Ok(prompt) => {
+        Ok(mut prompt) => {
+            for (key, _) in prompt.hints.extract_if(.., |(_, value)| !is_hint(value)) {
+                scan.warn_invalid(path, &format!("its `{key}` is too long or cannot be shown"));
+            }
             let child = Child {
                 name,
                 uri: scan.uri(path),

@@ -7,6 +7,7 @@
 use compositor::command::Entry;
 use sha2::{Digest, Sha256};
 
+use super::checked_text::is_unshowable;
 use super::skill_file::{InvokedBy, Skill};
 
 /// Sentences about what cannot be used, for each container.
@@ -154,7 +155,7 @@ impl Container {
     /// Says what of it cannot be used: a sentence, in which names from outside may stand.
     pub(super) fn add_problem(&mut self, problem: &str) {
         if self.problems.len() < PROBLEMS_MAX {
-            let problem = problem.replace(char::is_control, "\u{fffd}");
+            let problem = problem.replace(is_unshowable, "\u{fffd}");
             self.problems.push(problem);
         }
     }

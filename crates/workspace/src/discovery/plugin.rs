@@ -5,10 +5,12 @@
 use serde_json::Value;
 
 use super::FILE_BYTES_MAX;
+use super::checked_text::is_name;
 use super::customization::{ChildKind, Container, ContainerKind, ContainerOrigin};
 use super::places;
 use super::scan::Scan;
 use super::skill_file::is_skill_name;
+use super::warning::WarningKind;
 use crate::WorkspacePath;
 
 /// Where a manifest may lie; the first counts.
@@ -38,6 +40,14 @@ pub(super) fn read(
     let own_name = own_name.file_name()?.to_str()?.to_owned();
     let name = manifest.get("name").and_then(Value::as_str);
     let name = name.filter(|name| is_skill_name(name)).unwrap_or(&own_name);
+    if !is_name(name) {
+        scan.warn_of(
+            WarningKind::Name,
+            path,
+            "its name is too long or cannot be shown",
+        );
+        return None;
+    }
     let mut container = Container {
         uri: scan.uri(path),
         name: name.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::checked_text::is_name;
 use super::customization::{Child, Container};
 use super::warning::{Warning, WarningKind};
 use crate::directory::{Directory, EntryKind, Listing};
@@ -17,6 +18,9 @@ const BYTES_MAX: usize = 8 * 1_024 * 1_024;
 const TIME_MAX: Duration = Duration::from_millis(1_000);
 
 const WARNINGS_MAX: usize = 64;
+
+/// Of a file whose name, or that of something in it, may not enter a session's state.
+const UNSHOWABLE_NAME: &str = "its name, or one in it, is too long or cannot be shown";
 
 /// What containers hold in all; so no one holds more.
 pub(super) const CHILDREN_MAX: usize = 512;
@@ -178,6 +182,10 @@ impl<'a> Scan<'a> {
             self.warn_of_limit();
             container.note_more();
             return false;
+        }
+        if !is_name(&child.name) {
+            self.warn_of(WarningKind::Name, path, UNSHOWABLE_NAME);
+            return true;
         }
         let mut others = container.children.iter();
         let kind = child.content.kind();
