@@ -140,10 +140,12 @@ fn decide(kernel: &Kernel, session: &ChannelUri, entry: &mut Value) {
         Some("plugin" | "mcpServer") => {
             entry.insert("enablement".to_owned(), Value::Array(decisions));
         }
-        _ => {
+        Some("directory" | "agent" | "skill" | "prompt" | "rule") => {
             let is_enabled = first["enabled"].clone();
             entry.insert("enabled".to_owned(), is_enabled);
         }
+        Some("hook") => {} // it is off, whatever somebody once decided: nothing runs it (CU-10)
+        Some(_) | None => debug_assert!(false, "the host publishes nothing else"),
     }
 }
 
@@ -177,8 +179,13 @@ pub(crate) fn check_toggled(
     mut action: Action,
 ) -> Result<Action, Refusal> {
     let id = action.text("id").unwrap_or_default();
-    if !entries(session).any(|entry| entry["id"] == id) {
+    let Some(entry) = entries(session).find(|entry| entry["id"] == id) else {
         return Err(Refusal::because("no customization has this id"));
+    };
+    if entry["type"] == "hook" {
+        return Err(Refusal::because(
+            "hooks are listed and never run: they cannot be switched on", // CU-10
+        ));
     }
     let Some(Value::Array(decisions)) = action.get("enablement") else {
         return Err(Refusal::because("`enablement` must be a list"));

@@ -199,6 +199,25 @@ fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
     s.all_agree();
 }
 
+// CU-10
+#[test]
+fn a_hook_cannot_be_switched_on() {
+    let mut s = scenario();
+    let hook = json!({"type": "hook", "id": "h", "name": "Stop", "uri": "file:///w/h.json", "enabled": false});
+    let children = s.world().customizations[1]["children"].as_array().cloned();
+    let mut children = children.unwrap();
+    children.push(hook);
+    s.world().customizations[1]["children"] = json!(children);
+    let ann = s.client("ann").opens_chat();
+    for kind in ["session", "global"] {
+        let decision = toggle("h", json!([{"kind": kind, "enabled": true}]));
+        let refused = ann.tries(&ann.session(), decision).unwrap_err();
+        assert!(refused.contains("never run"), "{refused}");
+    }
+    assert_eq!(entry(&s.state(&ann.session()), "h")["enabled"], false);
+    s.all_agree();
+}
+
 // G-15
 #[test]
 fn a_decision_that_cannot_be_written_was_not_made() {
