@@ -228,6 +228,15 @@ impl Workspace {
         history.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The files of the working directories that the session has read or written, as they are called in them.
+    pub fn known_files(&self) -> Vec<String> {
+        let history = self.history();
+        let known = history.known();
+        let known = known.filter(|path| self.root(path).role == Role::Working);
+        let known = known.filter_map(|path| Some(path.relative.to_str()?.to_owned()));
+        known.collect()
+    }
+
     /// Keeps other calls from replacing files until the guard is dropped.
     pub(crate) fn lock_writes(&self) -> MutexGuard<'_, ()> {
         let writing = self.shared.writing.lock();

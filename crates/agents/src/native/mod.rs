@@ -19,6 +19,7 @@ mod conversation;
 mod customizations;
 mod exit_plan;
 mod fallback;
+mod file_rules;
 mod history;
 mod host_call;
 mod mcp;
