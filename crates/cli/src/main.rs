@@ -14,6 +14,7 @@ mod completions;
 mod compose;
 mod config;
 mod doctor;
+mod dollars;
 mod exit;
 mod export;
 mod format;
