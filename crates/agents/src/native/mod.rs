@@ -356,6 +356,15 @@ impl Agent for NativeAgent {
         titles.suggest(&model, &text, host).await
     }
 
+    /// A host that died when a session was disposed of did not come to forget its rules.
+    async fn begin_session(&self, conversation: &str) -> Result<(), AgentError> {
+        let Some(rules) = self.shared.rules.clone() else {
+            return Ok(()); // this host stores none
+        };
+        let session = conversation.to_owned();
+        rules::run_blocking(move || rules::forget_session(&rules, &session)).await
+    }
+
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         let chat = self.chat_tools(&facts.chat);
         Ok(Box::new(NativeSession {
