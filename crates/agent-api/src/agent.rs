@@ -205,6 +205,12 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// A session begins. Another one may have had its name: nothing that was agreed to in that one holds in this. An error is
+    /// why the session cannot begin.
+    async fn begin_session(&self, _conversation: &str) -> Result<(), AgentError> {
+        Ok(())
+    }
+
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
 
     /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.

@@ -19,6 +19,7 @@ mod conversation;
 mod customizations;
 mod exit_plan;
 mod fallback;
+mod file_rules;
 mod history;
 mod host_call;
 mod mcp;
@@ -353,6 +354,15 @@ impl Agent for NativeAgent {
         // One that is gone since the host was started names nothing.
         let model = self.shared.models.find(titles.id.as_deref()?)?;
         titles.suggest(&model, &text, host).await
+    }
+
+    /// A host that died when a session was disposed of did not come to forget its rules.
+    async fn begin_session(&self, conversation: &str) -> Result<(), AgentError> {
+        let Some(rules) = self.shared.rules.clone() else {
+            return Ok(()); // this host stores none
+        };
+        let session = conversation.to_owned();
+        rules::run_blocking(move || rules::forget_session(&rules, &session)).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

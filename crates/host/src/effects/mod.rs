@@ -190,7 +190,10 @@ impl Effects {
                 message: format!("this host has no agent `{provider}` any more"),
                 resumable: false,
             };
-            let result = agent.as_ref().map(|_| ()).ok_or_else(failure);
+            let result = match &agent {
+                Some(agent) => agent.begin_session(session.as_str()).await,
+                None => Err(failure()),
+            };
             let started = session.clone();
             let started = Input::SessionStarted {
                 session: started,
