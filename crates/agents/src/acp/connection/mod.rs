@@ -73,8 +73,8 @@ struct RequestTable {
     sessions: HashMap<String, Arc<SessionInbox>>,
     /// The agent's requests that are not answered.
     questions: HashMap<RequestId, OpenQuestion>,
-    /// What was said of sessions whose names nobody knows yet.
-    early: Vec<(String, acp::SessionUpdate)>,
+    /// What was said of sessions whose names nobody knows yet, and how large it was.
+    early: Vec<(String, acp::SessionUpdate, usize)>,
     /// What the agent last said of its sign-in.
     sign_in: Option<Value>,
 }
@@ -109,10 +109,17 @@ pub(super) struct AgentQuestion {
     pub(super) kind: AgentQuestionKind,
 }
 
+/// A request for input. The fields of its form are sorted by name in the request; `order` has them as the agent wrote them.
+#[derive(Debug)]
+pub(super) struct AskedForm {
+    pub(super) request: acp::CreateElicitationRequest,
+    pub(super) order: Vec<String>,
+}
+
 #[derive(Debug)]
 pub(super) enum AgentQuestionKind {
     Permission(Box<acp::RequestPermissionRequest>),
-    Elicitation(Box<acp::CreateElicitationRequest>),
+    Elicitation(Box<AskedForm>),
     ReadFile(acp::ReadTextFileRequest),
     WriteFile(Box<acp::WriteTextFileRequest>),
 }
@@ -331,7 +338,7 @@ impl AcpConnection {
             RequestWaiter::Prompt(Arc::clone(inbox)),
         );
         if let Err(error) = sent {
-            inbox.stop_listening();
+            inbox.take_back_prompt();
             return Err(error);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
 
-use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
+use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, TurnOver};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Object;
@@ -129,11 +129,22 @@ impl RunningTurn<'_> {
         asked: AskedCall,
         options: &[acp::PermissionOption],
     ) -> Result<(), TurnStopped> {
-        let call = asked.call;
+        let ready = Mapper::ready_by_setting(asked.ready);
         let why = "Refused: this session only reads (its approvals are set to plan).";
+        self.refuse(id, (asked.call, ready), options, why).await
+    }
+
+    /// Nobody is asked: the call is denied, and the user reads why.
+    pub(super) async fn refuse(
+        &mut self,
+        id: RequestId,
+        (call, ready): (u64, ToolReady),
+        options: &[acp::PermissionOption],
+        why: &str,
+    ) -> Result<(), TurnStopped> {
         let refused = AgentEvent::ToolRefused {
             call,
-            ready: Box::new(Mapper::ready_by_setting(asked.ready)),
+            ready: Box::new(ready),
             result: ToolResult::failed(why, why),
         };
         self.turn.events.send(refused).await?;
@@ -154,7 +165,14 @@ impl RunningTurn<'_> {
             diffs,
             ..
         } = asked;
-        ready.edits = self.edits.previews(call, &diffs, self.turn.events).await;
+        match self.edits.previews(call, &diffs, self.turn.events).await {
+            Ok(edits) => ready.edits = edits,
+            Err(why) => {
+                // Nobody consents to what cannot be shown.
+                let why = format!("Refused: what it would change cannot be shown ({why}).");
+                return self.refuse(id, (call, ready), &options, &why).await;
+            }
+        }
         ready.options = confirmation_options(&options);
         let event = AgentEvent::ToolReady {
             call,

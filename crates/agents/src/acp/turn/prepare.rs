@@ -71,7 +71,7 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         &core.trust,
         &core.config,
         &facts.conversation,
-        primary,
+        &place.directories,
     )
     .await?;
     let token = core.token();
