@@ -15,7 +15,7 @@ use std::io::Write as _;
 
 use conformance::acp::{AcpHarness, AcpSetup};
 use conformance::native::{calls_of, error_of, texts_in};
-use real_agents::model::{WAIT, answer, made, run_tool};
+use real_agents::model::{answer, made, run_tool, wait};
 use real_agents::processes::{children, kill, members};
 use real_agents::{CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, RealAgent, installed};
 use serde_json::{Value, json};
@@ -89,8 +89,8 @@ async fn runs(agent: RealAgent) {
     assert_eq!(call["status"], "completed", "{call:#}");
     let denied = consented(&mut harness, &run_tool(2), false).await;
     assert!(!harness.work().join(made(2)).exists(), "{denied:#}");
-    harness.ann.sends_message(WAIT).await;
-    let asks = |it: &testkit::CapturedRequest| String::from_utf8_lossy(&it.body).contains(WAIT);
+    harness.ann.sends_message(&wait(3)).await;
+    let asks = |it: &testkit::CapturedRequest| String::from_utf8_lossy(&it.body).contains(&wait(3));
     harness
         .until("the model is asked", |_| server.requests().iter().any(asks))
         .await;

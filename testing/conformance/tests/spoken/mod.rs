@@ -343,7 +343,7 @@ fn responses(said: &Said) -> String {
         stream
             .push(json!({"type": "response.output_item.done", "output_index": at, "item": whole}));
     }
-    let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30});
+    let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30, "total_tokens": 150});
     let (kind, details) = match said.cut_off {
         true => (
             "response.incomplete",
