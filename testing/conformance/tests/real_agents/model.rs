@@ -109,6 +109,9 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
             ("cmd", json!(command)),
             ("description", json!("makes a file")),
             ("is_background", json!(false)),
+            // Out of the agent's own sandbox: that is what it asks about.
+            ("sandbox_permissions", json!("require_escalated")),
+            ("justification", json!("May it?")),
         ];
         let known = given
             .into_iter()
