@@ -9,7 +9,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..]");
+            eprintln!("usage: cargo run -p xtask -- tidy | interop [NAME..]");
             Ok(ExitCode::from(2))
         }
     }

@@ -180,6 +180,12 @@ impl Agent for AcpAgent {
         }
     }
 
+    fn title_changed(&self, chat: &str, title: &str) {
+        for process in self.core.pool.processes() {
+            process.set_title(chat, title);
+        }
+    }
+
     fn authenticated(&self, resource: &str, token: &str) {
         self.core.set_token(resource, token);
     }

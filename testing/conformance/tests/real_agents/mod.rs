@@ -4,7 +4,7 @@
 pub(crate) mod model;
 pub(crate) mod processes;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
@@ -101,20 +101,6 @@ pub(crate) const QWEN: RealAgent = RealAgent {
     entry: "",
     config: &[("agent_mode", "default")],
 };
-
-/// Where `xtask interop` installed everything; none where it did not run. That is said where also a test that passes is heard.
-pub(crate) fn installed(name: &str) -> Option<PathBuf> {
-    use std::io::Write as _;
-    let place = std::env::var_os("GREENROOM_INTEROP").map(|place| PathBuf::from(place).join(name));
-    let place = place.filter(|place| place.exists());
-    if place.is_none() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {name} is not installed; `cargo run -p xtask -- interop {name}` installs and runs it"
-        );
-    }
-    place
-}
 
 impl RealAgent {
     /// Its table in the settings file, over its preset; its home is made.

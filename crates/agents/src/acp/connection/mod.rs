@@ -261,19 +261,19 @@ impl AcpConnection {
         read_answer(method, &answer)
     }
 
-    /// Asks for a new session, and listens to it from the moment it has a name.
+    /// Asks for a session that the answer names, and listens to it from that moment on: `session/new`, `session/fork`.
     pub(super) async fn new_session(
         &self,
+        method: &str,
         params: &impl Serialize,
         listener: Arc<dyn SessionListener>,
         limit: Duration,
     ) -> Result<(Arc<SessionInbox>, Value), RequestError> {
-        const METHOD: &str = "session/new";
         let (caller, answer) = oneshot::channel();
         let waiter = RequestWaiter::NewSession(OpenedSession { listener, caller });
-        let id = self.shared.send_request(METHOD, params, waiter)?;
-        let (inbox, answer) = self.wait_for_answer(METHOD, id, answer, limit).await?;
-        Ok((inbox, read_answer(METHOD, &answer)?))
+        let id = self.shared.send_request(method, params, waiter)?;
+        let (inbox, answer) = self.wait_for_answer(method, id, answer, limit).await?;
+        Ok((inbox, read_answer(method, &answer)?))
     }
 
     async fn wait_for_answer<T>(

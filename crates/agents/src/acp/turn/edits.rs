@@ -260,7 +260,10 @@ fn removed(change: &FileChange) -> Value {
     block
 }
 
-async fn store_all(events: &dyn EventSink, bodies: Vec<Vec<u8>>) -> Result<(), StoreError> {
+pub(super) async fn store_all(
+    events: &dyn EventSink,
+    bodies: Vec<Vec<u8>>,
+) -> Result<(), StoreError> {
     for body in bodies {
         events.store_body(body, "text/plain").await?;
     }
