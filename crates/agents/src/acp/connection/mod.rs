@@ -7,6 +7,8 @@
 mod handshake;
 mod inbox;
 mod reader;
+#[cfg(test)]
+mod simulation;
 mod supervise;
 #[cfg(test)]
 mod tests;
@@ -152,6 +154,19 @@ pub(super) enum RequestError {
 }
 
 impl SharedConnection {
+    fn new(writer: Writer, tail: StderrTail) -> Arc<Self> {
+        let (end, _) = watch::channel(None);
+        Arc::new(Self {
+            tail,
+            writer,
+            table: Mutex::default(),
+            stop: Mutex::default(),
+            stop_wanted: Notify::new(),
+            end,
+            closes_sessions: AtomicBool::new(false),
+        })
+    }
+
     fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,16 +230,7 @@ impl AcpConnection {
         line_bytes_max: usize,
     ) -> io::Result<Self> {
         let (process, pipes) = ChildProcess::start(launch)?;
-        let (end, _) = watch::channel(None);
-        let shared = Arc::new(SharedConnection {
-            tail: tail.clone(),
-            writer: Writer::start(pipes.stdin),
-            table: Mutex::default(),
-            stop: Mutex::default(),
-            stop_wanted: Notify::new(),
-            end,
-            closes_sessions: AtomicBool::new(false),
-        });
+        let shared = SharedConnection::new(Writer::start(pipes.stdin), tail.clone());
         let errors = tokio::spawn(tail.follow(pipes.stderr));
         let lines = LineReader::new(pipes.stdout, line_bytes_max);
         let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
@@ -233,11 +239,15 @@ impl AcpConnection {
             process,
             (reading, errors),
         ));
-        Ok(Self {
+        Ok(Self::of(shared))
+    }
+
+    fn of(shared: Arc<SharedConnection>) -> Self {
+        Self {
             _owner: Arc::new(StopOnDrop(Arc::clone(&shared))),
             runtime: tokio::runtime::Handle::current(),
             shared,
-        })
+        }
     }
 
     /// Does something beside who calls, which need not be a task.
