@@ -13,7 +13,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [AGENT..]");
+            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [NAME..]");
             Ok(ExitCode::from(2))
         }
     }

@@ -135,6 +135,9 @@ pub trait Agent: Send + Sync {
     /// block.
     fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
 
+    /// A client named the session of a chat. Must not block.
+    fn title_changed(&self, _chat: &str, _title: &str) {}
+
     /// A client wants an MCP server of a session started, stopped or not waited for. The agent says by
     /// [`HostNews::mcp_servers`] how it is then, whatever it does. Must not block.
     fn mcp_requested(&self, _conversation: &str, _id: &str, _request: McpRequest) {}

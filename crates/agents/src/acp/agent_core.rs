@@ -108,8 +108,12 @@ impl AgentCore {
         };
         if own == resource {
             let mut held = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-            held.value = (!token.is_empty()).then(|| token.to_owned());
-            held.generation += 1;
+            let value = (!token.is_empty()).then(|| token.to_owned());
+            // The same one again needs no other process.
+            if held.value != value {
+                held.value = value;
+                held.generation += 1;
+            }
         }
     }
 }

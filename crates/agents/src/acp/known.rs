@@ -230,6 +230,11 @@ impl Known {
             for setting in &self.settings {
                 properties.insert(setting.property(), setting.schema());
             }
+            if self.abilities.is_none() {
+                // Most have one, and the settings that a session was made with are all that it can ever have.
+                let mode = OptionValues::unknown_mode();
+                properties.insert(mode.property(), mode.schema());
+            }
         }
         json!({"type": "object", "properties": properties})
     }
@@ -275,5 +280,7 @@ mod tests {
             info.config_schema["properties"]["approvals"]["default"],
             "ask"
         );
+        let mode = &info.config_schema["properties"]["agent_mode"];
+        assert_eq!(mode["sessionMutable"], true, "{mode}");
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct LiveSession {
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
     changing: tokio::sync::Mutex<()>,
+    /// The newest settings of the session that somebody is about to set.
+    wanted: Mutex<Option<Object>>,
 }
 
 /// What an agent said of a session.
@@ -154,6 +156,7 @@ impl LiveSession {
             prompt_digest,
             through: Mutex::new(through),
             changing: tokio::sync::Mutex::default(),
+            wanted: Mutex::default(),
         })
     }
 
@@ -166,9 +169,27 @@ impl LiveSession {
         std::mem::replace(&mut *lock(&self.through), turn)
     }
 
+    /// Notes settings to be set by [`Self::apply_wanted`]. Whether nobody is about to do so: of many changes only the newest counts.
+    pub(super) fn want_settings(&self, config: Object) -> bool {
+        lock(&self.wanted).replace(config).is_none()
+    }
+
+    /// Sets the newest settings that are wanted.
+    pub(super) async fn apply_wanted(&self, connection: &AcpConnection) {
+        let _changing = self.changing.lock().await;
+        let wanted = lock(&self.wanted).take();
+        if let Some(config) = wanted {
+            self.set_all(connection, &config).await;
+        }
+    }
+
     /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).
     pub(super) async fn apply_settings(&self, connection: &AcpConnection, config: &Object) {
         let _changing = self.changing.lock().await;
+        self.set_all(connection, config).await;
+    }
+
+    async fn set_all(&self, connection: &AcpConnection, config: &Object) {
         for setting in self.said.view().settings {
             let Some(wanted) = config.get(&setting.property()) else {
                 // The session says nothing of it: it has what the agent has.

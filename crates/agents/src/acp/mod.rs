@@ -168,13 +168,21 @@ impl Agent for AcpAgent {
     fn settings_changed(&self, conversation: &str, config: &wire::Object) {
         for process in self.core.pool.processes() {
             for session in process.all_sessions() {
-                if session.said.conversation == conversation {
-                    let (connection, config) = (process.connection.clone(), config.clone());
+                if session.said.conversation == conversation
+                    && session.want_settings(config.clone())
+                {
+                    let connection = process.connection.clone();
                     process.connection.spawn(async move {
-                        session.apply_settings(&connection, &config).await;
+                        session.apply_wanted(&connection).await;
                     });
                 }
             }
+        }
+    }
+
+    fn title_changed(&self, chat: &str, title: &str) {
+        for process in self.core.pool.processes() {
+            process.set_title(chat, title);
         }
     }
 

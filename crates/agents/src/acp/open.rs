@@ -43,6 +43,8 @@ pub(super) struct Opening {
     pub(super) mcp_servers: Vec<Value>,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
+    /// The session of another chat that this one begins with.
+    pub(super) forked: Option<ChatNotes>,
 }
 
 /// What was opened.
@@ -84,6 +86,14 @@ impl Opening {
                 Err(why) => anew = Some(why),
             }
         }
+        if let Some(source) = self.forked.as_ref().filter(|_| notes.is_none())
+            && let Some(session) = self.fork(source).await?
+        {
+            return Ok(OpenedChat {
+                session,
+                anew: None,
+            });
+        }
         let session = self.begin().await?;
         Ok(OpenedChat { session, anew })
     }
@@ -119,6 +129,27 @@ impl Opening {
         session
     }
 
+    /// A session that knows what another one knows. None if the agent does not make it: a transcript says the same.
+    async fn fork(&self, source: &ChatNotes) -> Result<Option<Arc<LiveSession>>, RequestError> {
+        let said = SaidSettings::new(&self.core, &self.conversation, UsageTotals::default());
+        let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
+        let mut params = self.params();
+        params["sessionId"] = json!(source.session);
+        let connection = &self.process.connection;
+        match connection
+            .new_session("session/fork", &params, listener, OPEN_LIMIT)
+            .await
+        {
+            Ok((inbox, answer)) => {
+                said.hear_answer(&answer);
+                inbox.wait_for_quiet(QUIET_AFTER_RESUME, REPLAY_MAX).await;
+                Ok(Some(self.live(inbox, said, source.through.clone())))
+            }
+            Err(RequestError::Refused(_) | RequestError::Unreadable { .. }) => Ok(None),
+            Err(error @ (RequestError::TimedOut { .. } | RequestError::Ended(_))) => Err(error),
+        }
+    }
+
     /// A new session. Signs in once if the agent wants it.
     async fn begin(&self) -> Result<Arc<LiveSession>, RequestError> {
         let mut has_signed_in = false;
@@ -131,7 +162,7 @@ impl Opening {
             let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
             let connection = &self.process.connection;
             match connection
-                .new_session(&self.params(), listener, OPEN_LIMIT)
+                .new_session("session/new", &self.params(), listener, OPEN_LIMIT)
                 .await
             {
                 Ok((inbox, answer)) => {

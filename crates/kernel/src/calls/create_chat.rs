@@ -318,6 +318,7 @@ fn source_through(
         host_like_turn_ids: private.host_like_turn_ids.clone(),
         compacted: private.compacted.clone().filter(|_| visible),
         refusals: private.refusals.clone(),
+        agent_notes: private.agent_notes.clone().filter(|_| visible),
         checkpoint: checkpoint.filter(|_| visible),
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct ForkSource {
     pub compacted: Option<Compacted>,
     /// What the agent noted of what its model refused of them.
     pub refusals: Option<String>,
+    /// Of a fork: what the agent noted about the source.
+    pub agent_notes: Option<String>,
 }
 
 /// Makes a chat and enters it into its session's catalogue. Nothing can go wrong here: everything was checked before.
@@ -113,6 +115,7 @@ fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
     let compacted = source.compacted;
     beginning.compacted = compacted.filter(|compacted| compacted.is_before(beginning.next_n));
     beginning.refusals = source.refusals;
+    beginning.agent_notes = source.agent_notes;
     if source.visible {
         beginning.turns = source.page;
     }

@@ -3,7 +3,7 @@
 //! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
 //! what its agent says of its state is ignored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
@@ -32,6 +32,17 @@ pub(in super::super) struct FileDiff {
     pub(in super::super) old_text: Option<String>,
     /// Absent where only the path is known.
     pub(in super::super) new_text: Option<String>,
+}
+
+impl FileDiff {
+    /// Of a change of which only the path is known.
+    pub(in super::super) fn of_path(path: PathBuf) -> Self {
+        Self {
+            path,
+            old_text: None,
+            new_text: None,
+        }
+    }
 }
 
 /// What became of a call.
@@ -200,6 +211,17 @@ impl Mapper {
         steps.extend(call.map(|call| MapperStep::Complete(Box::new(call.completion()))));
     }
 
+    /// The call that may change this file now: it edits, names the file, and runs.
+    pub(in super::super) fn running_edit(&self, path: &Path) -> Option<u64> {
+        let names = |call: &&MappedCall| call.diffs().iter().any(|diff| diff.path == path);
+        let mut running = self
+            .calls
+            .values()
+            .filter(|call| call.stage == Stage::Running);
+        let call = running.find(|call| call.edits() && names(call));
+        call.map(|call| call.number)
+    }
+
     /// A call by its number.
     pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut MappedCall> {
         self.calls.values_mut().find(|call| call.number == number)
@@ -324,11 +346,7 @@ impl MappedCall {
         if self.edits() {
             for path in &self.locations {
                 if !diffs.iter().any(|diff| diff.path == *path) {
-                    diffs.push(FileDiff {
-                        path: path.clone(),
-                        old_text: None,
-                        new_text: None,
-                    });
+                    diffs.push(FileDiff::of_path(path.clone()));
                 }
             }
         }

@@ -10,6 +10,7 @@ mod files;
 mod prepare;
 mod prompt;
 mod run;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;

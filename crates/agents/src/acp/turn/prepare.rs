@@ -71,7 +71,7 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         &core.trust,
         &core.config,
         &facts.conversation,
-        primary,
+        &place.directories,
     )
     .await?;
     let token = core.token();
@@ -138,6 +138,13 @@ async fn open_in(
     }
     let notes = input.chat_notes.as_deref().and_then(ChatNotes::read);
     let notes = live_notes(turn, &process, place).or(notes);
+    let is_own = |notes: &ChatNotes| notes.chat == facts.chat;
+    let forked = notes.clone().filter(|source| {
+        !is_own(source)
+            && is_known(source.through.as_deref())
+            && can_fork(turn, &process, place, source)
+    });
+    let notes = notes.filter(is_own);
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
@@ -149,6 +156,7 @@ async fn open_in(
         directories: place.directories.clone(),
         mcp_servers: Vec::new(),
         system_prompt,
+        forked,
     };
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
@@ -191,6 +199,19 @@ fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Opti
         &session,
         place.directories.first()?.clone(),
     ))
+}
+
+/// Whether the agent can make a session of this chat from another chat's: only if it is seen that it knows no more than was noted.
+fn can_fork(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place, source: &ChatNotes) -> bool {
+    let live = process.all_sessions();
+    let is_as_noted = |live: &Arc<LiveSession>| {
+        live.inbox.session == source.session && live.through() == source.through
+    };
+    process.abilities.fork
+        && source.agent == agent_name(turn)
+        && place.directories.first() == Some(&source.cwd)
+        && source.through.is_some()
+        && live.iter().any(is_as_noted)
 }
 
 fn reason_to_begin_anew(
@@ -306,6 +327,7 @@ fn make_notes(
     cwd: PathBuf,
 ) -> ChatNotes {
     ChatNotes {
+        chat: turn.facts.chat.clone(),
         agent: agent_name(turn),
         version: process.abilities.version.clone(),
         session: session.inbox.session.clone(),
