@@ -222,6 +222,10 @@ pub enum McpRequest {
     Stop,
     /// To start without turns waiting for it.
     Background,
+    /// It was switched on: it may be started if nobody needs to be asked first. This answers no question of trust.
+    SwitchOn,
+    /// It was switched off: it ends, and nothing starts it.
+    SwitchOff,
 }
 
 /// A command that an agent knows by itself.

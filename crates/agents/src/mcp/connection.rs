@@ -17,12 +17,13 @@ use tokio::time::timeout;
 
 use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
-use super::declaration::{McpDeclaration, McpTransport};
+use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
 use super::handler::{McpHandler, McpShared};
 use super::http;
 use super::lines::LineTransport;
 use super::process::{ServerCommand, ServerProcess};
+use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
 
 /// How long a handshake may take.
@@ -250,6 +251,9 @@ async fn open_once(
                 env,
                 directory: &directory,
             };
+            if let Some(program) = &declaration.program {
+                check_program(program.clone()).await?;
+            }
             let (process, pipes) = command.start()?;
             let log = Arc::clone(shared);
             let reading = tokio::spawn(async move { log.log.follow(pipes.errors).await });
@@ -273,6 +277,23 @@ async fn open_once(
             }
         }
     }
+}
+
+/// Whether a program of the directory is still the one that the user agreed to: it may have changed since, also while the
+/// server ran.
+async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
+    let looking = tokio::task::spawn_blocking(move || {
+        let is_same = digest_of(&program.path).map(|digest| digest == program.digest);
+        let was_missing = program.digest.is_empty();
+        match is_same {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(McpError::ProgramChanged),
+            Err(_) if was_missing => Ok(()), // it is said that it is missing
+            Err(why) => Err(McpError::NotStarted(why)),
+        }
+    });
+    let stopped = |error: tokio::task::JoinError| McpError::NotStarted(error.to_string());
+    looking.await.map_err(stopped)?
 }
 
 fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {

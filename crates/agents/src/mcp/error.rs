@@ -19,6 +19,8 @@ pub enum McpError {
     CommandMissing { command: String },
     #[error("it could not be started: {0}")]
     NotStarted(String),
+    #[error("its program changed since it was allowed; the next message asks again")]
+    ProgramChanged,
     /// With the last line of its standard error.
     #[error("it ended{}", describe_words(.0))]
     Ended(String),

@@ -5,7 +5,6 @@
 //! another one if anything of it changes, or the program that lies in the directory. All functions block.
 //! Must not know: who is asked.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::declaration::{McpDeclaration, McpTransport};
-use super::entry::{McpEntry, ServerEntry};
+use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
+use super::entry::McpEntry;
 use super::expand::{Expand, OfDirectory, UsersOwn, wanted_variables};
 use super::jsonc::without_comments;
+use super::program::{find_program, hex, look_inside};
 
 /// Its name in the data directory.
 const USERS_FILE: &str = "mcp.json";
@@ -25,6 +25,9 @@ const FILE_BYTES_MAX: u64 = 256 * 1_024;
 
 /// Servers that a session may have.
 const SERVERS_MAX: usize = 64;
+
+/// What is said of one file: a person reads it.
+const PROBLEMS_MAX: usize = 8;
 
 /// A server that is declared.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,10 +62,8 @@ pub fn find_declared(
     let mut found = DeclaredServers::default();
     let own = UsersOwn { directory };
     let (entries, settings_file) = settings;
-    for entry in entries {
-        let server = entry.server();
-        found.add(&entry.name, &server, settings_file, &own, directory);
-    }
+    let added = entries.iter().cloned().map(Ok);
+    found.add_all(added, settings_file, &own, directory);
     found.add_file(&data.join(USERS_FILE), &own, directory);
     let other = OfDirectory { directory };
     found.add_file(&directory.join(".mcp.json"), &other, directory);
@@ -95,43 +96,71 @@ impl DeclaredServers {
                 return;
             }
         };
-        for (name, entry) in file.servers {
-            match serde_json::from_value::<ServerEntry>(entry) {
-                Ok(entry) => self.add(&name, &entry, path, expand, directory),
-                Err(error) => {
-                    let why = format!("the server {name:?} is not understood: {error}");
-                    self.problems.push(describe_problem(path, &why));
-                }
-            }
-        }
+        let entries = file.servers.into_iter().map(|(name, entry)| {
+            let read = McpEntry::read(&name, entry);
+            read.map_err(|why| format!("the server {name:?} is not understood: {why}"))
+        });
+        self.add_all(entries, path, expand, directory);
     }
 
-    fn add(
+    /// Adds what one file declares. Much that is wrong with it is said by a number.
+    fn add_all(
         &mut self,
-        name: &str,
-        entry: &ServerEntry,
+        entries: impl Iterator<Item = Result<McpEntry, String>>,
         file: &Path,
         expand: &dyn Expand,
         directory: &Path,
     ) {
-        let is_known = self.servers.iter().any(|server| server.name == name);
+        let mut problems = Vec::new();
+        let mut unsaid = 0_usize;
+        for entry in entries {
+            let added = entry.and_then(|entry| self.add(&entry, file, expand, directory));
+            match added {
+                Ok(()) => {}
+                Err(why) if problems.len() < PROBLEMS_MAX => problems.push(why),
+                Err(_) => unsaid += 1,
+            }
+        }
+        if unsaid > 0 {
+            problems.push(format!("{unsaid} more servers are wrong or too many"));
+        }
+        let described = problems.iter().map(|why| describe_problem(file, why));
+        self.problems.extend(described);
+    }
+
+    fn add(
+        &mut self,
+        entry: &McpEntry,
+        file: &Path,
+        expand: &dyn Expand,
+        directory: &Path,
+    ) -> Result<(), String> {
+        let name = &entry.name;
+        let is_known = self.servers.iter().any(|server| server.name == *name);
         if entry.disabled || is_known {
-            return; // switched off, or the first one wins
+            return Ok(()); // switched off, or the first one wins
         }
         if self.servers.len() >= SERVERS_MAX {
-            let why = format!("{name:?} is left out: a session has at most {SERVERS_MAX} servers");
-            self.problems.push(describe_problem(file, &why));
-            return;
+            return Err(format!(
+                "{name:?} is left out: a session has at most {SERVERS_MAX} servers"
+            ));
         }
-        let declaration = entry.declare(name, expand);
+        let mut declaration = entry.declare(expand);
+        if let (Ok(declared), false) = (&mut declaration, expand.is_users()) {
+            match look_at_program(declared, directory) {
+                Ok(program) => declared.program = program,
+                Err(why) => declaration = Err(why),
+            }
+        }
         self.servers.push(DeclaredServer {
-            name: name.to_owned(),
+            name: name.clone(),
             file: file.to_owned(),
             is_users: expand.is_users(),
-            digest: digest(name, entry, declaration.as_ref().ok(), directory),
+            digest: digest(entry, declaration.as_ref().ok()),
             variables: all_variables(entry),
             declaration,
         });
+        Ok(())
     }
 }
 
@@ -159,7 +188,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-fn all_variables(entry: &ServerEntry) -> Vec<String> {
+fn all_variables(entry: &McpEntry) -> Vec<String> {
     let texts = entry.command.iter().chain(&entry.args).chain(&entry.cwd);
     let texts = texts.chain(&entry.url).chain(entry.env.values());
     let texts = texts.chain(entry.headers.values());
@@ -169,38 +198,39 @@ fn all_variables(entry: &ServerEntry) -> Vec<String> {
     names
 }
 
-/// What an answer of the user is bound to (TR-2).
-fn digest(
-    name: &str,
-    entry: &ServerEntry,
-    declaration: Option<&McpDeclaration>,
+/// The program that a server of a directory starts, if it lies there.
+fn look_at_program(
+    declaration: &McpDeclaration,
     directory: &Path,
-) -> String {
+) -> Result<Option<DirectoryProgram>, String> {
+    let McpTransport::Process {
+        command, env, cwd, ..
+    } = &declaration.transport
+    else {
+        return Ok(None); // nothing is started
+    };
+    let from = cwd.as_ref().map(|cwd| directory.join(cwd));
+    match find_program(command, env, from.as_deref().unwrap_or(directory)) {
+        Some(program) => look_inside(&program, directory),
+        // One that is not there cannot be started; one that comes later is another one.
+        None => Ok(Some(DirectoryProgram {
+            path: from.as_deref().unwrap_or(directory).join(command),
+            digest: String::new(),
+        })),
+    }
+}
+
+/// What an answer of the user is bound to (TR-2).
+fn digest(entry: &McpEntry, declaration: Option<&McpDeclaration>) -> String {
     let mut hasher = Sha256::new();
     // Written anew, so that it does not depend on blanks and comments.
-    let written = serde_json::to_vec(&BTreeMap::from([(name, entry)]));
-    hasher.update(written.unwrap_or_default());
-    if let Some(McpDeclaration {
-        transport: McpTransport::Process { command, cwd, .. },
-        ..
-    }) = declaration
-        && command.contains('/')
-    {
-        let base = cwd
-            .as_ref()
-            .map_or(directory.to_owned(), |cwd| directory.join(cwd));
-        let program = base.join(command);
-        let real = program.canonicalize().unwrap_or(program);
-        if real.starts_with(directory) {
-            hasher.update([0]);
-            // One that is not there cannot be started either.
-            if let Ok(mut program) = File::open(real) {
-                let _ = std::io::copy(&mut program, &mut hasher);
-            }
-        }
+    hasher.update(serde_json::to_vec(entry).unwrap_or_default());
+    let program = declaration.and_then(|declaration| declaration.program.as_ref());
+    if let Some(program) = program {
+        hasher.update([0]);
+        hasher.update(&program.digest);
     }
-    let digest = hasher.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 #[cfg(test)]
@@ -284,15 +314,48 @@ mod tests {
         let digest = || find(&[], &root).servers[0].digest.clone();
         let declare = |text: &str| write(&root.join("work/.mcp.json"), text);
         declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["1"]}}}"#);
-        write(&root.join("work/run"), "one");
+        write_program(&root.join("work/run"), "one");
         let first = digest();
         declare("{\n \"mcpServers\": {\"a\": {\"args\": [\"1\"], \"command\": \"./run\"}}}");
         assert_eq!(digest(), first, "blanks and order say nothing");
         declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["2"]}}}"#);
         let second = digest();
         assert_ne!(second, first);
-        write(&root.join("work/run"), "two");
+        write_program(&root.join("work/run"), "two");
         assert_ne!(digest(), second);
+
+        // By a PATH of its own the command is a program of the directory, too.
+        let found = |text: &str| {
+            declare(text);
+            let mut found = find(&[], &root);
+            found.servers.remove(0).declaration.unwrap().program
+        };
+        let by_path =
+            r#"{"mcpServers": {"a": {"command": "run", "env": {"PATH": "${workspaceFolder}"}}}}"#;
+        assert!(found(by_path).is_some_and(|program| !program.digest.is_empty()));
+        let elsewhere = r#"{"mcpServers": {"a": {"command": "/bin/sh"}}}"#;
+        assert_eq!(found(elsewhere), None);
+    }
+
+    fn write_program(path: &Path, text: &str) {
+        write(path, text);
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, all).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_much_that_is_wrong_is_said_by_a_number() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let wrong: Vec<String> = (0..1_000).map(|n| format!("\"s{n}\": 7")).collect();
+        let text = format!("{{\"mcpServers\": {{{}}}}}", wrong.join(","));
+        write(&root.join("work/.mcp.json"), &text);
+        let problems = find(&[], &root).problems;
+        assert_eq!(problems.len(), PROBLEMS_MAX + 1);
+        assert!(
+            problems[PROBLEMS_MAX].contains("992 more servers"),
+            "{problems:?}"
+        );
     }
 
     #[test]

@@ -64,6 +64,8 @@ struct LiveServer {
     tools: Arc<ToolList>,
     token: Option<String>,
     task: Option<JoinHandle<()>>,
+    /// How often it was started or stopped: a task of before changes nothing any more.
+    run: u64,
 }
 
 impl McpServer {
@@ -104,13 +106,14 @@ impl McpServer {
 
     /// Starts it unless it runs, or is about to.
     pub fn start(&self) {
+        let mut live = self.core.lock();
         match self.state() {
             ServerState::Starting | ServerState::Ready => {}
             ServerState::Stopped | ServerState::TokenWanted { .. } | ServerState::Failed(_) => {
                 self.core.state.send_replace(ServerState::Starting);
-                let core = Arc::clone(&self.core);
-                let task = tokio::spawn(async move { core.run().await });
-                self.core.lock().task = Some(task);
+                live.run += 1;
+                let (core, run) = (Arc::clone(&self.core), live.run);
+                live.task = Some(tokio::spawn(async move { core.run(run).await }));
             }
         }
     }
@@ -118,7 +121,6 @@ impl McpServer {
     /// Stops it: calls that wait fail.
     pub fn stop(&self) {
         self.end();
-        self.core.state.send_replace(ServerState::Stopped);
     }
 
     /// Used for HTTP from the next start on.
@@ -129,7 +131,9 @@ impl McpServer {
     fn end(&self) {
         let (task, connection) = {
             let mut live = self.core.lock();
+            live.run += 1;
             live.tools = Arc::default();
+            self.core.state.send_replace(ServerState::Stopped);
             (live.task.take(), live.connection.take())
         };
         if let Some(task) = task {
@@ -205,37 +209,47 @@ impl Core {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes what is there, unless it was stopped or started again since; whether it did.
+    fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
+        let mut live = self.lock();
+        let is_current = live.run == run;
+        if is_current {
+            change(&mut live);
+            self.state.send_replace(state);
+        }
+        is_current
+    }
+
     /// Keeps it running until it fails for good.
-    async fn run(&self) {
+    async fn run(&self, run: u64) {
         let mut may_restart = true;
         loop {
             let began = Instant::now();
-            let reason = match self.connect().await {
-                Ok(connection) => self.follow(&connection).await,
-                Err(error) => return self.fail(error),
+            let reason = match self.connect(run).await {
+                Ok(Some(connection)) => self.follow(&connection).await,
+                Ok(None) => return, // it was stopped meanwhile
+                Err(error) => return self.fail(run, error),
             };
-            self.disconnect();
             may_restart |= began.elapsed() >= STABLE_AFTER;
             if !std::mem::take(&mut may_restart) {
-                return self.fail(reason);
+                return self.fail(run, reason);
             }
-            self.state.send_replace(ServerState::Starting);
+            self.change(run, ServerState::Starting, LiveServer::disconnect);
             sleep(RESTART_AFTER).await;
         }
     }
 
-    async fn connect(&self) -> Result<Arc<McpConnection>, McpError> {
+    /// The connection, unless nobody wants it any more.
+    async fn connect(&self, run: u64) -> Result<Option<Arc<McpConnection>>, McpError> {
         let token = self.lock().token.clone();
         let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
         let connection = Arc::new(opening.await?);
         let tools = Arc::new(connection.list().await?);
-        {
-            let mut live = self.lock();
+        let is_wanted = self.change(run, ServerState::Ready, |live| {
             live.connection = Some(Arc::clone(&connection));
             live.tools = tools;
-        }
-        self.state.send_replace(ServerState::Ready);
-        Ok(connection)
+        });
+        Ok(is_wanted.then_some(connection))
     }
 
     /// Lists the tools again whenever they changed, until the connection ends; why it ended.
@@ -259,17 +273,19 @@ impl Core {
         }
     }
 
-    fn disconnect(&self) {
-        let mut live = self.lock();
-        live.tools = Arc::default();
-        live.connection = None;
-    }
-
-    fn fail(&self, error: McpError) {
+    fn fail(&self, run: u64, error: McpError) {
         let state = match error {
             McpError::TokenWanted { challenge } => ServerState::TokenWanted { challenge },
             error => ServerState::Failed(error),
         };
-        self.state.send_replace(state);
+        // Whoever stopped it wants to hear no more of it.
+        self.change(run, state, LiveServer::disconnect);
+    }
+}
+
+impl LiveServer {
+    fn disconnect(&mut self) {
+        self.tools = Arc::default();
+        self.connection = None;
     }
 }

@@ -290,13 +290,18 @@ impl Agent for NativeAgent {
             return; // no host, no clients
         };
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(session) = servers.get(conversation).map(Arc::clone) else {
+        let session = servers.get(conversation).map(Arc::clone);
+        let (Some(session), Some(settings)) = (session, &self.shared.mcp) else {
             // Nothing runs before the session's first turn, which finds out what there is.
-            return host.news.mcp_servers(conversation, Vec::new());
+            return match request {
+                McpRequest::Start | McpRequest::Stop | McpRequest::Background => {
+                    host.news.mcp_servers(conversation, Vec::new());
+                }
+                McpRequest::SwitchOn | McpRequest::SwitchOff => {}
+            };
         };
-        let id = id.to_owned();
-        host.runtime
-            .spawn(async move { session.request(&id, request) });
+        let working = session.request(Arc::clone(settings), id.to_owned(), request);
+        host.runtime.spawn(working);
     }
 
     fn needs_history(&self) -> bool {

@@ -11,7 +11,8 @@ use agent_api::McpRequest;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::SessionMcp;
+use super::trust::DeclaredItem;
+use super::{McpSettings, SessionMcp};
 use crate::mcp::{DeclaredServer, McpServer, ServerState};
 
 /// Hexadecimal digits of an id.
@@ -47,7 +48,7 @@ impl SessionMcp {
             return; // nobody listens between turns
         };
         let mut memory = self.lock();
-        let waits = memory.is_waiting;
+        let waits = memory.waiting > 0;
         let servers: Vec<Value> = memory
             .known
             .iter()
@@ -76,13 +77,20 @@ impl SessionMcp {
         });
     }
 
-    pub(super) fn set_waiting(&self, waits: bool) {
-        self.lock().is_waiting = waits;
+    /// A turn waits until what this returns is dropped, with the turn if need be.
+    pub(super) fn begin_waiting(&self) -> WaitingTurn<'_> {
+        self.lock().waiting += 1;
         self.publish();
+        WaitingTurn(self)
     }
 
     /// Does what a client wants of a server.
-    pub(in super::super) fn request(self: &Arc<Self>, id: &str, request: McpRequest) {
+    pub(in super::super) async fn request(
+        self: Arc<Self>,
+        settings: Arc<McpSettings>,
+        id: String,
+        request: McpRequest,
+    ) {
         let known = {
             let memory = self.lock();
             let mut known = memory.known.iter();
@@ -92,14 +100,28 @@ impl SessionMcp {
         };
         if let Some(declared) = known {
             match request {
-                McpRequest::Start => self.start_again(&declared, id),
+                McpRequest::Start => {
+                    let mut memory = self.lock();
+                    memory.stopped.remove(&declared.name);
+                    memory.consent(&declared);
+                    drop(memory);
+                    self.start_again(&declared, &id);
+                }
                 McpRequest::Stop => {
                     self.lock().stopped.insert(declared.name.clone());
-                    if let Some(server) = self.servers.find(&declared.name) {
-                        server.stop();
-                    }
+                    self.stop_one(&declared);
                 }
                 McpRequest::Background => self.background.notify_waiters(),
+                McpRequest::SwitchOff => {
+                    self.lock().switched_off.insert(id.clone());
+                    self.stop_one(&declared);
+                }
+                McpRequest::SwitchOn => {
+                    self.lock().switched_off.remove(&id);
+                    if self.may_start(&settings, &declared).await {
+                        self.start_again(&declared, &id);
+                    }
+                }
             }
         }
         // What the client sees by now may be what it wished for: the truth follows in any case.
@@ -107,18 +129,47 @@ impl SessionMcp {
         self.publish();
     }
 
+    fn stop_one(&self, declared: &DeclaredServer) {
+        if let Some(server) = self.servers.find(&declared.name) {
+            server.stop();
+        }
+    }
+
+    /// Whether a server that was switched on may be started without a question.
+    async fn may_start(&self, settings: &Arc<McpSettings>, declared: &DeclaredServer) -> bool {
+        let (place, is_stopped, is_started) = {
+            let memory = self.lock();
+            let key = (declared.name.clone(), declared.digest.clone());
+            let is_stopped = memory.stopped.contains(&declared.name);
+            (
+                memory.place.clone(),
+                is_stopped,
+                memory.started.contains(&key),
+            )
+        };
+        let Some(place) = place else {
+            return false; // no turn has begun: the first one starts it
+        };
+        if is_stopped {
+            return false; // somebody stopped it, apart from switching it off
+        }
+        let item = DeclaredItem::new(&place.directory, declared);
+        // A file of answers that cannot be read is said by the next turn.
+        let is_known = item.is_known(settings, &self.conversation).await;
+        declared.is_users || is_started || is_known.unwrap_or(false)
+    }
+
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
         let place = {
             let mut memory = self.lock();
-            memory.stopped.remove(&declared.name);
             memory.failed.remove(&declared.name);
-            let key = (declared.name.clone(), declared.digest.clone());
-            memory.refused.remove(&key);
-            memory.started.insert(key);
-            memory.place.clone()
+            match memory.switched_off.contains(id) {
+                true => None,
+                false => memory.place.clone(),
+            }
         };
         let (Ok(declaration), Some(place)) = (&declared.declaration, place) else {
-            return; // it cannot be started: its state says why
+            return; // it cannot be started, or is switched off: its state says so
         };
         let _installing = self
             .installing
@@ -131,6 +182,16 @@ impl SessionMcp {
         self.servers.replace(servers);
         server.stop();
         server.start();
+    }
+}
+
+/// A turn that waits for servers.
+pub(super) struct WaitingTurn<'a>(&'a SessionMcp);
+
+impl Drop for WaitingTurn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+        self.0.publish();
     }
 }
 

@@ -120,11 +120,36 @@ struct ServerMemory {
     stopped: BTreeSet<String>,
     /// Names and digests that a client started, which is a yes for this session (MC-5).
     started: BTreeSet<(String, String)>,
-    /// Whether a turn waits for servers that start.
-    is_waiting: bool,
+    /// Ids of those that are switched off.
+    switched_off: BTreeSet<String>,
+    /// Turns that wait for servers that start.
+    waiting: usize,
     /// What was last said of the servers.
     published: Vec<Value>,
     place: Option<ServerPlace>,
+}
+
+impl ServerMemory {
+    /// Takes over what is declared now; what was remembered of other declarations goes.
+    fn know(&mut self, servers: &[DeclaredServer]) {
+        let is_declared = |name: &str| servers.iter().any(|server| server.name == name);
+        let is_same = |key: &(String, String)| {
+            let mut servers = servers.iter();
+            servers.any(|server| server.name == key.0 && server.digest == key.1)
+        };
+        self.failed.retain(|name, _| is_declared(name));
+        self.stopped.retain(|name| is_declared(name));
+        self.refused.retain(is_same);
+        self.started.retain(is_same);
+        self.known = servers.to_vec();
+    }
+
+    /// A client started a server, which is a yes for this session (MC-5).
+    fn consent(&mut self, declared: &DeclaredServer) {
+        let key = (declared.name.clone(), declared.digest.clone());
+        self.refused.remove(&key);
+        self.started.insert(key);
+    }
 }
 
 impl SessionMcp {
@@ -177,8 +202,9 @@ impl SessionMcp {
         };
         {
             let mut memory = self.lock();
-            memory.known.clone_from(&found.servers);
+            memory.know(&found.servers);
             memory.place = Some(server_place.clone());
+            memory.switched_off.clone_from(place.switched_off);
         }
         self.publish();
         let mut allowed = Vec::new();
@@ -214,6 +240,7 @@ impl SessionMcp {
         let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
         let servers: Vec<Arc<McpServer>> = servers.collect();
         self.servers.replace(servers.clone());
+        // What was switched off while the user was asked stays off.
         for server in servers.iter().filter(|server| self.is_due(server)) {
             server.start();
         }
@@ -266,25 +293,35 @@ impl SessionMcp {
 
     /// Waits a while for servers that start, unless somebody wants the turn to go on.
     async fn wait(&self) {
-        self.set_waiting(true);
+        // Heard from now on: whoever sees that a turn waits may say so at once.
+        let mut background = std::pin::pin!(self.background.notified());
+        background.as_mut().enable();
+        let _waiting = self.begin_waiting();
         tokio::select! {
             () = self.servers.settled(WAIT_MAX) => {}
-            () = self.background.notified() => {}
+            () = background => {}
         }
-        self.set_waiting(false);
     }
 
     fn is_due(&self, server: &McpServer) -> bool {
-        if self.lock().stopped.contains(&server.declaration().name) {
-            return false;
+        {
+            let memory = self.lock();
+            let is_stopped = memory.stopped.contains(&server.declaration().name);
+            if is_stopped || memory.switched_off.contains(server.id()) {
+                return false;
+            }
         }
         match server.state() {
             ServerState::Stopped | ServerState::TokenWanted { .. } => true,
             ServerState::Starting | ServerState::Ready => false,
             ServerState::Failed(_) => {
-                let memory = self.lock();
-                let failed = memory.failed.get(&server.declaration().name);
-                failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER)
+                let (mut memory, name) = (self.lock(), &server.declaration().name);
+                let failed = memory.failed.get(name);
+                let is_due = failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER);
+                if is_due {
+                    memory.failed.remove(name); // if it fails again, it is left alone for as long again
+                }
+                is_due
             }
         }
     }

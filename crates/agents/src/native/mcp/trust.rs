@@ -86,14 +86,14 @@ impl SessionMcp {
 
 /// What an answer is bound to.
 #[derive(Clone)]
-struct DeclaredItem {
+pub(super) struct DeclaredItem {
     directory: PathBuf,
     name: String,
     digest: String,
 }
 
 impl DeclaredItem {
-    fn new(directory: &Path, declared: &DeclaredServer) -> Self {
+    pub(super) fn new(directory: &Path, declared: &DeclaredServer) -> Self {
         Self {
             directory: directory.to_owned(),
             name: format!("mcp:{}", declared.name),
@@ -109,7 +109,7 @@ impl DeclaredItem {
         }
     }
 
-    async fn is_known(
+    pub(super) async fn is_known(
         &self,
         settings: &Arc<McpSettings>,
         session: &str,
@@ -205,7 +205,8 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
         // Writing to a text cannot fail.
         let _ = writeln!(text, "- {what}: `{value}`");
     };
-    match &declared.declaration.as_ref().ok()?.transport {
+    let declaration = declared.declaration.as_ref().ok()?;
+    match &declaration.transport {
         McpTransport::Process {
             command,
             args,
@@ -215,6 +216,9 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
             let words = std::iter::once(command).chain(args);
             let words: Vec<String> = words.map(|word| quote(&shown(word))).collect();
             line("Command", &words.join(" "));
+            if let Some(program) = &declaration.program {
+                line("Program", &shown_path(&program.path));
+            }
             let cwd = cwd.as_ref().map(|cwd| directory.join(cwd));
             line(
                 "Directory",
@@ -271,6 +275,7 @@ mod tests {
             declaration: Ok(McpDeclaration {
                 name: "files".to_owned(),
                 transport,
+                program: None,
                 tools: None,
                 timeout: None,
                 trust_hints: false,
