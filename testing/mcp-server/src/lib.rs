@@ -48,6 +48,9 @@ pub struct Switches {
     /// Lists this many tools more, in pages of 1,000.
     #[arg(long, default_value_t = 0)]
     pub tools: usize,
+    /// Lists this many resources more.
+    #[arg(long, default_value_t = 0)]
+    pub resources: usize,
     /// Lists tools without an end: every page names another.
     #[arg(long)]
     pub endless: bool,

@@ -19,7 +19,7 @@ use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
-use super::handler::{McpHandler, McpShared};
+use super::handler::{ChangedLists, McpHandler, McpShared};
 use super::http;
 use super::lines::LineTransport;
 use super::process::{ServerCommand, ServerProcess};
@@ -34,7 +34,7 @@ const DOWNLOAD_MAX: Duration = Duration::from_secs(120);
 const DOWNLOADING: &[&str] = &["npx", "uvx", "bunx", "pipx", "docker", "podman"];
 
 /// How long a list may take.
-const LIST_MAX: Duration = Duration::from_secs(10);
+pub(super) const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// How long the last words of a process that ended are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -53,8 +53,8 @@ pub struct ServerPlace {
 
 /// A connection that is open.
 pub struct McpConnection {
-    peer: Peer<RoleClient>,
-    shared: Arc<McpShared>,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) shared: Arc<McpShared>,
     silence_max: Duration,
     allowed: Option<Vec<String>>,
     /// What the server says about its use.
@@ -140,9 +140,14 @@ impl McpConnection {
         }
     }
 
-    /// Waits until the server says that it has other tools.
-    pub(super) async fn tools_changed(&self) {
-        self.shared.tools_changed.notified().await;
+    /// Waits until the server says that it has other tools, prompts or resources.
+    pub(super) async fn lists_changed(&self) {
+        self.shared.lists_changed.notified().await;
+    }
+
+    /// Which of its lists changed since this was asked last.
+    pub(super) fn take_changed(&self) -> ChangedLists {
+        self.shared.take_changed()
     }
 
     /// Waits for the end; why it ended.
@@ -154,7 +159,7 @@ impl McpConnection {
     }
 
     /// Why the connection ended. What a process prints in the end may come after its pipes are closed.
-    async fn last_words(&self) -> McpError {
+    pub(super) async fn last_words(&self) -> McpError {
         if let McpError::Ended(words) = self.shared.end_reason()
             && words.is_empty()
         {

@@ -44,6 +44,8 @@ pub enum McpError {
     CallSilent(Duration),
     #[error("the call was ended after {} s", .0.as_secs())]
     CallTooLong(Duration),
+    #[error("its prompt has more than {} KiB", .0 >> 10)]
+    PromptTooLarge(usize),
     #[error("it was stopped")]
     Stopped,
 }

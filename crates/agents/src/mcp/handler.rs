@@ -45,8 +45,17 @@ pub(super) struct McpShared {
     failure: Mutex<Option<McpError>>,
     /// There is such a reason: the connection is to be ended.
     pub failed: Notify,
-    /// The server said that it has other tools.
-    pub tools_changed: Notify,
+    /// The server said that it has other tools, prompts or resources.
+    pub lists_changed: Notify,
+    changed: Mutex<ChangedLists>,
+}
+
+/// Which lists of a server are not what they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ChangedLists {
+    pub tools: bool,
+    pub prompts: bool,
+    pub resources: bool,
 }
 
 struct OpenCall {
@@ -78,7 +87,8 @@ impl McpShared {
             numbers: AtomicU64::new(0),
             failure: Mutex::default(),
             failed: Notify::new(),
-            tools_changed: Notify::new(),
+            lists_changed: Notify::new(),
+            changed: Mutex::default(),
         }
     }
 
@@ -99,6 +109,20 @@ impl McpShared {
             number,
             events,
         }
+    }
+
+    /// Notes that lists changed, to be asked for again.
+    fn note_change(&self, note: impl FnOnce(&mut ChangedLists)) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut changed);
+        drop(changed);
+        self.lists_changed.notify_one();
+    }
+
+    /// The lists that changed since this was asked last.
+    pub(super) fn take_changed(&self) -> ChangedLists {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut changed)
     }
 
     /// Ends the connection for a reason; the first one stays.
@@ -215,7 +239,15 @@ impl ClientHandler for McpHandler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.0.tools_changed.notify_one();
+        self.0.note_change(|changed| changed.tools = true);
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.note_change(|changed| changed.prompts = true);
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.note_change(|changed| changed.resources = true);
     }
 }
 

@@ -5,6 +5,7 @@
 //! time limit; its processes end with it, and with the host. What it prints and logs stays in a log of its own.
 //! Must not know: the Agent Host Protocol, models, who is asked for consent.
 
+mod ask;
 mod call;
 mod connection;
 mod content;
@@ -19,8 +20,10 @@ mod jsonc;
 mod lines;
 mod log;
 mod names;
+mod offers;
 mod process;
 mod program;
+mod prompt;
 mod server;
 mod servers;
 mod sse;
@@ -33,7 +36,8 @@ pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_
 pub use entry::{McpEntry, McpEntryError};
 pub use error::McpError;
 pub use find::{DeclaredServer, DeclaredServers, find_declared};
-pub use names::model_names;
-pub use server::{McpServer, ServerState};
+pub use names::{model_names, typed_name};
+pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
+pub use server::{McpServer, ServerOffers, ServerState};
 pub use servers::{SessionServers, SessionTool};
 pub use tool_list::{McpTool, ToolHints};

@@ -3,19 +3,21 @@
 //! Promises: its state is what is really there; whoever waits for a state is told of it; stopping ends calls and processes.
 //! Must not know: whether it may be started, how its state is shown.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rmcp::model::JsonObject;
+use rmcp::model::{JsonObject, Reference};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::call::CallHost;
 use super::connection::{McpConnection, ServerPlace};
-use super::content::McpResult;
+use super::content::{McpContent, McpResult};
 use super::declaration::McpDeclaration;
 use super::error::McpError;
+use super::offers::{McpPrompt, McpResource, McpTemplate};
 use super::tool_list::{McpTool, ToolList};
 
 /// How long after a crash it is started again.
@@ -44,6 +46,14 @@ pub enum ServerState {
     Failed(McpError),
 }
 
+/// What a server offers beside tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerOffers {
+    pub prompts: Vec<McpPrompt>,
+    pub resources: Vec<McpResource>,
+    pub templates: Vec<McpTemplate>,
+}
+
 /// A server of a session. Dropping it stops it.
 pub struct McpServer {
     /// What its owner knows it by.
@@ -62,6 +72,7 @@ struct Core {
 struct LiveServer {
     connection: Option<Arc<McpConnection>>,
     tools: Arc<ToolList>,
+    offers: Arc<ServerOffers>,
     token: Option<String>,
     task: Option<JoinHandle<()>>,
     /// How often it was started or stopped: a task of before changes nothing any more.
@@ -133,6 +144,7 @@ impl McpServer {
             let mut live = self.core.lock();
             live.run += 1;
             live.tools = Arc::default();
+            live.offers = Arc::default();
             self.core.state.send_replace(ServerState::Stopped);
             (live.task.take(), live.connection.take())
         };
@@ -152,6 +164,58 @@ impl McpServer {
     /// Tools that are not kept, and why.
     pub fn left_out(&self) -> Vec<String> {
         self.core.lock().tools.left_out.clone()
+    }
+
+    /// The prompts and resources that it has now.
+    pub fn offers(&self) -> Arc<ServerOffers> {
+        Arc::clone(&self.core.lock().offers)
+    }
+
+    /// The text of a prompt.
+    pub async fn get_prompt(&self, name: &str, arguments: JsonObject) -> Result<String, McpError> {
+        self.connection()?.get_prompt(name, arguments).await
+    }
+
+    /// What can be read at an address of the server.
+    pub async fn read(&self, uri: &str) -> Result<Vec<McpContent>, McpError> {
+        self.connection()?.read(uri).await
+    }
+
+    /// What an argument of a prompt may be; the arguments before it are known.
+    pub async fn complete_argument(
+        &self,
+        prompt: &str,
+        typed: (&str, &str),
+        before: BTreeMap<String, String>,
+    ) -> Result<Vec<String>, McpError> {
+        let reference = Reference::for_prompt(prompt);
+        self.connection()?.complete(reference, typed, before).await
+    }
+
+    /// What the variable of a template may be.
+    pub async fn complete_template(
+        &self,
+        template: &McpTemplate,
+        value: &str,
+    ) -> Result<Vec<String>, McpError> {
+        let reference = Reference::for_resource(&template.template);
+        let typed = (template.variable.as_str(), value);
+        let connection = self.connection()?;
+        connection.complete(reference, typed, BTreeMap::new()).await
+    }
+
+    fn connection(&self) -> Result<Arc<McpConnection>, McpError> {
+        let connection = self.core.lock().connection.clone();
+        match (connection, self.state()) {
+            (Some(connection), _) => Ok(connection),
+            (None, ServerState::Failed(error)) => Err(error),
+            (None, ServerState::TokenWanted { challenge }) => {
+                Err(McpError::TokenWanted { challenge })
+            }
+            (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
+                Err(McpError::Stopped)
+            }
+        }
     }
 
     /// What it says about its use.
@@ -175,17 +239,7 @@ impl McpServer {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let connection = self.core.lock().connection.clone();
-        match (connection, self.state()) {
-            (Some(connection), _) => connection.call(tool, arguments, host).await,
-            (None, ServerState::Failed(error)) => Err(error),
-            (None, ServerState::TokenWanted { challenge }) => {
-                Err(McpError::TokenWanted { challenge })
-            }
-            (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
-                Err(McpError::Stopped)
-            }
-        }
+        self.connection()?.call(tool, arguments, host).await
     }
 
     /// Waits until it is neither about to start nor to start again.
@@ -244,10 +298,12 @@ impl Core {
         let token = self.lock().token.clone();
         let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
         let connection = Arc::new(opening.await?);
-        let tools = Arc::new(connection.list().await?);
+        let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
+        let (tools, offers) = (Arc::new(tools?), Arc::new(offers));
         let is_wanted = self.change(run, ServerState::Ready, |live| {
             live.connection = Some(Arc::clone(&connection));
             live.tools = tools;
+            live.offers = offers;
         });
         Ok(is_wanted.then_some(connection))
     }
@@ -257,18 +313,25 @@ impl Core {
         loop {
             tokio::select! {
                 reason = connection.ended() => return reason,
-                () = connection.tools_changed() => {}
+                () = connection.lists_changed() => {}
             }
             let began = Instant::now();
             while began.elapsed() < QUIET_MAX {
-                let changed = tokio::time::timeout(QUIET, connection.tools_changed());
+                let changed = tokio::time::timeout(QUIET, connection.lists_changed());
                 if changed.await.is_err() {
                     break;
                 }
             }
+            let changed = connection.take_changed();
             // What it listed before still holds if it cannot say what it has now.
-            if let Ok(tools) = connection.list().await {
+            if changed.tools
+                && let Ok(tools) = connection.list().await
+            {
                 self.lock().tools = Arc::new(tools);
+            }
+            if changed.prompts || changed.resources {
+                let offers = connection.list_offers().await;
+                self.lock().offers = Arc::new(offers);
             }
         }
     }
@@ -286,6 +349,7 @@ impl Core {
 impl LiveServer {
     fn disconnect(&mut self) {
         self.tools = Arc::default();
+        self.offers = Arc::default();
         self.connection = None;
     }
 }

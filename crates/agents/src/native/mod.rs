@@ -49,12 +49,13 @@ mod usage;
 mod vendors;
 mod work_state;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostNews, HostServices, McpRequest,
-    ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, EventSink, HostNews,
+    HostServices, McpRequest, ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle,
+    TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -64,7 +65,7 @@ use workspace::{Confinement, UserDirectories, Workspace};
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
-use mcp::SessionMcp;
+use mcp::{SessionMcp, TurnPlace};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
@@ -205,6 +206,12 @@ impl NativeAgent {
         Arc::clone(session)
     }
 
+    /// The MCP servers of a session that has used any.
+    fn running_servers(&self, facts: &SessionFacts) -> Option<Arc<SessionMcp>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.get(&facts.conversation).map(Arc::clone)
+    }
+
     /// A chat does not use its session's servers any more; the last one stops them.
     fn leave_servers(&self, chat: &str) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,6 +290,67 @@ impl Agent for NativeAgent {
         let link = HostLink { news, runtime };
         let is_first = self.host.set(link).is_ok();
         debug_assert!(is_first, "a host starts its agents once");
+    }
+
+    fn commands(&self, facts: &SessionFacts) -> Vec<AgentCommand> {
+        let session = self.running_servers(facts);
+        session.map_or_else(Vec::new, |session| session.commands())
+    }
+
+    async fn prepare_commands(&self, facts: &SessionFacts, switched_off: &BTreeSet<String>) {
+        let (Some(settings), false) = (&self.shared.mcp, facts.chat.is_empty()) else {
+            return; // no servers, or nobody whom they would end with
+        };
+        let Ok(workspace) = self.workspace(facts) else {
+            return; // the turn says why
+        };
+        let place = TurnPlace {
+            session: &facts.conversation,
+            directories: &workspace.real_directories(),
+            roots: &facts.working_directories,
+            may_ask: false,
+            switched_off,
+        };
+        let session = self.session_servers(facts);
+        session.begin_quietly(settings, place).await;
+    }
+
+    async fn expand_command(
+        &self,
+        facts: &SessionFacts,
+        name: &str,
+        arguments: &[String],
+    ) -> Result<String, String> {
+        match self.running_servers(facts) {
+            Some(session) => session.expand_prompt(name, arguments).await,
+            None => Err("no MCP server runs".to_owned()),
+        }
+    }
+
+    async fn complete_argument(
+        &self,
+        facts: &SessionFacts,
+        name: &str,
+        arguments: &[String],
+    ) -> Vec<String> {
+        match self.running_servers(facts) {
+            Some(session) => session.complete_prompt(name, arguments).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn find_resources(&self, facts: &SessionFacts, typed: &str) -> Vec<AgentResource> {
+        match self.running_servers(facts) {
+            Some(session) => session.find_resources(typed).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn read_resource(&self, facts: &SessionFacts, uri: &str) -> Result<Vec<u8>, String> {
+        match self.running_servers(facts) {
+            Some(session) => session.read_resource(uri).await,
+            None => Err("no MCP server runs".to_owned()),
+        }
     }
 
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {

@@ -136,7 +136,11 @@ impl SessionMcp {
     }
 
     /// Whether a server that was switched on may be started without a question.
-    async fn may_start(&self, settings: &Arc<McpSettings>, declared: &DeclaredServer) -> bool {
+    pub(super) async fn may_start(
+        &self,
+        settings: &Arc<McpSettings>,
+        declared: &DeclaredServer,
+    ) -> bool {
         let (place, is_stopped, is_started) = {
             let memory = self.lock();
             let key = (declared.name.clone(), declared.digest.clone());

@@ -7,6 +7,7 @@
 mod call;
 mod elicitation;
 mod lifecycle;
+mod offers;
 mod result;
 mod trust;
 
@@ -200,13 +201,7 @@ impl SessionMcp {
             directory: directory.clone(),
             roots: place.roots.to_vec(),
         };
-        {
-            let mut memory = self.lock();
-            memory.know(&found.servers);
-            memory.place = Some(server_place.clone());
-            memory.switched_off.clone_from(place.switched_off);
-        }
-        self.publish();
+        self.begin(&found.servers, &server_place, place.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
@@ -224,6 +219,21 @@ impl SessionMcp {
             self.report(server, events).await?;
         }
         Ok(())
+    }
+
+    /// Takes over what is declared, before anything is started.
+    fn begin(
+        &self,
+        declared: &[DeclaredServer],
+        place: &ServerPlace,
+        switched_off: &BTreeSet<String>,
+    ) {
+        let mut memory = self.lock();
+        memory.know(declared);
+        memory.place = Some(place.clone());
+        memory.switched_off.clone_from(switched_off);
+        drop(memory);
+        self.publish();
     }
 
     /// Makes these the session's servers, and starts those that are due. Turns of two chats do it one after the other.
