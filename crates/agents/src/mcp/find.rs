@@ -39,6 +39,8 @@ pub struct DeclaredServer {
     pub is_users: bool,
     /// Changes with the declaration, and with a program of the directory that it starts.
     pub digest: String,
+    /// Whether it is said to speak the older protocol over HTTP.
+    pub is_sse: bool,
     /// Variables of the host that it gets by name.
     pub variables: Vec<String>,
     /// Or why it cannot be started.
@@ -157,6 +159,7 @@ impl DeclaredServers {
             file: file.to_owned(),
             is_users: expand.is_users(),
             digest: digest(entry, declaration.as_ref().ok()),
+            is_sse: entry.transport.as_deref() == Some("sse"),
             variables: all_variables(entry),
             declaration,
         });

@@ -38,6 +38,7 @@ pub use error::McpError;
 pub use find::{DeclaredServer, DeclaredServers, find_declared};
 pub use names::{model_names, typed_name};
 pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
+pub use program::start_program;
 pub use server::{McpServer, ServerOffers, ServerState};
 pub use servers::{SessionServers, SessionTool};
 pub use tool_list::{McpTool, ToolHints};

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::declaration::DirectoryProgram;
+use super::error::McpError;
 
 /// Larger programs of a directory are not started: they are read whenever a turn begins.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
@@ -30,6 +31,30 @@ pub(super) fn find_program(
     }
     let declared = env.get("PATH").map(OsString::from);
     find_on_path(command, declared, directory)
+}
+
+/// What somebody else must start for a command to run in a directory: a program, and arguments before its own. Whoever starts it
+/// does so in `home`.
+pub fn start_program(
+    command: &str,
+    env: &BTreeMap<String, String>,
+    directory: &Path,
+    home: &Path,
+) -> Result<(PathBuf, Vec<String>), String> {
+    let missing = || {
+        let command = command.to_owned();
+        McpError::CommandMissing { command }.to_string()
+    };
+    let program = find_program(command, env, directory).ok_or_else(missing)?;
+    if directory == home {
+        return Ok((program, Vec::new()));
+    }
+    let text = |path: &Path| path.to_str().map(str::to_owned);
+    let (Some(program), Some(directory)) = (text(&program), text(directory)) else {
+        return Err("its directory has a name that is no text".to_owned());
+    };
+    let changer = find_system_program("env").ok_or("there is no `env` to change its directory")?;
+    Ok((changer, vec!["-C".to_owned(), directory, program]))
 }
 
 /// The same for a program of the system: what a declaration says of the PATH does not count.

@@ -63,6 +63,7 @@ use serde_json::{Value, json};
 use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::locale::Locale;
+use crate::mcp_settings::McpSettings;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use mcp::{SessionMcp, TurnPlace};
@@ -71,7 +72,6 @@ use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
-pub use mcp::McpSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::models_of_environment;

@@ -3,43 +3,19 @@
 //! Promises: what is published is what is there; a request is followed by the true state, whatever became of it (H-305).
 //! Must not know: channels, who asks.
 
-use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, PoisonError};
 
 use agent_api::McpRequest;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::trust::DeclaredItem;
-use super::{McpSettings, SessionMcp};
+use super::SessionMcp;
 use crate::mcp::{DeclaredServer, McpServer, ServerState};
-
-/// Hexadecimal digits of an id.
-const ID_DIGITS: usize = 16;
+use crate::mcp_settings::McpSettings;
+use crate::server_entry::{customization_id, error_state, make_entry};
+use crate::trust::DeclaredItem;
 
 /// Tools that are named as left out.
 const LEFT_OUT_MAX: usize = 20;
-
-const KIND: &str = "mcpServer";
-
-/// The same for the same server, in every session and over restarts (CU-1).
-pub(super) fn customization_id(declared: &DeclaredServer) -> String {
-    let mut hasher = Sha256::new();
-    for part in [KIND, &file_uri(declared), &declared.name] {
-        hasher.update(part);
-        hasher.update([0]);
-    }
-    let mut id = format!("{KIND}-");
-    for byte in hasher.finalize().iter().take(ID_DIGITS / 2) {
-        let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
-    }
-    id
-}
-
-fn file_uri(declared: &DeclaredServer) -> String {
-    wire::file_uri::uri_of(declared.file.as_os_str().as_bytes())
-}
 
 impl SessionMcp {
     /// Says how the servers are, if that is news.
@@ -159,7 +135,7 @@ impl SessionMcp {
         }
         let item = DeclaredItem::new(&place.directory, declared);
         // A file of answers that cannot be read is said by the next turn.
-        let is_known = item.is_known(settings, &self.conversation).await;
+        let is_known = item.is_known(&settings.trust, &self.conversation).await;
         declared.is_users || is_started || is_known.unwrap_or(false)
     }
 
@@ -210,13 +186,7 @@ fn to_customization(
         (None, Ok(_)) => json!({"kind": "stopped"}),
         (None, Err(why)) => error_state("declaration", why),
     };
-    let mut entry = json!({
-        "type": KIND,
-        "id": customization_id(declared),
-        "uri": file_uri(declared),
-        "name": declared.name,
-        "state": state,
-    });
+    let mut entry = make_entry(declared, state);
     let left_out = server.map(McpServer::left_out).unwrap_or_default();
     if !left_out.is_empty() {
         let named: Vec<&String> = left_out.iter().take(LEFT_OUT_MAX).collect();
@@ -236,8 +206,4 @@ fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
         ),
         ServerState::Failed(error) => error_state("failed", &error.to_string()),
     }
-}
-
-fn error_state(kind: &str, message: &str) -> Value {
-    json!({"kind": "error", "error": {"errorType": kind, "message": message}})
 }

@@ -21,14 +21,15 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::mcp::{
-    DeclaredServer, DeclaredServers, McpDeclaration, McpEntry, McpServer, ServerPlace, ServerState,
-    SessionServers, SessionTool, find_declared,
+    DeclaredServer, McpDeclaration, McpServer, ServerPlace, ServerState, SessionServers,
+    SessionTool,
 };
+use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
-use crate::trust::{TrustStore, shown_path};
+use crate::trust::{shown_path, shown_text as shown};
 
+use crate::server_entry::customization_id;
 pub(super) use call::run_mcp_call;
-use lifecycle::customization_id;
 
 /// How long a turn waits for servers that start (MC-4).
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -38,16 +39,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// What was said in a session and is not said again; forgotten when there is too much of it.
 const TOLD_MAX: usize = 256;
-
-/// Where servers are declared for all sessions, and what is known of trust.
-pub struct McpSettings {
-    /// `[[mcp]]` of the settings file.
-    pub entries: Vec<McpEntry>,
-    pub settings_file: PathBuf,
-    /// The data directory, which may hold an `mcp.json`.
-    pub data: PathBuf,
-    pub trust: Arc<TrustStore>,
-}
 
 /// The servers of a session, if a turn may use any.
 pub(super) struct TurnServers<'a>(Option<&'a SessionMcp>);
@@ -192,7 +183,7 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
-        let found = find(Arc::clone(settings), directory.clone()).await;
+        let found = find_servers(settings, &directory).await;
         for problem in &found.problems {
             let text = format!("MCP servers could not be read from a file. {problem}");
             self.tell(text, events).await?;
@@ -378,23 +369,4 @@ impl SessionMcp {
         }
         events.send(AgentEvent::Notice { text }).await
     }
-}
-
-async fn find(settings: Arc<McpSettings>, directory: PathBuf) -> DeclaredServers {
-    let looking = tokio::task::spawn_blocking(move || {
-        let from = (
-            settings.entries.as_slice(),
-            settings.settings_file.as_path(),
-        );
-        find_declared(from, &settings.data, &directory)
-    });
-    match looking.await {
-        Ok(found) => found,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
-}
-
-/// A name as people read it, wherever it comes from.
-fn shown(name: &str) -> String {
-    shown_path(std::path::Path::new(name))
 }

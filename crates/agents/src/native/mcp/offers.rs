@@ -10,11 +10,12 @@ use std::sync::Arc;
 use agent_api::{AgentCommand, AgentResource};
 use serde_json::Value;
 
-use super::lifecycle::customization_id;
-use super::{McpSettings, SessionMcp, TurnPlace, find, shown};
+use super::{SessionMcp, TurnPlace, shown};
 use crate::mcp::{
     McpContent, McpPrompt, McpServer, McpTemplate, ServerPlace, ServerState, typed_name,
 };
+use crate::mcp_settings::{McpSettings, find_servers};
+use crate::server_entry::customization_id;
 
 /// Resources that are suggested at once.
 const SUGGESTED_MAX: usize = 50;
@@ -34,7 +35,7 @@ impl SessionMcp {
         }
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
-        let found = find(Arc::clone(settings), directory.clone()).await;
+        let found = find_servers(settings, &directory).await;
         let server_place = ServerPlace {
             directory,
             roots: place.roots.to_vec(),
