@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::mcp::{DeclaredServers, McpEntry, find_declared};
+use crate::mcp::{DeclaredServers, McpEntry, McpInputs, find_declared};
 use crate::trust::TrustStore;
 
 /// Where servers are declared for all sessions, and what is known of trust.
@@ -19,14 +19,18 @@ pub struct McpSettings {
 }
 
 /// Looks for the servers of a directory.
-pub(crate) async fn find_servers(settings: &Arc<McpSettings>, directory: &Path) -> DeclaredServers {
+pub(crate) async fn find_servers(
+    settings: &Arc<McpSettings>,
+    directory: &Path,
+    inputs: McpInputs,
+) -> DeclaredServers {
     let (settings, directory) = (Arc::clone(settings), directory.to_owned());
     let looking = tokio::task::spawn_blocking(move || {
         let from = (
             settings.entries.as_slice(),
             settings.settings_file.as_path(),
         );
-        find_declared(from, &settings.data, &directory)
+        find_declared(from, &settings.data, &directory, &inputs)
     });
     match looking.await {
         Ok(found) => found,

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -42,6 +43,14 @@ pub(crate) fn make_entry(declared: &DeclaredServer, state: Value) -> Value {
         "name": declared.name,
         "state": state,
     })
+}
+
+/// The entry of a server that is never started, because a file before its own declares one of the same name (MC-4).
+pub(crate) fn shadowed_entry(declared: &DeclaredServer, by: &Path) -> Value {
+    let mut entry = make_entry(declared, json!({"kind": "stopped"}));
+    let by = wire::file_uri::uri_of(by.as_os_str().as_bytes());
+    entry["_meta"] = json!({"shadowedBy": by});
+    entry
 }
 
 pub(crate) fn error_state(kind: &str, message: &str) -> Value {

@@ -6,71 +6,18 @@
     reason = "a test that cannot go on ends"
 )]
 
+mod mcp;
+
 use std::path::Path;
-use std::time::Duration;
 
 use agents::mcp::McpEntry;
-use conformance::native::{NativeHarness, SESSION, calls_of, ends, parts_of};
+use conformance::native::{SESSION, calls_of, ends};
+use mcp::{
+    SERVER, call, declare, entry, is_alive, is_offered, notices, offered, published, start,
+    wait_for_end,
+};
 use serde_json::{Value, json};
-use testkit::{Answer, Call};
-
-const SERVER: &str = env!("CARGO_BIN_EXE_mcp-test-server");
-
-fn entry(args: &[&str]) -> McpEntry {
-    McpEntry {
-        name: "test".to_owned(),
-        command: Some(SERVER.to_owned()),
-        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        ..McpEntry::default()
-    }
-}
-
-async fn start(config: Value, entries: Vec<McpEntry>) -> NativeHarness {
-    let settings = move |host: &mut host::Config| host.mcp.clone_from(&entries);
-    NativeHarness::start_with_settings(config, |_| {}, settings).await
-}
-
-fn call(tool: &str, input: &Value) -> Call {
-    Call::new("call_mcp", &format!("mcp__test__{tool}"), input)
-}
-
-/// A server of the test's own directory.
-fn declare(harness: &NativeHarness, args: &[&str]) {
-    let server = json!({"command": SERVER, "args": args, "env": {"SECRET": "s3cret"}});
-    let file = json!({"mcpServers": {"test": server}});
-    harness.write(".mcp.json", &file.to_string());
-}
-
-fn notices(turn: &Value) -> String {
-    let parts = parts_of(turn, "systemNotification");
-    parts.iter().map(Value::to_string).collect()
-}
-
-/// What the model got as tools in the last request.
-fn offered(harness: &NativeHarness) -> Vec<Value> {
-    let requests = harness.model.requests();
-    let body = requests.last().unwrap().json();
-    let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    tools
-        .into_iter()
-        .map(|tool| tool["function"].clone())
-        .collect()
-}
-
-fn is_offered(harness: &NativeHarness, name: &str) -> bool {
-    offered(harness).iter().any(|tool| tool["name"] == name)
-}
-
-fn is_alive(process: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-async fn wait_for_end(process: &str) {
-    let gone = conformance::acp::until(|| !is_alive(process));
-    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
-    assert!(gone.is_ok(), "it still runs");
-}
+use testkit::Answer;
 
 #[tokio::test]
 async fn a_tool_is_offered_asked_about_and_run() {
@@ -373,14 +320,6 @@ async fn a_cancelled_turn_cancels_its_call() {
     assert_eq!(harness.last_results().last().unwrap(), "on");
 }
 
-/// The server as clients see it.
-fn published(session: &Value) -> Value {
-    let customizations = session["customizations"].as_array();
-    let mut servers = customizations.into_iter().flatten();
-    let server = servers.find(|entry| entry["type"] == "mcpServer");
-    server.cloned().unwrap_or_default()
-}
-
 #[tokio::test]
 async fn clients_see_servers_and_start_and_stop_them() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
@@ -429,129 +368,4 @@ async fn clients_see_servers_and_start_and_stop_them() {
     let other = json!({"type": "session/mcpServerStartRequested", "id": "mcpServer-0"});
     harness.ann.does_in(SESSION, other).await;
     assert_eq!(harness.ann.refused().await, "no MCP server has this id");
-}
-
-fn toggle(id: &Value, enablement: Value) -> Value {
-    json!({"type": "session/customizationToggled", "id": id, "enablement": enablement})
-}
-
-#[tokio::test]
-async fn a_server_that_is_switched_off_ends_in_all_sessions_and_starts_again_with_the_switch() {
-    let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
-    let pid = || [Answer::calls([call("pid", &json!({}))]), ends()];
-    harness.talk("one", pid()).await;
-    let first = harness.last_results().pop().unwrap();
-    let is =
-        |kind: &'static str| move |session: &Value| published(session)["state"]["kind"] == kind;
-    let session = harness.ann.until_session(SESSION, is("ready")).await;
-    let id = published(&session)["id"].clone();
-    let work = harness.work();
-    let config = json!({"approvals": "full-access"});
-    let second_session = "native:/second";
-    harness
-        .ann
-        .creates_session(second_session, &work, config)
-        .await;
-    harness.talk("two", pid()).await;
-    let second = harness.last_results().pop().unwrap();
-    harness.ann.until_session(second_session, is("ready")).await;
-
-    let off = toggle(&id, json!([{"kind": "global", "enabled": false}]));
-    harness.ann.does_in(SESSION, off).await;
-    wait_for_end(&first).await;
-    wait_for_end(&second).await;
-    harness.ann.until_session(SESSION, is("stopped")).await;
-    harness
-        .ann
-        .until_session(second_session, is("stopped"))
-        .await;
-
-    let on = toggle(&id, json!([]));
-    harness.ann.does_in(second_session, on).await;
-    harness.ann.until_session(SESSION, is("ready")).await;
-    harness.ann.until_session(second_session, is("ready")).await;
-}
-
-#[tokio::test]
-async fn switching_a_server_of_a_directory_on_is_no_answer_to_its_question() {
-    let mut harness = start(json!({}), Vec::new()).await;
-    let starts = harness.work().join("starts");
-    declare(&harness, &["--starts", starts.to_str().unwrap()]);
-    harness.model.answers([ends()]);
-    harness.ann.sends_message("one").await;
-    harness.ann.chooses("no").await;
-    harness.ann.turn_over().await;
-    let has = |enabled: Value| {
-        move |session: &Value| {
-            let server = published(session);
-            server["state"]["kind"] == "stopped" && server["enablement"][0]["enabled"] == enabled
-        }
-    };
-    let session = harness.ann.until_session(SESSION, has(Value::Null)).await;
-    let id = published(&session)["id"].clone();
-    for enabled in [false, true] {
-        let decision = json!([{"kind": "session", "enabled": enabled}]);
-        harness.ann.does_in(SESSION, toggle(&id, decision)).await;
-        harness
-            .ann
-            .until_session(SESSION, has(json!(enabled)))
-            .await;
-    }
-    harness.talk("two", [ends()]).await;
-    assert!(!starts.exists(), "it was never started");
-}
-
-#[tokio::test]
-async fn a_program_that_changed_after_the_answer_is_not_started() {
-    let mut harness = start(json!({}), Vec::new()).await;
-    let program = harness.work().join("server");
-    let script = format!("#!/bin/sh\nexec {SERVER} \"$@\"\n");
-    harness.write("server", &script);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&program, executable).unwrap();
-    let file = json!({"mcpServers": {"test": {"command": "./server"}}});
-    harness.write(".mcp.json", &file.to_string());
-    harness
-        .model
-        .answers([Answer::calls([call("crash", &json!({}))]), ends()]);
-    harness.ann.sends_message("one").await;
-    harness.ann.questioned().await;
-    harness.ann.chooses("session").await;
-    // While it runs, somebody puts another program in its place; then it crashes.
-    let asked = harness.ann.asked().await;
-    harness.write("server", "#!/bin/sh\ntouch ran\nsleep 1000\n");
-    harness.ann.decides_about(&asked, json!({})).await;
-    harness.ann.turn_over().await;
-    let failed = |session: &Value| published(session)["state"]["kind"] == "error";
-    let session = harness.ann.until_session(SESSION, failed).await;
-    let error = published(&session)["state"].to_string();
-    assert!(error.contains("changed since it was allowed"), "{error}");
-    assert!(!harness.work().join("ran").exists());
-}
-
-#[tokio::test]
-async fn a_start_by_a_client_is_a_yes_for_the_session() {
-    let mut harness = start(json!({}), Vec::new()).await;
-    declare(&harness, &[]);
-    harness.model.answers([ends()]);
-    harness.ann.sends_message("one").await;
-    harness.ann.chooses("no").await;
-    harness.ann.turn_over().await;
-    let session = harness
-        .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "stopped"
-        })
-        .await;
-    let id = published(&session)["id"].clone();
-    let begin = json!({"type": "session/mcpServerStartRequested", "id": id});
-    harness.ann.does_in(SESSION, begin).await;
-    harness
-        .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "ready"
-        })
-        .await;
-    harness.talk("two", [ends()]).await;
-    assert!(is_offered(&harness, "mcp__test__echo"));
 }

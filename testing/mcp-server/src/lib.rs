@@ -5,6 +5,7 @@
 //! Must not know: the client that it is tested with.
 
 mod http;
+mod oauth;
 mod server;
 mod tools;
 
@@ -30,6 +31,9 @@ pub struct Switches {
     /// HTTP: answers 401 to who does not bring this token.
     #[arg(long)]
     pub token: Option<String>,
+    /// HTTP: answers 401 to who does not bring a token of the authorisation server that it is itself.
+    #[arg(long)]
+    pub oauth: bool,
     /// Appends a line with its process number to this file when it starts.
     #[arg(long)]
     pub starts: Option<PathBuf>,
@@ -58,7 +62,11 @@ pub struct Switches {
 
 /// Runs the program.
 pub fn run() -> anyhow::Result<()> {
-    let switches = Switches::parse();
+    run_with(Switches::parse())
+}
+
+/// Runs the server until its input ends.
+pub fn run_with(switches: Switches) -> anyhow::Result<()> {
     note_start(&switches)?;
     if switches.exits {
         eprintln!("loading the configuration");

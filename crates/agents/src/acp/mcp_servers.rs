@@ -1,12 +1,11 @@
 //! MCP servers that an agent is handed over, so that it starts them itself (MC-9).
 //!
-//! Promises: an agent gets only servers that are switched on and that the user wrote or said yes to; those that it reads from
-//! files of the project itself are not handed over twice. A token that a client brought is never handed over.
+//! Promises: an agent gets only servers that are switched on; those of the directory because the user trusts that, as what the
+//! agent reads there itself (TR-1). What it reads itself is not handed over twice. A token that a client brought never is.
 //! Must not know: how agents use them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,13 +15,9 @@ use super::agent_process::AgentProcess;
 use super::config::AcpAgentConfig;
 use super::connection::Abilities;
 use super::turn::{AcpTurn, TurnStopped};
-use crate::mcp::{DeclaredServer, McpDeclaration, McpTransport, start_program};
-use crate::mcp_settings::{McpSettings, find_servers};
-use crate::server_entry::{customization_id, error_state, make_entry};
-use crate::trust::{DeclaredItem, ServerAnswer, ask_about_server, describe_refusal};
-
-/// Answers of a session that are remembered: a no is asked again in another one.
-const REFUSED_MAX: usize = 256;
+use crate::mcp::{DeclaredServer, McpDeclaration, McpInputs, McpTransport, start_program};
+use crate::mcp_settings::find_servers;
+use crate::server_entry::{customization_id, error_state, make_entry, shadowed_entry};
 
 /// Sessions whose servers are remembered, to be shown again.
 const SHOWN_MAX: usize = 256;
@@ -43,13 +38,11 @@ pub(super) struct HandedOver {
 /// What a core remembers of servers.
 #[derive(Default)]
 pub(super) struct ServerRecords {
-    /// Session, name and digest of what the user said no to.
-    refused: Vec<(String, String, String)>,
     /// What was last shown, by session.
     shown: BTreeMap<String, Vec<Value>>,
 }
 
-/// Finds out what an agent gets, and asks the user where that is needed.
+/// Finds out what an agent gets in a directory that is trusted.
 pub(super) async fn find_handed_over(
     turn: &AcpTurn<'_>,
     process: &AgentProcess,
@@ -59,7 +52,7 @@ pub(super) async fn find_handed_over(
     let (Some(settings), true) = (core.mcp.get(), core.config.hands_over_mcp) else {
         return Ok(HandedOver::default());
     };
-    let found = find_servers(settings, directory).await;
+    let found = find_servers(settings, directory, McpInputs::new()).await;
     for problem in &found.problems {
         let text = format!("MCP servers could not be read from a file. {problem}");
         core.tell_once(turn, text).await?;
@@ -70,10 +63,9 @@ pub(super) async fn find_handed_over(
             continue; // it would be there twice
         }
         let id = customization_id(declared);
-        let is_on = !turn.input.switched_off.contains(&id);
-        let state = match is_on && is_allowed(turn, settings, (directory, declared)).await? {
-            false => json!({"kind": "stopped"}),
-            true => match to_server(declared, &process.abilities, directory) {
+        let state = match turn.input.switched_off.contains(&id) {
+            true => json!({"kind": "stopped"}),
+            false => match to_server(declared, &process.abilities, directory) {
                 Ok(server) => {
                     handed.servers.push(server);
                     handed.ids.push((declared.name.clone(), id));
@@ -89,6 +81,9 @@ pub(super) async fn find_handed_over(
         }
         handed.entries.push(entry);
     }
+    let shadowed = found.shadowed.iter();
+    let shadowed = shadowed.map(|(declared, by)| shadowed_entry(declared, by));
+    handed.entries.extend(shadowed);
     let digest = Sha256::digest(wire::rpc::to_json(&handed.servers));
     handed.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(handed)
@@ -115,55 +110,6 @@ fn is_read_by_agent(config: &AcpAgentConfig, declared: &DeclaredServer, director
     let inside = declared.file.strip_prefix(directory).ok();
     let inside = inside.and_then(Path::to_str).filter(|_| !declared.is_users);
     inside.is_some_and(|inside| config.reads_mcp_files.iter().any(|file| file == inside))
-}
-
-/// Whether a server may be started in the session, asked now if nobody said so before (TR-2).
-async fn is_allowed(
-    turn: &AcpTurn<'_>,
-    settings: &Arc<McpSettings>,
-    (directory, declared): (&Path, &DeclaredServer),
-) -> Result<bool, TurnStopped> {
-    if declared.is_users || declared.declaration.is_err() {
-        return Ok(true); // what is wrong with it is said elsewhere
-    }
-    let (core, session) = (turn.core, &turn.facts.conversation);
-    let key = (
-        session.clone(),
-        declared.name.clone(),
-        declared.digest.clone(),
-    );
-    if core.servers().refused.contains(&key) {
-        return Ok(false);
-    }
-    let item = DeclaredItem::new(directory, declared);
-    match item.is_known(&settings.trust, session).await {
-        Ok(true) => return Ok(true),
-        Ok(false) => {}
-        Err(error) => {
-            let text = format!("No MCP server of this directory was handed over: {error}");
-            core.tell_once(turn, text).await?;
-            return Ok(false);
-        }
-    }
-    if turn.input.brief.is_some() {
-        return Ok(false); // nobody is asked in the chat of a worker
-    }
-    let about = (directory, declared);
-    let why = match ask_about_server(&settings.trust, session, about, turn.events).await? {
-        ServerAnswer::Yes => return Ok(true),
-        ServerAnswer::No => {
-            let mut records = core.servers();
-            if records.refused.len() >= REFUSED_MAX {
-                records.refused.remove(0);
-            }
-            records.refused.push(key);
-            "you did not allow it".to_owned()
-        }
-        ServerAnswer::Unasked(why) => why,
-    };
-    core.tell_once(turn, describe_refusal(declared, &why))
-        .await?;
-    Ok(false)
 }
 
 /// `McpServer` of the protocol, or why the agent cannot have it.

@@ -3,6 +3,7 @@
 //! Promises: every wait has a limit (MC-10); dropping it, or closing it, ends the server's process.
 //! Must not know: when a server is started, and again.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use super::error::{McpError, clean};
 use super::handler::{ChangedLists, McpHandler, McpShared};
 use super::http;
 use super::lines::LineTransport;
+use super::old_sse::OldSseTransport;
 use super::process::{ServerCommand, ServerProcess};
 use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
@@ -135,8 +137,12 @@ impl McpConnection {
         let parts = (&self.peer, &*self.shared);
         let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
         match called {
-            Err(McpError::Ended(_)) => Err(self.last_words().await),
-            called => called,
+            Ok(called) => Ok(called),
+            Err(error) => Err(match (self.shared.take_challenge(), error) {
+                (Some(wanted), _) => wanted,
+                (None, McpError::Ended(_)) => self.last_words().await,
+                (None, error) => error,
+            }),
         }
     }
 
@@ -278,9 +284,32 @@ async fn open_once(
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
             match served {
                 Ok(running) => Ok((running, None)),
-                Err(error) => Err(read_failure(&error, shared)),
+                Err(error) => match read_failure(&error, shared) {
+                    // A server from before streamable HTTP refuses the first message.
+                    McpError::Unreachable(why) if shared.was_refused() => {
+                        let old = open_old_sse((url, headers), token, shared).await;
+                        old.map_err(|_| McpError::Unreachable(why))
+                    }
+                    error => Err(error),
+                },
             }
         }
+    }
+}
+
+/// The same with the HTTP of older servers.
+async fn open_old_sse(
+    (url, headers): (&str, &BTreeMap<String, String>),
+    token: Option<&str>,
+    shared: &Arc<McpShared>,
+) -> Result<OpenedConnection, McpError> {
+    let transport = OldSseTransport::open((url, headers), token, shared).await?;
+    let handler = McpHandler(Arc::clone(shared));
+    let initialize = ClientLifecycleMode::Initialize;
+    let served = serve_client_with_lifecycle(handler, transport, initialize).await;
+    match served {
+        Ok(running) => Ok((running, None)),
+        Err(error) => Err(read_failure(&error, shared)),
     }
 }
 
@@ -302,10 +331,8 @@ async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
 }
 
 fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
-    if let Some(challenge) = error.auth_challenge() {
-        return McpError::TokenWanted {
-            challenge: challenge.to_owned(),
-        };
+    if let Some(wanted) = shared.take_challenge() {
+        return wanted;
     }
     match error {
         ClientInitializeError::ConnectionClosed(_) => shared.end_reason(),

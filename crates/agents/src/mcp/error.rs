@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rmcp::service::ServiceError;
 
+use super::auth::TokenChallenge;
+
 /// Characters of a server's own words in an error.
 const WORDS_CHARS_MAX: usize = 500;
 
@@ -32,9 +34,13 @@ pub enum McpError {
     Unreachable(String),
     #[error("it does not speak a version of MCP that greenroom knows: {0}")]
     Handshake(String),
-    /// What the server says in `WWW-Authenticate`.
-    #[error("it wants a token")]
-    TokenWanted { challenge: String },
+    #[error(
+        "it wants a token; sign in by a client that can, or put one into the `headers` of its declaration"
+    )]
+    TokenWanted(TokenChallenge),
+    /// It wants a token, and nobody can find out which.
+    #[error("it wants a token, but {0}")]
+    NoSignIn(String),
     /// An error of the protocol in answer to a request.
     #[error("it answered with an error: {message} ({code})")]
     Refused { code: i32, message: String },

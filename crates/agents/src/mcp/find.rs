@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::entry::McpEntry;
-use super::expand::{Expand, OfDirectory, UsersOwn, wanted_variables};
+use super::expand::{Expand, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables};
 use super::jsonc::without_comments;
 use super::program::{find_program, hex, look_inside};
 
@@ -43,14 +43,39 @@ pub struct DeclaredServer {
     pub is_sse: bool,
     /// Variables of the host that it gets by name.
     pub variables: Vec<String>,
+    /// Ids of inputs that it names.
+    pub wanted: Vec<String>,
+    /// What the user must say first: inputs of the file that were not answered yet.
+    pub inputs: Vec<McpInput>,
     /// Or why it cannot be started.
     pub declaration: Result<McpDeclaration, String>,
 }
+
+/// Something that a file has the user say.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct McpInput {
+    pub id: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub default: Option<String>,
+    /// What may be chosen; anything without.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// A secret: chats are stored, so it is not asked for in one.
+    #[serde(default)]
+    pub password: bool,
+}
+
+/// Inputs of a file that are read; others are not asked for.
+const INPUTS_MAX: usize = 16;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeclaredServers {
     pub servers: Vec<DeclaredServer>,
+    /// Those whose name another one has already: never started. With the file of that one.
+    pub shadowed: Vec<(DeclaredServer, PathBuf)>,
     /// Files that could not be read, and why.
     pub problems: Vec<String>,
 }
@@ -60,14 +85,15 @@ pub fn find_declared(
     settings: (&[McpEntry], &Path),
     data: &Path,
     directory: &Path,
+    inputs: &McpInputs,
 ) -> DeclaredServers {
     let mut found = DeclaredServers::default();
-    let own = UsersOwn { directory };
+    let own = UsersOwn { directory, inputs };
     let (entries, settings_file) = settings;
     let added = entries.iter().cloned().map(Ok);
     found.add_all(added, settings_file, &own, directory);
     found.add_file(&data.join(USERS_FILE), &own, directory);
-    let other = OfDirectory { directory };
+    let other = OfDirectory { directory, inputs };
     found.add_file(&directory.join(".mcp.json"), &other, directory);
     found.add_file(&directory.join(".vscode/mcp.json"), &other, directory);
     found
@@ -78,6 +104,8 @@ pub fn find_declared(
 struct ServersFile {
     #[serde(default, rename = "mcpServers", alias = "servers")]
     servers: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    inputs: Vec<serde_json::Value>,
 }
 
 impl DeclaredServers {
@@ -102,7 +130,15 @@ impl DeclaredServers {
             let read = McpEntry::read(&name, entry);
             read.map_err(|why| format!("the server {name:?} is not understood: {why}"))
         });
+        let before = self.servers.len();
         self.add_all(entries, path, expand, directory);
+        // What is written in another way is not asked for, and its server says what it wants.
+        let inputs = file.inputs.into_iter().take(INPUTS_MAX);
+        let inputs = inputs.filter_map(|input| serde_json::from_value(input).ok());
+        let inputs: Vec<McpInput> = inputs.collect();
+        for server in self.servers.iter_mut().skip(before) {
+            server.want_inputs(&inputs, expand);
+        }
     }
 
     /// Adds what one file declares. Much that is wrong with it is said by a number.
@@ -138,9 +174,18 @@ impl DeclaredServers {
         directory: &Path,
     ) -> Result<(), String> {
         let name = &entry.name;
-        let is_known = self.servers.iter().any(|server| server.name == *name);
-        if entry.disabled || is_known {
-            return Ok(()); // switched off, or the first one wins
+        if entry.disabled {
+            return Ok(());
+        }
+        let mut servers = self.servers.iter();
+        if let Some(first) = servers.find(|server| server.name == *name) {
+            let by = first.file.clone();
+            if self.shadowed.len() < SERVERS_MAX {
+                let why = "another file declares a server of this name first".to_owned();
+                let shadowed = make_declared(entry, file, expand, Err(why));
+                self.shadowed.push((shadowed, by));
+            }
+            return Ok(());
         }
         if self.servers.len() >= SERVERS_MAX {
             return Err(format!(
@@ -154,16 +199,49 @@ impl DeclaredServers {
                 Err(why) => declaration = Err(why),
             }
         }
-        self.servers.push(DeclaredServer {
-            name: name.clone(),
-            file: file.to_owned(),
-            is_users: expand.is_users(),
-            digest: digest(entry, declaration.as_ref().ok()),
-            is_sse: entry.transport.as_deref() == Some("sse"),
-            variables: all_variables(entry),
-            declaration,
-        });
+        let declared = make_declared(entry, file, expand, declaration);
+        self.servers.push(declared);
         Ok(())
+    }
+}
+
+fn make_declared(
+    entry: &McpEntry,
+    file: &Path,
+    expand: &dyn Expand,
+    declaration: Result<McpDeclaration, String>,
+) -> DeclaredServer {
+    DeclaredServer {
+        name: entry.name.clone(),
+        file: file.to_owned(),
+        is_users: expand.is_users(),
+        digest: digest(entry, declaration.as_ref().ok()),
+        is_sse: entry.transport.as_deref() == Some("sse"),
+        variables: all_variables(entry),
+        wanted: all_texts(entry)
+            .flat_map(|text| wanted_inputs(text))
+            .collect(),
+        inputs: Vec::new(),
+        declaration,
+    }
+}
+
+impl DeclaredServer {
+    /// Finds the inputs that it wants and that nobody gave.
+    fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expand) {
+        let unanswered = inputs.iter().filter(|input| {
+            let is_given = expand.expand(&format!("${{input:{}}}", input.id)).is_ok();
+            self.wanted.contains(&input.id) && !is_given
+        });
+        let unanswered: Vec<McpInput> = unanswered.cloned().collect();
+        if let Some(secret) = unanswered.iter().find(|input| input.password) {
+            self.declaration = Err(format!(
+                "it wants the secret `{}`, and what is typed in a chat is stored; declare the server in greenroom.toml with `${{env:NAME}}`",
+                secret.id.escape_debug()
+            ));
+        } else {
+            self.inputs = unanswered;
+        }
     }
 }
 
@@ -191,10 +269,15 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-fn all_variables(entry: &McpEntry) -> Vec<String> {
+/// Everything in an entry that may hold placeholders.
+fn all_texts(entry: &McpEntry) -> impl Iterator<Item = &String> {
     let texts = entry.command.iter().chain(&entry.args).chain(&entry.cwd);
     let texts = texts.chain(&entry.url).chain(entry.env.values());
-    let texts = texts.chain(entry.headers.values());
+    texts.chain(entry.headers.values())
+}
+
+fn all_variables(entry: &McpEntry) -> Vec<String> {
+    let texts = all_texts(entry);
     let mut names: Vec<String> = texts.flat_map(|text| wanted_variables(text)).collect();
     names.sort();
     names.dedup();
@@ -247,7 +330,8 @@ mod tests {
 
     fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
         let settings = (entries, Path::new("/c/greenroom.toml"));
-        find_declared(settings, &root.join("data"), &root.join("work"))
+        let inputs = McpInputs::new();
+        find_declared(settings, &root.join("data"), &root.join("work"), &inputs)
     }
 
     #[test]
@@ -296,6 +380,11 @@ mod tests {
         };
         assert!(hints(1) && !hints(3), "only the user is believed");
         assert_eq!(found.servers[3].variables, ["PATH"]);
+        let (shadowed, by) = &found.shadowed[0];
+        assert_eq!(
+            (shadowed.name.as_str(), by.as_path()),
+            ("a", Path::new("/c/greenroom.toml"))
+        );
         assert!(found.servers[4].declaration.is_err());
         assert_eq!(found.problems.len(), 1);
         assert!(

@@ -8,7 +8,7 @@
     reason = "servers of today still ask for roots and log by the protocol"
 )]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ClientHandler;
@@ -21,6 +21,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::auth::TokenChallenge;
 use super::call::{Elicitation, ElicitationAnswer, ElicitationForm};
 use super::error::{McpError, clean};
 use super::log::ServerLog;
@@ -43,6 +44,10 @@ pub(super) struct McpShared {
     numbers: AtomicU64,
     /// Why the connection ended, if we ended it.
     failure: Mutex<Option<McpError>>,
+    /// What the server last said for want of a token.
+    challenge: Mutex<Option<TokenChallenge>>,
+    /// A message was refused as such, by its status.
+    was_refused: AtomicBool,
     /// There is such a reason: the connection is to be ended.
     pub failed: Notify,
     /// The server said that it has other tools, prompts or resources.
@@ -86,6 +91,8 @@ impl McpShared {
             calls: Mutex::default(),
             numbers: AtomicU64::new(0),
             failure: Mutex::default(),
+            challenge: Mutex::default(),
+            was_refused: AtomicBool::new(false),
             failed: Notify::new(),
             lists_changed: Notify::new(),
             changed: Mutex::default(),
@@ -131,6 +138,32 @@ impl McpShared {
         failure.get_or_insert(reason);
         drop(failure);
         self.failed.notify_one();
+    }
+
+    pub(super) fn note_refusal(&self) {
+        self.was_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a message was refused by its status: older servers take none where newer ones do.
+    pub(super) fn was_refused(&self) -> bool {
+        self.was_refused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_challenge(&self, said: TokenChallenge) {
+        let mut challenge = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *challenge = Some(said);
+    }
+
+    /// That the server wants a token, if it said so since this was asked last.
+    pub(super) fn take_challenge(&self) -> Option<McpError> {
+        let mut challenge = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        challenge.take().map(McpError::TokenWanted)
     }
 
     /// Why the connection ended.

@@ -6,6 +6,7 @@
 //! Must not know: the Agent Host Protocol, models, who is asked for consent.
 
 mod ask;
+mod auth;
 mod call;
 mod connection;
 mod content;
@@ -21,6 +22,7 @@ mod lines;
 mod log;
 mod names;
 mod offers;
+mod old_sse;
 mod process;
 mod program;
 mod prompt;
@@ -29,16 +31,18 @@ mod servers;
 mod sse;
 mod tool_list;
 
+pub use auth::{TokenChallenge, TokenReason, TokenRequest};
 pub use call::{CallHost, Elicitation, ElicitationAnswer, ElicitationForm};
 pub use connection::{McpConnection, ServerPlace};
 pub use content::{McpContent, McpResult};
 pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_name};
 pub use entry::{McpEntry, McpEntryError};
 pub use error::McpError;
-pub use find::{DeclaredServer, DeclaredServers, find_declared};
+pub use expand::McpInputs;
+pub use find::{DeclaredServer, DeclaredServers, McpInput, find_declared};
 pub use names::{model_names, typed_name};
 pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
 pub use program::start_program;
-pub use server::{McpServer, ServerOffers, ServerState};
+pub use server::{McpServer, ServerOffers, ServerState, ServerToken};
 pub use servers::{SessionServers, SessionTool};
 pub use tool_list::{McpTool, ToolHints};

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use super::auth::{self, TokenChallenge, TokenRequest, covers};
 use super::call::CallHost;
 use super::connection::{McpConnection, ServerPlace};
 use super::content::{McpContent, McpResult};
-use super::declaration::McpDeclaration;
+use super::declaration::{McpDeclaration, McpTransport};
 use super::error::McpError;
 use super::offers::{McpPrompt, McpResource, McpTemplate};
 use super::tool_list::{McpTool, ToolList};
@@ -40,9 +41,7 @@ pub enum ServerState {
     Starting,
     Ready,
     /// It wants a token before it answers.
-    TokenWanted {
-        challenge: String,
-    },
+    TokenWanted(Box<TokenRequest>),
     Failed(McpError),
 }
 
@@ -52,6 +51,13 @@ pub struct ServerOffers {
     pub prompts: Vec<McpPrompt>,
     pub resources: Vec<McpResource>,
     pub templates: Vec<McpTemplate>,
+}
+
+/// A token, and the resource that it is for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerToken {
+    pub resource: String,
+    pub token: String,
 }
 
 /// A server of a session. Dropping it stops it.
@@ -73,7 +79,9 @@ struct LiveServer {
     connection: Option<Arc<McpConnection>>,
     tools: Arc<ToolList>,
     offers: Arc<ServerOffers>,
-    token: Option<String>,
+    token: Option<ServerToken>,
+    /// The one that the connection was opened with.
+    used_token: Option<ServerToken>,
     task: Option<JoinHandle<()>>,
     /// How often it was started or stopped: a task of before changes nothing any more.
     run: u64,
@@ -120,7 +128,7 @@ impl McpServer {
         let mut live = self.core.lock();
         match self.state() {
             ServerState::Starting | ServerState::Ready => {}
-            ServerState::Stopped | ServerState::TokenWanted { .. } | ServerState::Failed(_) => {
+            ServerState::Stopped | ServerState::TokenWanted(_) | ServerState::Failed(_) => {
                 self.core.state.send_replace(ServerState::Starting);
                 live.run += 1;
                 let (core, run) = (Arc::clone(&self.core), live.run);
@@ -135,8 +143,14 @@ impl McpServer {
     }
 
     /// Used for HTTP from the next start on.
-    pub fn set_token(&self, token: Option<String>) {
+    pub fn set_token(&self, token: Option<ServerToken>) {
         self.core.lock().token = token;
+    }
+
+    /// What the token is for that it has.
+    pub fn token_resource(&self) -> Option<String> {
+        let live = self.core.lock();
+        live.token.as_ref().map(|token| token.resource.clone())
     }
 
     fn end(&self) {
@@ -209,8 +223,11 @@ impl McpServer {
         match (connection, self.state()) {
             (Some(connection), _) => Ok(connection),
             (None, ServerState::Failed(error)) => Err(error),
-            (None, ServerState::TokenWanted { challenge }) => {
-                Err(McpError::TokenWanted { challenge })
+            (None, ServerState::TokenWanted(request)) => {
+                Err(McpError::TokenWanted(TokenChallenge {
+                    reason: request.reason,
+                    header: String::new(),
+                }))
             }
             (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
                 Err(McpError::Stopped)
@@ -239,7 +256,49 @@ impl McpServer {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        self.connection()?.call(tool, arguments, host).await
+        let called = self.connection()?.call(tool, arguments.clone(), host).await;
+        let Err(McpError::TokenWanted(challenge)) = called else {
+            return called;
+        };
+        match self.lose_token(challenge.clone()) {
+            // There is a newer token by now: the call is made again once.
+            true => {
+                self.settled().await;
+                self.connection()?.call(tool, arguments, host).await
+            }
+            false => Err(McpError::TokenWanted(challenge)),
+        }
+    }
+
+    /// The server does not take the token any more. Whether there is another one to begin anew with; if not, one is wanted.
+    fn lose_token(&self, challenge: TokenChallenge) -> bool {
+        let mut live = self.core.lock();
+        live.run += 1;
+        if let Some(task) = live.task.take() {
+            task.abort();
+        }
+        live.disconnect();
+        self.core.state.send_replace(ServerState::Starting);
+        let (core, run) = (Arc::clone(&self.core), live.run);
+        let has_another = live.token.is_some() && live.token != live.used_token;
+        live.task = Some(match has_another {
+            true => tokio::spawn(async move { core.run(run).await }),
+            false => tokio::spawn(async move {
+                core.fail(run, McpError::TokenWanted(challenge)).await;
+            }),
+        });
+        has_another
+    }
+
+    /// Whether a token for a resource is for this server.
+    pub fn takes_token_for(&self, resource: &str) -> bool {
+        let McpTransport::Http { url, .. } = &self.core.declaration.transport else {
+            return false; // a process gets what its declaration says
+        };
+        match (reqwest::Url::parse(resource), reqwest::Url::parse(url)) {
+            (Ok(resource), Ok(url)) => covers(&resource, &url),
+            _ => false,
+        }
     }
 
     /// Waits until it is neither about to start nor to start again.
@@ -282,11 +341,11 @@ impl Core {
             let reason = match self.connect(run).await {
                 Ok(Some(connection)) => self.follow(&connection).await,
                 Ok(None) => return, // it was stopped meanwhile
-                Err(error) => return self.fail(run, error),
+                Err(error) => return self.fail(run, error).await,
             };
             may_restart |= began.elapsed() >= STABLE_AFTER;
             if !std::mem::take(&mut may_restart) {
-                return self.fail(run, reason);
+                return self.fail(run, reason).await;
             }
             self.change(run, ServerState::Starting, LiveServer::disconnect);
             sleep(RESTART_AFTER).await;
@@ -295,7 +354,12 @@ impl Core {
 
     /// The connection, unless nobody wants it any more.
     async fn connect(&self, run: u64) -> Result<Option<Arc<McpConnection>>, McpError> {
-        let token = self.lock().token.clone();
+        let token = {
+            let mut live = self.lock();
+            let token = live.token.clone();
+            live.used_token.clone_from(&token);
+            token.map(|token| token.token)
+        };
         let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
         let connection = Arc::new(opening.await?);
         let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
@@ -336,10 +400,15 @@ impl Core {
         }
     }
 
-    fn fail(&self, run: u64, error: McpError) {
-        let state = match error {
-            McpError::TokenWanted { challenge } => ServerState::TokenWanted { challenge },
-            error => ServerState::Failed(error),
+    async fn fail(&self, run: u64, error: McpError) {
+        let state = match (error, &self.declaration.transport) {
+            (McpError::TokenWanted(challenge), McpTransport::Http { url, .. }) => {
+                match auth::discover(url, &challenge).await {
+                    Ok(request) => ServerState::TokenWanted(Box::new(request)),
+                    Err(why) => ServerState::Failed(McpError::NoSignIn(why)),
+                }
+            }
+            (error, _) => ServerState::Failed(error),
         };
         // Whoever stopped it wants to hear no more of it.
         self.change(run, state, LiveServer::disconnect);

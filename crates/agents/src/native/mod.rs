@@ -38,6 +38,7 @@ mod prompt;
 mod recorded_call;
 mod refusals;
 mod rules;
+mod servers;
 mod settings;
 mod shorten;
 mod stop;
@@ -66,7 +67,7 @@ use crate::locale::Locale;
 use crate::mcp_settings::McpSettings;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
-use mcp::{SessionMcp, TurnPlace};
+use mcp::{BroughtTokens, SessionMcp};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
@@ -93,6 +94,8 @@ pub struct NativeAgent {
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
     /// The MCP servers of sessions that have a chat in memory.
     servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
+    /// Tokens for MCP servers that clients brought.
+    tokens: Arc<BroughtTokens>,
     /// Where news goes, once the host has started.
     host: OnceLock<HostLink>,
 }
@@ -147,6 +150,7 @@ impl NativeAgent {
             workspaces: Mutex::default(),
             chats: Mutex::default(),
             servers: Mutex::default(),
+            tokens: Arc::default(),
             host: OnceLock::new(),
         })
     }
@@ -190,40 +194,6 @@ impl NativeAgent {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(forget)),
             Err(_) => forget(), // nobody is kept waiting
-        }
-    }
-
-    /// The MCP servers of a session, which one more chat uses.
-    fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = servers
-            .entry(facts.conversation.clone())
-            .or_insert_with(|| {
-                let news = self.host.get().map(|host| Arc::clone(&host.news));
-                Arc::new(SessionMcp::new(&facts.conversation, news))
-            });
-        session.add_chat(&facts.chat);
-        Arc::clone(session)
-    }
-
-    /// The MCP servers of a session that has used any.
-    fn running_servers(&self, facts: &SessionFacts) -> Option<Arc<SessionMcp>> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.get(&facts.conversation).map(Arc::clone)
-    }
-
-    /// A chat does not use its session's servers any more; the last one stops them.
-    fn leave_servers(&self, chat: &str) {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = servers.extract_if(|_, session| session.remove_chat(chat));
-        let left: Vec<Arc<SessionMcp>> = left.map(|(_, session)| session).collect();
-        drop(servers);
-        for session in left {
-            match self.host.get() {
-                // They may take a while to go by themselves.
-                Some(host) => drop(host.runtime.spawn(async move { session.stop() })),
-                None => session.stop(),
-            }
         }
     }
 
@@ -298,21 +268,7 @@ impl Agent for NativeAgent {
     }
 
     async fn prepare_commands(&self, facts: &SessionFacts, switched_off: &BTreeSet<String>) {
-        let (Some(settings), false) = (&self.shared.mcp, facts.chat.is_empty()) else {
-            return; // no servers, or nobody whom they would end with
-        };
-        let Ok(workspace) = self.workspace(facts) else {
-            return; // the turn says why
-        };
-        let place = TurnPlace {
-            session: &facts.conversation,
-            directories: &workspace.real_directories(),
-            roots: &facts.working_directories,
-            may_ask: false,
-            switched_off,
-        };
-        let session = self.session_servers(facts);
-        session.begin_quietly(settings, place).await;
+        self.start_servers_quietly(facts, switched_off).await;
     }
 
     async fn expand_command(
@@ -353,23 +309,12 @@ impl Agent for NativeAgent {
         }
     }
 
+    fn authenticated(&self, resource: &str, token: &str) {
+        self.bring_token(resource, token);
+    }
+
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
-        let Some(host) = self.host.get() else {
-            return; // no host, no clients
-        };
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = servers.get(conversation).map(Arc::clone);
-        let (Some(session), Some(settings)) = (session, &self.shared.mcp) else {
-            // Nothing runs before the session's first turn, which finds out what there is.
-            return match request {
-                McpRequest::Start | McpRequest::Stop | McpRequest::Background => {
-                    host.news.mcp_servers(conversation, Vec::new());
-                }
-                McpRequest::SwitchOn | McpRequest::SwitchOff => {}
-            };
-        };
-        let working = session.request(Arc::clone(settings), id.to_owned(), request);
-        host.runtime.spawn(working);
+        self.request_server(conversation, id, request);
     }
 
     fn needs_history(&self) -> bool {

@@ -259,6 +259,8 @@ mod tests {
             digest: "d".to_owned(),
             is_sse: false,
             variables: vec!["PATH".to_owned()],
+            wanted: Vec::new(),
+            inputs: Vec::new(),
             declaration: Ok(McpDeclaration {
                 name: "files".to_owned(),
                 transport,

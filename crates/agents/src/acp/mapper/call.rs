@@ -9,11 +9,10 @@ use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Map, Value, json};
 use wire::meta;
-use wire::published::state::{
-    ToolCallConfirmationReason, ToolCallContributor, ToolCallMcpContributor, ToolInput,
-};
+use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 use super::content::{text_block, to_tool_block};
+use super::contributor::contributor_of;
 use super::terminal::TerminalOutput;
 use super::{CALLS_MAX, Mapper, MapperStep};
 use crate::acp::label::label;
@@ -208,40 +207,6 @@ impl Mapper {
     }
 }
 
-/// The MCP server that a call is of: the one that the agent names, else the one whose name the tool's begins with, as agents
-/// put them together (`mcp__s__t`, `mcp_s_t`, `s_t`).
-fn contributor_of(
-    words: &CallWords,
-    name: &str,
-    servers: &[(String, String)],
-) -> Option<ToolCallContributor> {
-    let meta = words.meta.as_ref();
-    let said = meta.and_then(|meta| meta.get("claudeCode")?.get("mcpServer")?.get("name"));
-    let said = said.and_then(Value::as_str);
-    let is_of = |server: &str| {
-        let beginnings = [
-            format!("mcp__{server}__"),
-            format!("mcp_{server}_"),
-            format!("{server}_"),
-        ];
-        beginnings
-            .iter()
-            .any(|beginning| name.starts_with(beginning))
-    };
-    let found = match said {
-        Some(said) => servers.iter().find(|(server, _)| server == said),
-        // Of two that fit, the longer name says more.
-        None => {
-            let fitting = servers.iter().filter(|(server, _)| is_of(server));
-            fitting.max_by_key(|(server, _)| server.len())
-        }
-    };
-    let (_, id) = found?;
-    Some(ToolCallContributor::Mcp(ToolCallMcpContributor {
-        customization_id: id.clone(),
-    }))
-}
-
 impl MappedCall {
     fn begin(
         number: u64,
@@ -257,7 +222,7 @@ impl MappedCall {
             .map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
         let name = tool_name(words, kind);
-        let contributor = contributor_of(words, &name, servers);
+        let contributor = contributor_of(words.meta.as_ref(), &name, servers);
         let title = title.unwrap_or_else(|| name.clone());
         let mut call = Self {
             number,

@@ -6,6 +6,7 @@
 
 mod call;
 mod content;
+mod contributor;
 mod permission;
 mod plan;
 mod terminal;

@@ -9,7 +9,7 @@ use agent_api::McpRequest;
 use serde_json::{Value, json};
 
 use super::SessionMcp;
-use crate::mcp::{DeclaredServer, McpServer, ServerState};
+use crate::mcp::{DeclaredServer, McpServer, ServerState, ServerToken, TokenReason, TokenRequest};
 use crate::mcp_settings::McpSettings;
 use crate::server_entry::{customization_id, error_state, make_entry};
 use crate::trust::DeclaredItem;
@@ -32,6 +32,7 @@ impl SessionMcp {
                 let server = self.servers.find(&declared.name);
                 to_customization(declared, server.as_deref(), waits)
             })
+            .chain(memory.shadowed.iter().cloned())
             .collect();
         if servers != memory.published {
             memory.published.clone_from(&servers);
@@ -165,6 +166,24 @@ impl SessionMcp {
     }
 }
 
+impl SessionMcp {
+    /// A client brought a token for a resource, or took one back. A server that waits for it is started.
+    pub(in super::super) fn bring_token(&self, resource: &str, token: Option<&str>) {
+        for server in self.servers.all() {
+            if server.takes_token_for(resource) {
+                server.set_token(token.map(|token| ServerToken {
+                    resource: resource.to_owned(),
+                    token: token.to_owned(),
+                }));
+                let is_wanted = matches!(server.state(), ServerState::TokenWanted(_));
+                if is_wanted && token.is_some() && self.is_due(&server) {
+                    server.start();
+                }
+            }
+        }
+    }
+}
+
 /// A turn that waits for servers.
 pub(super) struct WaitingTurn<'a>(&'a SessionMcp);
 
@@ -190,9 +209,34 @@ fn to_customization(
     let left_out = server.map(McpServer::left_out).unwrap_or_default();
     if !left_out.is_empty() {
         let named: Vec<&String> = left_out.iter().take(LEFT_OUT_MAX).collect();
-        entry["_meta"] = json!({"toolsLeftOut": named});
+        entry["_meta"]["toolsLeftOut"] = json!(named);
+    }
+    if let Some(resource) = server.and_then(McpServer::token_resource) {
+        // What a newer token can be brought for.
+        entry["_meta"]["tokenFor"] = json!(resource);
     }
     entry
+}
+
+/// `McpServerAuthRequiredState`
+fn auth_state(request: &TokenRequest) -> Value {
+    let reason = match request.reason {
+        TokenReason::Required => "required",
+        TokenReason::Expired => "expired",
+        TokenReason::InsufficientScope => "insufficientScope",
+    };
+    let mut state = json!({
+        "kind": "authRequired",
+        "reason": reason,
+        "resource": request.metadata,
+    });
+    if !request.scopes.is_empty() {
+        state["requiredScopes"] = json!(request.scopes);
+    }
+    if let Some(description) = &request.description {
+        state["description"] = json!(description);
+    }
+    state
 }
 
 fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
@@ -200,10 +244,7 @@ fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
         ServerState::Stopped => json!({"kind": "stopped"}),
         ServerState::Starting => json!({"kind": "starting", "blocking": turn_waits}),
         ServerState::Ready => json!({"kind": "ready"}),
-        ServerState::TokenWanted { .. } => error_state(
-            "tokenWanted",
-            "it wants a token: put it into the `headers` of its declaration",
-        ),
+        ServerState::TokenWanted(request) => auth_state(request),
         ServerState::Failed(error) => error_state("failed", &error.to_string()),
     }
 }

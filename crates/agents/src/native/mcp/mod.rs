@@ -6,6 +6,7 @@
 
 mod call;
 mod elicitation;
+mod inputs;
 mod lifecycle;
 mod offers;
 mod result;
@@ -21,14 +22,14 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::mcp::{
-    DeclaredServer, McpDeclaration, McpServer, ServerPlace, ServerState, SessionServers,
-    SessionTool,
+    DeclaredServer, DeclaredServers, McpDeclaration, McpInputs, McpServer, ServerPlace,
+    ServerState, ServerToken, SessionServers, SessionTool,
 };
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
 use crate::trust::{shown_path, shown_text as shown};
 
-use crate::server_entry::customization_id;
+use crate::server_entry::{customization_id, shadowed_entry};
 pub(super) use call::run_mcp_call;
 
 /// How long a turn waits for servers that start (MC-4).
@@ -39,6 +40,42 @@ const RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// What was said in a session and is not said again; forgotten when there is too much of it.
 const TOLD_MAX: usize = 256;
+
+/// Tokens that clients brought, by what they are for. In memory alone.
+#[derive(Default)]
+pub(super) struct BroughtTokens(Mutex<BTreeMap<String, String>>);
+
+/// Tokens that are held; the first by name goes when there are more.
+const TOKENS_MAX: usize = 256;
+
+impl BroughtTokens {
+    /// Holds a token, or forgets it.
+    pub(super) fn set(&self, resource: &str, token: Option<&str>) {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match token {
+            Some(token) => {
+                if tokens.len() >= TOKENS_MAX {
+                    tokens.pop_first();
+                }
+                tokens.insert(resource.to_owned(), token.to_owned());
+            }
+            None => {
+                tokens.remove(resource);
+            }
+        }
+    }
+
+    /// The token for a server; of several the one whose resource is the nearest.
+    fn find(&self, server: &McpServer) -> Option<ServerToken> {
+        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = tokens.iter().filter(|(it, _)| server.takes_token_for(it));
+        let nearest = fitting.max_by_key(|(resource, _)| resource.len());
+        nearest.map(|(resource, token)| ServerToken {
+            resource: resource.clone(),
+            token: token.clone(),
+        })
+    }
+}
 
 /// The servers of a session, if a turn may use any.
 pub(super) struct TurnServers<'a>(Option<&'a SessionMcp>);
@@ -88,6 +125,7 @@ pub(super) struct SessionMcp {
     conversation: String,
     /// Absent where no host listens between turns.
     news: Option<Arc<dyn HostNews>>,
+    tokens: Arc<BroughtTokens>,
     servers: SessionServers,
     memory: Mutex<ServerMemory>,
     /// Held while servers are added and taken away.
@@ -108,10 +146,16 @@ struct ServerMemory {
     failed: BTreeMap<String, Instant>,
     /// What is declared, whether it may be started or not.
     known: Vec<DeclaredServer>,
+    /// What is declared and never started, as clients see it.
+    shadowed: Vec<Value>,
     /// Servers that a client stopped; they stay so until one starts them.
     stopped: BTreeSet<String>,
     /// Names and digests that a client started, which is a yes for this session (MC-5).
     started: BTreeSet<(String, String)>,
+    /// What the user said to inputs of files, by their ids; in memory alone.
+    inputs: McpInputs,
+    /// Ids of inputs that the user would not give; they are not asked for again in this session.
+    kept_back: BTreeSet<String>,
     /// Ids of those that are switched off.
     switched_off: BTreeSet<String>,
     /// Turns that wait for servers that start.
@@ -123,7 +167,13 @@ struct ServerMemory {
 
 impl ServerMemory {
     /// Takes over what is declared now; what was remembered of other declarations goes.
-    fn know(&mut self, servers: &[DeclaredServer]) {
+    fn know(&mut self, found: &DeclaredServers) {
+        let servers = &found.servers;
+        self.shadowed = found
+            .shadowed
+            .iter()
+            .map(|(declared, by)| shadowed_entry(declared, by))
+            .collect();
         let is_declared = |name: &str| servers.iter().any(|server| server.name == name);
         let is_same = |key: &(String, String)| {
             let mut servers = servers.iter();
@@ -133,7 +183,7 @@ impl ServerMemory {
         self.stopped.retain(|name| is_declared(name));
         self.refused.retain(is_same);
         self.started.retain(is_same);
-        self.known = servers.to_vec();
+        self.known.clone_from(servers);
     }
 
     /// A client started a server, which is a yes for this session (MC-5).
@@ -145,10 +195,15 @@ impl ServerMemory {
 }
 
 impl SessionMcp {
-    pub(super) fn new(conversation: &str, news: Option<Arc<dyn HostNews>>) -> Self {
+    pub(super) fn new(
+        conversation: &str,
+        news: Option<Arc<dyn HostNews>>,
+        tokens: Arc<BroughtTokens>,
+    ) -> Self {
         Self {
             conversation: conversation.to_owned(),
             news,
+            tokens,
             servers: SessionServers::default(),
             memory: Mutex::default(),
             installing: Mutex::default(),
@@ -183,7 +238,10 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
-        let found = find_servers(settings, &directory).await;
+        let mut found = find_servers(settings, &directory, self.inputs()).await;
+        if place.may_ask && self.ask_for_inputs(&found.servers, events).await? {
+            found = find_servers(settings, &directory, self.inputs()).await;
+        }
         for problem in &found.problems {
             let text = format!("MCP servers could not be read from a file. {problem}");
             self.tell(text, events).await?;
@@ -192,7 +250,7 @@ impl SessionMcp {
             directory: directory.clone(),
             roots: place.roots.to_vec(),
         };
-        self.begin(&found.servers, &server_place, place.switched_off);
+        self.begin(&found, &server_place, place.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
@@ -213,14 +271,9 @@ impl SessionMcp {
     }
 
     /// Takes over what is declared, before anything is started.
-    fn begin(
-        &self,
-        declared: &[DeclaredServer],
-        place: &ServerPlace,
-        switched_off: &BTreeSet<String>,
-    ) {
+    fn begin(&self, found: &DeclaredServers, place: &ServerPlace, switched_off: &BTreeSet<String>) {
         let mut memory = self.lock();
-        memory.know(declared);
+        memory.know(found);
         memory.place = Some(place.clone());
         memory.switched_off.clone_from(switched_off);
         drop(memory);
@@ -286,6 +339,7 @@ impl SessionMcp {
             Some(server) if *server.declaration() == declaration => server,
             _ => {
                 let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
+                server.set_token(self.tokens.find(&server));
                 self.follow(&server);
                 server
             }
@@ -313,7 +367,7 @@ impl SessionMcp {
             }
         }
         match server.state() {
-            ServerState::Stopped | ServerState::TokenWanted { .. } => true,
+            ServerState::Stopped | ServerState::TokenWanted(_) => true,
             ServerState::Starting | ServerState::Ready => false,
             ServerState::Failed(_) => {
                 let (mut memory, name) = (self.lock(), &server.declaration().name);
@@ -339,8 +393,9 @@ impl SessionMcp {
                 let wait = WAIT_MAX.as_secs();
                 format!("still starts after {wait} s; its tools are there when it is ready")
             }
-            ServerState::TokenWanted { .. } => {
-                "wants a token: put it into the `headers` of its declaration".to_owned()
+            ServerState::TokenWanted(_) => {
+                "wants a token: sign in by a client that can, or put one into the `headers` of its declaration"
+                    .to_owned()
             }
             ServerState::Failed(error) => {
                 let mut memory = self.lock();

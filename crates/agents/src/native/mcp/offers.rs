@@ -35,12 +35,12 @@ impl SessionMcp {
         }
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
-        let found = find_servers(settings, &directory).await;
+        let found = find_servers(settings, &directory, self.inputs()).await;
         let server_place = ServerPlace {
             directory,
             roots: place.roots.to_vec(),
         };
-        self.begin(&found.servers, &server_place, place.switched_off);
+        self.begin(&found, &server_place, place.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
