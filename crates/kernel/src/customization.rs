@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent_api::McpRequest;
 use serde_json::{Value, json};
 use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::channels::Enablement;
-use crate::io::{Effect, SurveyedPlace};
+use crate::io::{Effect, McpWish, SurveyedPlace};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 
@@ -253,6 +254,10 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
     );
     let directory = primary_directory(step.session(session).state()).map(str::to_owned);
     let others = other_decisions(step, session, &id);
+    let sessions = others.iter().map(|(other, _)| other).chain([session]);
+    let servers: Vec<(ChannelUri, BTreeSet<String>)> = sessions
+        .map(|uri| (uri.clone(), enabled_servers(step.session(uri).state())))
+        .collect();
     if step.session(session).decisions().count() >= SESSION_DECISIONS_MAX {
         let known = entries(step.session(session).state()).filter_map(|entry| entry["id"].as_str());
         let known: BTreeSet<String> = known.map(str::to_owned).collect();
@@ -269,6 +274,41 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
             step.act_as_host(&other, ActionKind::SessionCustomizationToggled, fields);
         }
     }
+    for (session, before) in servers {
+        switch_servers(step, &session, &before);
+    }
+}
+
+/// Lets the agent end MCP servers that are switched off now, and start those that are on again (CU-6).
+fn switch_servers(step: &mut Step, session: &ChannelUri, before: &BTreeSet<String>) {
+    let state = step.session(session).state();
+    let (after, provider) = (enabled_servers(state), state.provider.clone());
+    for id in before.symmetric_difference(&after) {
+        let request = match after.contains(id) {
+            true => McpRequest::SwitchOn,
+            false => McpRequest::SwitchOff,
+        };
+        step.effect(Effect::RequestMcp(McpWish {
+            session: session.clone(),
+            provider: provider.clone(),
+            id: id.clone(),
+            request,
+        }));
+    }
+}
+
+/// The ids of the MCP servers that are switched on, with what they are in.
+fn enabled_servers(session: &SessionState) -> BTreeSet<String> {
+    let top = session.customizations.iter().flatten();
+    let on = top.filter(|entry| is_enabled(entry)).flat_map(|entry| {
+        let children = entry.get("children").and_then(Value::as_array);
+        let children = children.into_iter().flatten();
+        std::iter::once(entry).chain(children.filter(|child| is_enabled(child)))
+    });
+    let servers = on.filter(|entry| entry["type"] == "mcpServer");
+    servers
+        .filter_map(|server| Some(server["id"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// The other sessions in memory that have a customization, and what counts of it there.

@@ -158,6 +158,7 @@ impl Known {
             name: command.name,
             description: command.description,
             hint: command.hint,
+            expands: false,
         });
         commands.collect()
     }

@@ -14,6 +14,7 @@ use wire::Object;
 use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::mapper::UsageTotals;
+use super::mcp_servers::HandedOver;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
 /// How long an agent may take to change a setting.
@@ -25,12 +26,21 @@ pub(super) struct LiveSession {
     pub(super) directories: Vec<PathBuf>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
+    /// The MCP servers that it got.
+    pub(super) handed: HandedOver,
     /// The last turn whose message the agent got; none before the first.
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
     changing: tokio::sync::Mutex<()>,
     /// The newest settings of the session that somebody is about to set.
     wanted: Mutex<Option<Object>>,
+}
+
+/// What a session was opened with: with something else it is opened anew.
+pub(super) struct OpenedWith {
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) prompt_digest: Option<String>,
+    pub(super) handed: HandedOver,
 }
 
 /// What an agent said of a session.
@@ -145,15 +155,15 @@ impl LiveSession {
     pub(super) fn new(
         inbox: Arc<SessionInbox>,
         said: Arc<SaidSettings>,
-        directories: Vec<PathBuf>,
-        prompt_digest: Option<String>,
+        with: OpenedWith,
         through: Option<String>,
     ) -> Arc<Self> {
         Arc::new(Self {
             inbox,
             said,
-            directories,
-            prompt_digest,
+            directories: with.directories,
+            prompt_digest: with.prompt_digest,
+            handed: with.handed,
             through: Mutex::new(through),
             changing: tokio::sync::Mutex::default(),
             wanted: Mutex::default(),

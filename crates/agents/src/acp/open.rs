@@ -16,8 +16,9 @@ use super::agent_process::AgentProcess;
 use super::config::AcpAuth;
 use super::connection::RequestError;
 use super::errors;
-use super::live_session::{LiveSession, SaidSettings};
+use super::live_session::{LiveSession, OpenedWith, SaidSettings};
 use super::mapper::UsageTotals;
+use super::mcp_servers::HandedOver;
 use super::notes::ChatNotes;
 use super::rpc::METHOD_NOT_FOUND;
 
@@ -40,7 +41,7 @@ pub(super) struct Opening {
     pub(super) chat: String,
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) mcp_servers: Vec<Value>,
+    pub(super) handed: HandedOver,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
     /// The session of another chat that this one begins with.
@@ -103,7 +104,7 @@ impl Opening {
             Some((primary, others)) => (primary.clone(), others),
             None => (PathBuf::from("/"), &[][..]),
         };
-        let mut params = json!({"cwd": primary, "mcpServers": self.mcp_servers});
+        let mut params = json!({"cwd": primary, "mcpServers": self.handed.servers});
         if self.process.abilities.additional_directories && !others.is_empty() {
             params["additionalDirectories"] = json!(others);
         }
@@ -124,7 +125,12 @@ impl Opening {
             .system_prompt
             .as_ref()
             .map(|(_, digest)| digest.clone());
-        let session = LiveSession::new(inbox, said, self.directories.clone(), digest, through);
+        let opened_with = OpenedWith {
+            directories: self.directories.clone(),
+            prompt_digest: digest,
+            handed: self.handed.clone(),
+        };
+        let session = LiveSession::new(inbox, said, opened_with, through);
         self.process.set_session(&self.chat, Arc::clone(&session));
         session
     }

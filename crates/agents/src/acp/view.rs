@@ -281,6 +281,7 @@ fn read_commands(commands: &[acp::AvailableCommand]) -> Vec<AgentCommand> {
             name,
             description: read_description(Some(&command.description)),
             hint: hint.filter(|hint| !hint.is_empty()),
+            expands: false,
         };
         let description = command.description.as_ref().map_or(0, String::len);
         bytes += command.name.len() + description + command.hint.as_ref().map_or(0, String::len);

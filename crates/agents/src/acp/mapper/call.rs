@@ -12,6 +12,7 @@ use wire::meta;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 use super::content::{text_block, to_tool_block};
+use super::contributor::contributor_of;
 use super::terminal::TerminalOutput;
 use super::{CALLS_MAX, Mapper, MapperStep};
 use crate::acp::label::label;
@@ -196,7 +197,7 @@ impl Mapper {
                 return None;
             }
             let number = self.next_number();
-            let call = MappedCall::begin(number, &words, steps);
+            let call = MappedCall::begin(number, &words, &self.servers, steps);
             self.calls.insert(words.id.clone(), call);
         }
         let call = self.calls.get_mut(&words.id)?;
@@ -229,7 +230,12 @@ impl Mapper {
 }
 
 impl MappedCall {
-    fn begin(number: u64, words: &CallWords, steps: &mut Vec<MapperStep>) -> Self {
+    fn begin(
+        number: u64,
+        words: &CallWords,
+        servers: &[(String, String)],
+        steps: &mut Vec<MapperStep>,
+    ) -> Self {
         let fields = &words.fields;
         let kind = fields.kind.unwrap_or_default();
         let title = fields
@@ -238,6 +244,7 @@ impl MappedCall {
             .map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
         let name = tool_name(words, kind);
+        let contributor = contributor_of(words.meta.as_ref(), &name, servers);
         let title = title.unwrap_or_else(|| name.clone());
         let mut call = Self {
             number,
@@ -258,6 +265,7 @@ impl MappedCall {
             name,
             display_name: call.title.clone(),
             meta: call.meta(),
+            contributor,
             ..ToolStart::default()
         });
         let started = AgentEvent::ToolStarted {

@@ -11,6 +11,7 @@ use workspace::{Confinement, Workspace};
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::LiveSession;
+use super::super::mcp_servers::{HandedOver, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
 use super::super::transcript;
@@ -120,14 +121,20 @@ async fn open_in(
         )
     };
     let system_prompt = render(turn, &process).await?;
+    let handed = match place.directories.first() {
+        Some(primary) => find_handed_over(turn, &process, primary).await?,
+        None => HandedOver::default(),
+    };
     let digest = system_prompt.as_ref().map(|(_, digest)| digest.as_str());
     if let Some(session) = live
         && is_known(session.through().as_deref())
         && session.directories == place.directories
         && session.prompt_digest.as_deref() == digest
+        && session.handed.digest == handed.digest
         && !process.connection.is_over()
     {
         let has_message = session.through().as_deref() == Some(&input.turn_id);
+        handed.show(core, &facts.conversation, true);
         return Ok(PreparedTurn {
             process,
             session,
@@ -154,14 +161,16 @@ async fn open_in(
         conversation: facts.conversation.clone(),
         chat: facts.chat.clone(),
         directories: place.directories.clone(),
-        mcp_servers: Vec::new(),
+        handed: handed.clone(),
         system_prompt,
         forked,
     };
+    handed.show(core, &facts.conversation, false);
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
     let OpenedChat { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
     core.learn_sign_in(true);
+    handed.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
     let is_new = session.through().is_none();
