@@ -91,7 +91,7 @@ pub(crate) fn handle(
         }
         Call::ReloadModels => change_models::gather(step, answers, || ModelChange::Reload)
             .map(|answer| step.respond(peer, id, &answer)),
-        Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
+        Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, peer, params)
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),
         Call::SessionConfigCompletions(params) => {
