@@ -51,14 +51,21 @@ pub(super) fn gather(
     }
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, (uri, page): &(ChannelUri, TurnPage)) {
+pub(super) fn apply(
+    step: &mut Step,
+    peer: PeerId,
+    id: &Id,
+    (uri, page): &(ChannelUri, TurnPage),
+    limit: Option<usize>,
+) {
     let generation = step.ready(peer).map(|ready| ready.generation);
     if let Some(generation) = generation.filter(|of| *of <= Generation::V0_5_0) {
         // Their page is the answer itself, and the next one is asked for by the turn it begins with.
-        let turns = page.turns.iter();
+        let skipped = page.turns.len().saturating_sub(limit.unwrap_or(usize::MAX));
+        let turns = page.turns.iter().skip(skipped);
         let turns = turns.map(|turn| compat::down_turn(generation, turn_value(&turn.json)));
         let turns: Vec<Value> = turns.collect();
-        let result = json!({"turns": turns, "hasMore": page.older});
+        let result = json!({"turns": turns, "hasMore": page.older || skipped > 0});
         return step.respond(peer, id, &result);
     }
     send_page(step, peer, uri, page);
