@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use super::host::Host;
+use crate::host::Host;
 
 pub struct Driver {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,

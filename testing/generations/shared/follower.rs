@@ -6,14 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::super::VERSION;
 use super::super::ahp::reducers::{apply_action_to_chat, apply_action_to_session};
 use super::super::ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
 use super::super::ahp_types::actions::StateAction;
 use super::super::ahp_types::commands::{ListSessionsResult, SubscribeResult};
 use super::super::ahp_types::state::{ChatState, SessionState};
 use super::super::ahp_ws::WebSocketTransport;
-use super::host::Host;
-use super::{SESSION, VERSION};
+use super::SESSION;
+use crate::host::Host;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -133,6 +134,23 @@ impl Follower {
 
     pub fn last_turn(&self) -> Value {
         self.turns().last().cloned().unwrap_or_default()
+    }
+
+    /// What was said, turn by turn: the same in every version.
+    pub fn conversation(&self) -> Vec<String> {
+        let text = |turn: &Value| {
+            let parts = turn["responseParts"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let said = parts.iter().filter(|part| part["kind"] == "markdown");
+            let said: String = said.filter_map(|part| part["content"].as_str()).collect();
+            format!(
+                "{} -> {said}",
+                turn["message"]["text"].as_str().unwrap_or("")
+            )
+        };
+        self.turns().iter().map(text).collect()
     }
 
     pub fn leaves(&mut self, chat: &str) {

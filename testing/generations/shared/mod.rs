@@ -1,16 +1,15 @@
 //! What a published client of one version does and sees, the same for every version. Whoever includes this names the version's
-//! crates `ahp`, `ahp_types` and `ahp_ws`, and its `VERSION`.
+//! crates `ahp`, `ahp_types` and `ahp_ws`, and its `VERSION`; `host` and `driver` are modules of the test itself.
 
-mod driver;
 mod follower;
-mod host;
 
 use serde_json::{Value, json};
 
+pub use follower::{Follower, about};
+
 use super::VERSION;
-use driver::Driver;
-use follower::{Follower, about};
-use host::Host;
+use crate::driver::Driver;
+use crate::host::Host;
 
 const SESSION: &str = "scripted:/generations";
 

@@ -125,7 +125,7 @@ fn an_error_stands_beside_the_parts_of_its_turn() {
 
 #[test]
 fn a_resumed_turn_is_taken_back_and_told_again() {
-    let chat = json!({"resource": "c", "title": "", "status": 8, "modifiedAt": "",
+    let chat = json!({"resource": "c", "title": "", "status": 1, "modifiedAt": "",
         "turns": [{"id": "a", "state": "complete", "message": {}, "responseParts": []}],
         "activeTurn": {"id": "t", "startedAt": "2026-01-01T00:00:00.000Z", "message": {"text": "go"}, "usage": {"inputTokens": 1},
             "responseParts": [{"kind": "markdown", "id": "p", "content": "x"}, {"kind": "error", "error": {}},
@@ -266,7 +266,7 @@ fn a_session_of_0_4_holds_its_summary() {
     let state = Value::Object(state);
     assert_eq!(
         state["summary"],
-        json!({"resource": "s:/1", "provider": "p", "title": "T", "status": 8, "workingDirectory": "file:///a",
+        json!({"resource": "s:/1", "provider": "p", "title": "T", "status": 1, "workingDirectory": "file:///a",
         "createdAt": 1000, "modifiedAt": 2500, "model": {"id": "m"}})
     );
     assert_eq!(state["lifecycle"], "creationFailed");
@@ -327,7 +327,7 @@ fn older_actions_get_the_fields_they_lack() {
         None,
     );
     assert_eq!(started["startedAt"], "1970-01-01T00:00:05.000Z");
-    let chat = json!({"resource": "c", "title": "", "status": 8, "modifiedAt": "",
+    let chat = json!({"resource": "c", "title": "", "status": 1, "modifiedAt": "",
         "activeTurn": {"id": "t", "startedAt": "1970-01-01T00:00:01.000Z", "message": {}}});
     let chat = ChatState::from_value(chat).expect("a chat");
     let cancelled = json!({"type": "chat/turnCancelled", "turnId": "t"});

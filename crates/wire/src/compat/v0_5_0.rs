@@ -22,11 +22,13 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
     match of {
         SnapshotOf::Root => {}
         SnapshotOf::Session { .. } => {
-            // With what it waits for goes the bit that says so: no action of theirs would ever take it back.
+            // What a session waits for is all that changes its activity, and no action of theirs tells it: its chats say what
+            // they do.
             state.shift_remove("inputNeeded");
-            if let Some(bits) = state.get("status").and_then(Value::as_u64) {
-                let waits = u64::from(status::INPUT_NEEDED & !status::IN_PROGRESS);
-                state.insert("status".to_owned(), json!(bits & !waits));
+            let bits = state.get("status").and_then(Value::as_u64);
+            if let Some(bits) = bits.and_then(|bits| u32::try_from(bits).ok()) {
+                let idle = status::with_activity(bits, status::IDLE);
+                state.insert("status".to_owned(), json!(idle));
             }
         }
         SnapshotOf::Chat => {

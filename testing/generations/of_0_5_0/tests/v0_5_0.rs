@@ -6,5 +6,9 @@ use ahp_ws_0_5_0 as ahp_ws;
 
 const VERSION: &str = "0.5.0";
 
+#[path = "../../shared/driver.rs"]
+mod driver;
+#[path = "../../shared/host.rs"]
+mod host;
 #[path = "../../shared/mod.rs"]
 mod shared;

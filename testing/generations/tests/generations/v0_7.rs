@@ -4,7 +4,7 @@ use ahp_0_7 as ahp;
 use ahp_types_0_7 as ahp_types;
 use ahp_ws_0_7 as ahp_ws;
 
-const VERSION: &str = "0.7.0";
+pub const VERSION: &str = "0.7.0";
 
-#[path = "../shared/mod.rs"]
-mod shared;
+#[path = "../../shared/mod.rs"]
+pub mod shared;

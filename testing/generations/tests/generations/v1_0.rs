@@ -4,7 +4,7 @@ use ahp_1_0 as ahp;
 use ahp_types_1_0 as ahp_types;
 use ahp_ws_1_0 as ahp_ws;
 
-const VERSION: &str = "1.0.0";
+pub const VERSION: &str = "1.0.0";
 
-#[path = "../shared/mod.rs"]
-mod shared;
+#[path = "../../shared/mod.rs"]
+pub mod shared;
