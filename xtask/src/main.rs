@@ -1,5 +1,6 @@
 //! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
-//! that others make, and prints what worked.
+//! that others make, and prints what worked. `cargo run -p xtask -- generations`: runs published clients of older versions against the
+//! binary.
 
 use std::process::ExitCode;
 
@@ -8,8 +9,9 @@ fn main() -> anyhow::Result<ExitCode> {
     match verb.as_deref() {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
+        Some("generations") => generations(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..]");
+            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..] | generations");
             Ok(ExitCode::from(2))
         }
     }
@@ -18,6 +20,13 @@ fn main() -> anyhow::Result<ExitCode> {
 fn interop() -> anyhow::Result<ExitCode> {
     let names: Vec<String> = std::env::args().skip(2).collect();
     Ok(match xtask::run_interop(&xtask::root(), &names)? {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn generations() -> anyhow::Result<ExitCode> {
+    Ok(match xtask::run_generations(&xtask::root())? {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
