@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::{
-    adrs, cli_protocol, cycles, edges, files, lints, map_index, owners, rules, silence, types,
+    adrs, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source, page_types,
+    rules, silence, types,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.
@@ -23,6 +24,8 @@ pub(crate) const CHECKS: &[Check] = &[
     ("owners", owners::check_owners),
     ("lints", lints::check_lints),
     ("map index", map_index::check_map_index),
+    ("page source", page_source::check_page_source),
+    ("page types", page_types::check_page_types),
     ("protocol", cli_protocol::check_cli_protocol),
 ];
 

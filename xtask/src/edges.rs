@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("markup", &[]),
     ("agent-api", &["compositor", "wire"]),
     ("kernel", &["agent-api", "compositor", "wire"]),
+    ("web", &[]),
     ("workspace", &["compositor", "wire"]),
     ("agents", &["agent-api", "compositor", "wire", "workspace"]),
     (
@@ -23,6 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "compositor",
             "kernel",
             "markup",
+            "web",
             "wire",
             "workspace",
         ],
@@ -36,7 +38,10 @@ const EDGES: &[(&str, &[&str])] = &[
 const USERS: &[(&str, &[&str])] = &[
     ("ahp-types", &["wire"]),
     ("rusqlite", &["host"]),
-    ("httparse", &["client", "host"]),
+    ("brotli", &["web"]),
+    ("httparse", &["client"]),
+    ("hyper", &["host"]),
+    ("hyper-util", &["host"]),
     ("grep-regex", &["workspace"]),
     ("grep-searcher", &["workspace"]),
     ("ignore", &["workspace"]),

@@ -12,6 +12,8 @@ mod interop;
 mod lints;
 mod map_index;
 mod owners;
+mod page_source;
+mod page_types;
 mod rules;
 mod silence;
 mod source;
@@ -23,6 +25,7 @@ pub use checks::{Findings, run_checks};
 pub use files::list_large_files;
 pub use generations::run_generations;
 pub use interop::run_interop;
+pub use page_types::write_page_types;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -1,6 +1,6 @@
 //! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
 //! that others make, and prints what worked. `cargo run -p xtask -- generations`: runs published clients of older versions against the
-//! binary.
+//! binary. `cargo run -p xtask -- gen`: writes what is made from other files.
 
 use std::process::ExitCode;
 
@@ -10,8 +10,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
         Some("generations") => generations(),
+        Some("gen") => {
+            xtask::write_page_types(&xtask::root())?;
+            Ok(ExitCode::SUCCESS)
+        }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | interop [AGENT..] | generations");
+            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [AGENT..] | generations");
             Ok(ExitCode::from(2))
         }
     }

@@ -1,5 +1,6 @@
 //! States, times, counts and sizes as people read them.
 
+use unicode_width::UnicodeWidthStr;
 use wire::Timestamp;
 use wire::state::status;
 
@@ -69,6 +70,26 @@ pub(crate) fn format_bytes(bytes: u64) -> String {
         Some((unit, size)) => format!("{} {unit}", bytes / size),
         None => format!("{bytes} bytes"),
     }
+}
+
+/// Rows in columns, the first of them the titles; what is in the last column may be of any length.
+pub(crate) fn format_table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
+    };
+    let line = |row: &[String; N]| {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line.push_str(cell);
+            if column + 1 < N {
+                let gap = width(column).saturating_sub(cell.width()) + 2;
+                line.extend(std::iter::repeat_n(' ', gap));
+            }
+        }
+        line + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use clap::{Command, CommandFactory};
 use crate::Cli;
 
 /// The verbs by what people want, the most usual first.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Talk to agents", &["chat", "send"]),
+    ("Other devices", &["open", "pair", "devices"]),
     ("Sessions", &["sessions", "watch", "export", "inspect"]),
     (
         "The host",

@@ -13,6 +13,7 @@ mod clock;
 mod completions;
 mod compose;
 mod config;
+mod devices;
 mod doctor;
 mod exit;
 mod export;
@@ -28,10 +29,14 @@ mod logging;
 mod logs;
 mod man;
 mod models;
+mod open_page;
 mod output;
 mod own_host;
+mod page_address;
+mod pair;
 mod private_directory;
 mod process_one;
+mod qr_code;
 mod read_document;
 mod restart;
 mod rules;
@@ -70,6 +75,7 @@ use crate::logging::LogDestination;
   greenroom --agent claude         the same, with an agent that is installed here
   greenroom send hello             send one message, show the answer
   greenroom sessions               list the sessions
+  greenroom open                   the same sessions in a browser; `greenroom pair` for a phone
   greenroom status                 is a host running, and what is it doing?
   greenroom doctor                 find out what is wrong
 
@@ -88,6 +94,9 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Open(open_page::OpenOptions),
+    Pair(pair::PairOptions),
+    Devices(devices::DevicesOptions),
     Agents(agents::AgentsOptions),
     Models(models::ModelsOptions),
     Rules(rules::RulesOptions),
@@ -143,6 +152,9 @@ fn main() -> ExitCode {
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Open(options) => open_page::run(options).await,
+            Verb::Pair(options) => pair::run(options).await,
+            Verb::Devices(options) => devices::run(options).await,
             Verb::Agents(options) => agents::run(options).await,
             Verb::Models(options) => models::run(options).await,
             Verb::Rules(options) => rules::run(options),

@@ -101,6 +101,11 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write_out(&escape(text))
 }
 
+/// Prints a text of our own that draws with colours; nothing from elsewhere may be in it.
+pub(crate) fn print_drawing(text: &str) -> io::Result<()> {
+    write_out(text)
+}
+
 /// Prints a result for programs, as one line of JSON.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     write_out(&format!("{}\n", json_line(value)))

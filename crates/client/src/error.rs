@@ -32,6 +32,12 @@ pub enum ClientError {
     ActionRefused(String),
     #[error("the host did not answer `{method}` within {seconds} s")]
     TimedOut { method: String, seconds: u64 },
+    #[error(
+        "the host is of an earlier version, which knows no devices. Restart it with `greenroom restart`"
+    )]
+    TooOld,
+    #[error("the host does not answer to this address")]
+    AddressNotAllowed,
     #[error("the connection is closed: {0}")]
     Closed(String),
     #[error("the connection is closed: another one took this client's id")]

@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 const ANSWER_BYTES_MAX: usize = 4_096;
 const HEADERS_MAX: usize = 32;
 const NO_HTTP: &str = "it does not speak HTTP";
+/// The HTTP status of an answer that has nothing to say but that it is done.
+const NO_CONTENT: u16 = 204;
 /// The HTTP status of a host that cannot serve anybody now.
 pub(crate) const BUSY: u16 = 503;
 
@@ -95,13 +97,17 @@ pub(crate) fn parse_response(
         httparse::Status::Complete(head) => head,
     };
     let status = response.code.ok_or_else(|| NO_HTTP.to_owned())?;
-    let length = response
+    let announced = response
         .headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case("Content-Length"))
         .and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok())
-        .filter(|length: &usize| *length <= bytes_max)
-        .ok_or_else(|| "its answer has no length".to_owned())?;
+        .filter(|length: &usize| *length <= bytes_max);
+    let length = match (announced, status) {
+        (Some(length), _) => length,
+        (None, NO_CONTENT) => 0,
+        (None, _) => return Err("its answer has no length".to_owned()),
+    };
     let body = answer.get(head..).unwrap_or_default();
     match body.len() {
         len if len < length => Ok(None),
@@ -163,6 +169,13 @@ mod tests {
         ] {
             assert!(read_answer(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_answer_without_content_needs_no_length() {
+        let done = "HTTP/1.1 204 No Content\r\n\r\n";
+        let parsed = parse_response(done.as_bytes(), ANSWER_BYTES_MAX);
+        assert_eq!(parsed, Ok(Some((204, String::new()))));
     }
 
     #[test]

@@ -14,76 +14,13 @@ mod dice;
 mod host;
 #[path = "convergence/person.rs"]
 mod person;
+#[path = "convergence/recorded.rs"]
+mod recorded;
+#[path = "convergence/story.rs"]
+mod story;
 
-use actions::CHATS;
-use dice::Dice;
-use host::Host;
-use person::Person;
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-/// One thing happens to one of the people.
-fn step(host: &mut Host, people: &mut [Person], d: &mut Dice) {
-    let number = d.below(people.len());
-    let person = &mut people[number];
-    match d.below(24) {
-        0..=7 => person.acts(d),
-        8..=12 => {
-            if let Some(message) = person.to_host.pop_front() {
-                host.take(number, message, d);
-            }
-        }
-        13..=16 => person.listen(host, 1 + d.below(3)),
-        17..=19 => host.act(d),
-        20 => person.loses_connection(host, d),
-        21 => person.comes_back(host, d),
-        22 => person.looks_elsewhere(d),
-        _ => {
-            if d.one_in(6) {
-                host.dispose(CHATS[1]);
-            }
-        }
-    }
-    if d.one_in(2) {
-        people[number].check_ahead();
-    }
-}
-
-/// Everybody comes back, and everything that is on its way arrives.
-fn settle(host: &mut Host, people: &mut [Person]) {
-    let d = &mut Dice::new(&[]);
-    loop {
-        let mut is_quiet = true;
-        for (number, person) in people.iter_mut().enumerate() {
-            person.comes_back(host, d);
-            is_quiet &= person.to_host.is_empty() && host.peers[number].outbox.is_empty();
-            person.listen(host, usize::MAX);
-            while let Some(message) = person.to_host.pop_front() {
-                host.take(number, message, d);
-            }
-        }
-        if is_quiet {
-            return;
-        }
-    }
-}
-
-fn story(first: &[u8], steps: &[Vec<u8>]) {
-    let d = &mut Dice::new(first);
-    let clients = 1 + d.below(3);
-    let mut host = Host::new(clients);
-    let mut people: Vec<Person> = (0..clients)
-        .map(|number| Person::new(number, &mut host, d))
-        .collect();
-    for bytes in steps {
-        step(&mut host, &mut people, &mut Dice::new(bytes));
-    }
-    settle(&mut host, &mut people);
-    for person in &people {
-        person.check_ahead();
-        person.check_quiet(&host);
-    }
-}
 
 proptest! {
     #[test]
@@ -91,6 +28,26 @@ proptest! {
         first in vec(any::<u8>(), 0..4),
         steps in vec(vec(any::<u8>(), 0..14), 0..160),
     ) {
-        story(&first, &steps);
+        story::tell(&first, &steps);
+    }
+}
+
+#[test]
+fn calls_are_written_down_only_when_that_is_asked_for() {
+    let steps = vec![vec![0, 0, 1, 2, 3]; 6];
+    let silent = story::tell(&[0], &steps);
+    assert!(
+        silent
+            .iter()
+            .all(|person| person.replica.calls().is_empty())
+    );
+    let recorded = recorded::recording(|| story::tell(&[0], &steps));
+    let names: Vec<&str> = recorded
+        .iter()
+        .flat_map(|person| person.replica.calls())
+        .filter_map(|call| call["call"].as_str())
+        .collect();
+    for name in ["takeSnapshot", "dispatch", "takeUnsent", "receive"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
     }
 }

@@ -3,9 +3,7 @@
 //! Promises: both files are readable by their owner only; the endpoint file is there while the host serves.
 //! Must not know: who connects.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -13,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::config::TokenChoice;
+use crate::private_file;
 use crate::server::ServeError;
 
 const TOKEN_FILE: &str = "token";
@@ -52,7 +51,7 @@ pub(crate) fn load_or_create_token(
                 message: format!("the system gives no random bytes: {error}"),
             })?;
             let token = URL_SAFE_NO_PAD.encode(bytes);
-            write_private(&path, format!("{token}\n").as_bytes()).map_err(|error| {
+            private_file::write(&path, format!("{token}\n").as_bytes()).map_err(|error| {
                 ServeError::Token {
                     path,
                     message: error.to_string(),
@@ -90,10 +89,7 @@ pub(crate) struct EndpointFile(PathBuf);
 impl EndpointFile {
     pub(crate) fn write(data: &Path, endpoint: &EndpointRecord) -> std::io::Result<Self> {
         let path = data.join(ENDPOINT_FILE);
-        let staged = data.join(format!("{ENDPOINT_FILE}.new"));
-        let json = serde_json::to_vec(endpoint)?;
-        write_private(&staged, &json)?;
-        fs::rename(&staged, &path)?;
+        private_file::replace(&path, &serde_json::to_vec(endpoint)?)?;
         Ok(Self(path))
     }
 }
@@ -117,15 +113,4 @@ fn restrict_permissions(path: &Path) -> std::io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

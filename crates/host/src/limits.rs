@@ -40,10 +40,12 @@ kernel::limits_table! {
         batch_inputs_max: usize = 512, 1..;
         /// Pieces of one stream that come within this time of its last commit go together; 0 turns that off (G-47).
         stream_coalesce_ms: u64 = 8, ..=1_000;
-        /// How long a connection may take to send its HTTP request.
+        /// How long a connection may take to send the head of an HTTP request, and the first one with a token.
         handshake_timeout_ms: u64 = 10_000, 10..;
         /// How long a client may take to send a message over 64 KiB, from the moment there is room for it: it holds that room.
         message_in_timeout_ms: u64 = 300_000, 100..=86_400_000;
+        /// How long an answer over HTTP may wait for its reader to take anything of it.
+        http_stall_ms: u64 = 30_000, 100..=86_400_000;
         /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.
         keep_alive_ms: u64 = 30_000, ..;
         /// Requests to models of each chat that `greenroom inspect --call` can show; 0 records none (G-37).

@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
 use crate::credentials::{self, EndpointFile, EndpointRecord};
+use crate::devices::{Devices, DevicesError};
 use crate::document_reader::DocumentReader;
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalHandle};
@@ -27,6 +28,7 @@ use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
 use crate::news::start_agents;
+use crate::page::PageServices;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
@@ -62,6 +64,8 @@ pub enum ServeError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
     #[error("{0}")]
     Model(String),
     #[error("{0}")]
@@ -107,14 +111,18 @@ async fn serve_with(
 ) -> Result<(), ServeError> {
     // Held until everything else here is dropped, the endpoint file above all.
     let _lock = parts.lock.take();
-    let (listener, token) = if config.stdio {
-        (None, None)
+    let clock = Clock::start();
+    let bodies = create_bodies(config, &parts, clock);
+    let (listener, admission) = if config.stdio {
+        let devices = Devices::in_memory();
+        (None, create_admission(config, None, devices, &bodies))
     } else {
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
-        (Some(bind(config)?), token)
+        let devices = Devices::open(&config.data)?;
+        let admission = create_admission(config, token, devices, &bodies);
+        (Some(bind(config)?), admission)
     };
-    let admission = create_admission(config, token.clone());
-    let mut supervisor = start_kernel(config, parts, &admission)?;
+    let mut supervisor = start_kernel(config, parts, (bodies, clock), &admission)?;
     let mut shutdown = std::pin::pin!(shutdown);
     tokio::select! {
         booted = supervisor.wait_until_booted() => booted?,
@@ -163,7 +171,19 @@ fn bind(config: &Config) -> Result<TcpListener, ServeError> {
     })
 }
 
-fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
+fn create_bodies(config: &Config, parts: &Parts, clock: Clock) -> Bodies {
+    let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
+    bodies
+        .confined_to(parts.confinement.clone())
+        .with_user_directories(config.user_directories())
+}
+
+fn create_admission(
+    config: &Config,
+    token: Option<String>,
+    devices: Devices,
+    bodies: &Bodies,
+) -> Arc<Admission> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
     let shutdown_ms = match config.stdio {
@@ -176,19 +196,17 @@ fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     let admission = Admission::new(limits, token, hosts, origins);
+    let admission = admission.with_devices(Arc::new(devices));
+    let admission = admission.with_page(PageServices::over(bodies.clone()));
     Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
 }
 
 fn start_kernel(
     config: &Config,
     parts: Parts,
+    (bodies, clock): (Bodies, Clock),
     admission: &Arc<Admission>,
 ) -> Result<Supervisor, ServeError> {
-    let clock = Clock::start();
-    let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
-    let bodies = bodies
-        .confined_to(parts.confinement)
-        .with_user_directories(config.user_directories());
     let (journal, boot) = JournalHandle::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
@@ -263,6 +281,7 @@ async fn serve_sockets(
         queue,
         stop.clone(),
     ));
+    let saving = tokio::spawn(save_device_uses(Arc::clone(&admission.devices)));
     on_ready(ServerReady {
         url,
         token,
@@ -273,6 +292,7 @@ async fn serve_sockets(
         failure = supervisor.wait_for_failure() => {
             admission.set_ready(false);
             listening.abort();
+            saving.abort();
             return Err(failure);
         }
     }
@@ -284,7 +304,31 @@ async fn serve_sockets(
     if tokio::time::timeout(half, &mut listening).await.is_err() {
         tracing::debug!("some connections did not close in time and are dropped");
     }
+    saving.abort();
+    save_uses(&admission.devices).await;
     stopped
+}
+
+/// How often it is written when devices were used: often enough for people, seldom enough for disks.
+const USES_SAVED_EVERY: Duration = Duration::from_secs(60);
+
+async fn save_device_uses(devices: Arc<Devices>) {
+    let mut due = tokio::time::interval(USES_SAVED_EVERY);
+    due.tick().await; // the first is at once
+    loop {
+        due.tick().await;
+        save_uses(&devices).await;
+    }
+}
+
+async fn save_uses(devices: &Arc<Devices>) {
+    let devices = Arc::clone(devices);
+    let saved = tokio::task::spawn_blocking(move || devices.save_uses()).await;
+    match saved {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "when devices were last used is not recorded"),
+        Err(error) => tracing::warn!(%error, "when devices were last used is not recorded"),
+    }
 }
 
 /// An address that means "all of them" cannot be connected to: its loopback address can.

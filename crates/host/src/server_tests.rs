@@ -92,8 +92,10 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
     let parts = Parts::prepare(&config).unwrap();
-    let admission = create_admission(&config, None);
-    let mut supervisor = start_kernel(&config, parts, &admission).unwrap();
+    let clock = Clock::start();
+    let bodies = create_bodies(&config, &parts, clock);
+    let admission = create_admission(&config, None, Devices::in_memory(), &bodies);
+    let mut supervisor = start_kernel(&config, parts, (bodies, clock), &admission).unwrap();
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);
     let listener = bind(&config).unwrap();

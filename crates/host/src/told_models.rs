@@ -3,9 +3,8 @@
 //! Promises: the file is replaced whole; it is bounded; one that cannot be read costs what was said, and nothing else.
 //! Must not know: how servers are asked.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use agents::model_data::ModelFacts;
@@ -13,6 +12,7 @@ use agents::native::ToldFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Api, Model};
+use crate::private_file;
 
 /// The file in the data directory.
 pub const TOLD_MODELS_FILE: &str = "model-facts.json";
@@ -123,23 +123,8 @@ impl ToldModels {
     /// Replaces the file of a data directory, which is there.
     pub fn save(&self, data: &Path) -> Result<(), ToldModelsError> {
         let path = data.join(TOLD_MODELS_FILE);
-        let staged = data.join(format!(".{TOLD_MODELS_FILE}.{}.new", std::process::id()));
         let text = wire::rpc::to_json(self);
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&staged)
-            .and_then(|mut file| {
-                file.write_all(text.as_ref())?;
-                file.sync_all()
-            })
-            .and_then(|()| std::fs::rename(&staged, &path));
-        if written.is_err() {
-            // It may not be there at all.
-            let _ = std::fs::remove_file(&staged);
-        }
+        let written = private_file::replace(&path, text.as_ref());
         written.map_err(|source| ToldModelsError::Io { path, source })
     }
 

@@ -25,7 +25,7 @@ use ahp::reducers::{apply_action_to_chat, apply_action_to_root, apply_action_to_
 use ahp_types::actions::StateAction;
 use ahp_types::state as published;
 use chat_actions::Hints;
-use dice::Dice;
+use dice::{Dice, spoiled};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -56,27 +56,6 @@ fn projected<T: DeserializeOwned>(mut value: Value) -> T {
         });
     }
     serde_json::from_value(value).expect("a state the published types read")
-}
-
-/// Sometimes takes a field away or gives it a wrong type.
-fn spoiled(d: &mut Dice, mut action: Value) -> Value {
-    if d.below(16) != 15 {
-        return action;
-    }
-    let fields = action.as_object_mut().expect("an action");
-    let key = fields
-        .keys()
-        .nth(d.below(fields.len()))
-        .cloned()
-        .expect("a field");
-    if key == "type" {
-        fields[&key] = json!("x-unheard/of");
-    } else if fields[&key].is_object() || fields[&key].is_array() || d.flip() {
-        fields.remove(&key);
-    } else {
-        fields[&key] = json!([7]);
-    }
-    action
 }
 
 /// One sequence through both reducers.
@@ -120,30 +99,6 @@ where
         prop_assert_eq!(left, right, "after {}", json);
     }
     Ok(())
-}
-
-fn hints(chat: &ChatState) -> Hints {
-    let running = chat.active_turn.as_ref().map(|turn| turn.id.clone());
-    let open = |part: &wire::state::ResponsePart| {
-        let call = part.0.get("toolCall")?;
-        let text = |field: &str| Some(call[field].as_str()?.to_owned());
-        Some((text("toolCallId")?, text("status")?))
-            .filter(|(_, status)| status != "completed" && status != "cancelled")
-    };
-    let call = chat
-        .active_turn
-        .as_ref()
-        .and_then(|turn| turn.parts.iter().find_map(open));
-    let last = || chat.turns.last().map(|turn| turn.id.clone());
-    Hints {
-        queue: chat
-            .queued_messages
-            .iter()
-            .map(|message| message.id.clone())
-            .collect(),
-        turn: running.or_else(last).unwrap_or_else(|| "t1".to_owned()),
-        call,
-    }
 }
 
 fn seeds() -> impl Strategy<Value = Vec<Vec<u8>>> {
@@ -195,7 +150,7 @@ proptest! {
             (ours, theirs),
             &seeds,
             |d, ours: &ChatState| {
-                let hints = hints(ours);
+                let hints = Hints::of(ours);
                 if d.below(16) == 15 { session::action(d) } else { chat_actions::action(d, &hints) }
             },
             ChatState::value,
@@ -259,7 +214,7 @@ fn generated_actions_of_every_kind_change_something() {
         let mut chat = ChatState::from_value(chat::start(&mut d)).unwrap();
         for _ in 0..40 {
             let seed = bytes(64);
-            let hints = hints(&chat);
+            let hints = Hints::of(&chat);
             for json in [
                 session::root_action(&mut Dice::new(&seed)),
                 session::action(&mut Dice::new(&seed)),

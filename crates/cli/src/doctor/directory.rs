@@ -44,6 +44,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
             &data.join("token"),
             "`greenroom serve` creates one",
         ),
+        check_private_file("devices", &data.join("devices.json"), "none is paired"),
         check_disk(data),
     ]
 }

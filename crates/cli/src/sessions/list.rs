@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use client::SessionSummary;
 use host::journal::Archive;
 use serde_json::Value;
-use unicode_width::UnicodeWidthStr;
 use wire::Timestamp;
 
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::format::{format_age, format_status};
+use crate::format::{format_age, format_status, format_table};
 use crate::output::{print, print_json};
 use crate::start_host::is_host_missing;
 use crate::target::HostOptions;
@@ -105,22 +104,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp) -> String {
             escape_line(session.resource()),
         ]
     }));
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.width()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..4).map(width).collect();
-    let line = |row: &[String; 5]| {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let gap = width.saturating_sub(cell.width()) + 2;
-            line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', gap));
-        }
-        let [.., session] = row;
-        line + session + "\n"
-    };
-    rows.iter().map(line).collect()
+    format_table(&rows)
 }
 
 fn format_directory(directory: Option<&Path>, home: Option<&Path>) -> String {

@@ -5,7 +5,10 @@ use std::process::Command;
 
 use crate::Home;
 
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 13] = [
+    "open",
+    "pair",
+    "devices",
     "agents",
     "status",
     "stop",
@@ -23,7 +26,13 @@ fn help_has_groups_and_every_verb() {
     let home = Home::create();
     let help = home.run(&["--help"]);
     assert_eq!(help.code, Some(0), "{help:?}");
-    for group in ["Talk to agents:", "Sessions:", "The host:", "Set-up:"] {
+    for group in [
+        "Talk to agents:",
+        "Other devices:",
+        "Sessions:",
+        "The host:",
+        "Set-up:",
+    ] {
         assert!(help.out.contains(group), "{group}: {}", help.out);
     }
     for verb in VERBS {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use client::{
-    DropReason, DroppedAction, Envelope, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
-    Snapshot,
+    DropReason, DroppedAction, Envelope, EnvelopeEffect, PendingAction, ReconnectOutcome, Snapshot,
 };
 use serde_json::Value;
 use wire::Action;
@@ -14,6 +13,7 @@ use wire::action::ChannelKind;
 use crate::actions::{self, CHATS, ROOT, SESSION};
 use crate::dice::Dice;
 use crate::host::{Host, State, ToClient, ToHost, name};
+use crate::recorded::RecordedReplica;
 
 /// Connections that an action may go down with before it is given up.
 const SENDS_MAX: usize = 5;
@@ -43,7 +43,7 @@ struct Subscribing {
 
 pub struct Person {
     number: usize,
-    pub replica: Replica,
+    pub replica: RecordedReplica,
     link: Link,
     pub to_host: VecDeque<ToHost>,
     /// How often each action was sent.
@@ -62,7 +62,7 @@ impl Person {
     pub fn new(number: usize, host: &mut Host, d: &mut Dice) -> Self {
         let mut person = Self {
             number,
-            replica: Replica::new(&name(number)),
+            replica: RecordedReplica::new(&name(number)),
             link: Link::Up,
             to_host: VecDeque::new(),
             sends: BTreeMap::new(),
@@ -220,8 +220,7 @@ impl Person {
     fn receive(&mut self, message: ToClient) {
         match message {
             ToClient::Action(envelope) => {
-                let envelope = Envelope::from_value(envelope).expect("an envelope");
-                let effect = self.replica.receive(&envelope);
+                let (envelope, effect) = self.replica.receive(envelope);
                 self.note(&effect);
                 if envelope.action.name() == "session/chatRemoved" {
                     let chat = envelope.action.text("chat").expect("a chat");
@@ -238,7 +237,6 @@ impl Person {
                 let subscribing = self.subscribing.pop_front().expect("a subscription");
                 match snapshot {
                     Some(snapshot) if !subscribing.is_given_up => {
-                        let snapshot = Snapshot::from_value(snapshot).expect("a snapshot");
                         let taken = self
                             .replica
                             .take_snapshot(snapshot, subscribing.sent_before);
@@ -338,10 +336,10 @@ impl Person {
     }
 
     fn receive_replay(&mut self, actions: Vec<Value>, missing: &[String]) {
-        let envelopes = actions.into_iter().map(Envelope::from_value);
+        let envelopes = actions.iter().cloned().map(Envelope::from_value);
         let envelopes: Vec<Envelope> = envelopes.collect::<Result<_, _>>().expect("envelopes");
         let expected = self.after_replay(&envelopes, missing);
-        let resumed = self.replica.apply_replay(&envelopes, missing);
+        let resumed = self.replica.apply_replay(actions, missing);
         for effect in &resumed.effects {
             self.note(effect);
         }
@@ -349,9 +347,9 @@ impl Person {
     }
 
     fn receive_snapshots(&mut self, snapshots: Vec<Value>) {
-        let snapshots = snapshots.into_iter().map(Snapshot::from_value);
-        let snapshots: Vec<Snapshot> = snapshots.collect::<Result<_, _>>().expect("snapshots");
-        let expected = self.after_snapshots(&snapshots);
+        let read = snapshots.iter().cloned().map(Snapshot::from_value);
+        let read: Vec<Snapshot> = read.collect::<Result<_, _>>().expect("snapshots");
+        let expected = self.after_snapshots(&read);
         let resumed = self.replica.apply_snapshots(snapshots).expect("states");
         self.check_resumed(expected, resumed);
     }

@@ -28,7 +28,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(2);
 
 /// The lock; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct DirectoryLock {
+pub struct DirectoryLock {
     /// Whoever removes the file below must not let a second host in: a directory cannot be replaced without its content.
     _directory: File,
     /// Holds the number of the process for people, and keeps hosts out that lock nothing else.
@@ -38,7 +38,7 @@ pub(crate) struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    pub(crate) fn take(dir: &Path) -> Result<Self, JournalError> {
+    pub fn take(dir: &Path) -> Result<Self, JournalError> {
         let directory = File::open(dir).map_err(|error| unwritable(dir, &error))?;
         // Before anything is touched: where the file was removed, another host is seen here only.
         check_not_held(&directory).map_err(|denied| denied.explain(dir))?;

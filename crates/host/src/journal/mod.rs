@@ -16,7 +16,7 @@ pub mod sqlite;
 
 pub use faulty::{Fault, Faults, Faulty};
 pub use handle::{CommitStats, JournalHandle, RefusedBatch};
-pub(crate) use lock::DirectoryLock;
+pub use lock::DirectoryLock;
 pub use memory::Memory;
 pub(crate) use sqlite::make_private_file;
 pub use sqlite::{

@@ -4,16 +4,19 @@
 //! `CLOSE_WAIT_MS`; no log line names a token or content.
 //! Must not know: what messages mean, who else is connected.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Access;
 use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
 use super::reader::{Liveness, ReadEnd, SocketReader};
@@ -22,11 +25,17 @@ use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
+/// Why a connection of a device that was signed out is closed, as its client reads it.
+const SIGNED_OUT: &str = "this device was signed out";
+/// How long such a connection may take to end; a socket that takes nothing is dropped after it.
+const REVOKED_WAIT_MS: u64 = 500;
+
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
 pub(crate) async fn run(
     mut socket: TcpStream,
     early: Vec<u8>,
     admission: &Admission,
+    access: &Access,
     queue: KernelQueue,
     stop: &CancellationToken,
 ) {
@@ -39,9 +48,23 @@ pub(crate) async fn run(
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
     };
+    let counted = access.note_connection(admission);
     let peer = registration.peer();
     tracing::info!(client = peer.0, "a client connected");
-    let close_frame = run_halves(&socket, early, admission, &outbox, &mut registration, stop).await;
+    let close_frame = {
+        let halves = run_halves(&socket, early, admission, &outbox, &mut registration, stop);
+        let mut halves = pin!(halves);
+        tokio::select! {
+            end = &mut halves => end,
+            () = access.revoked() => {
+                // Nothing more is read of a device that was signed out, nor is it told anything but that.
+                outbox.end(close::POLICY, SIGNED_OUT, Urgency::AtOnce);
+                let within = Duration::from_millis(REVOKED_WAIT_MS);
+                timeout(within, halves).await.unwrap_or(CloseFrame::NotSent)
+            }
+        }
+    };
+    drop(counted);
     tracing::info!(
         client = peer.0,
         code = outbox.ending_code(),
@@ -122,24 +145,22 @@ fn close_frame(written: io::Result<()>) -> CloseFrame {
 
 /// Shuts down the sending side and waits until the other side closes too: closing a socket with unread bytes resets it,
 /// and a reset can overtake the close frame.
-pub(crate) async fn drain_until_closed(socket: &mut TcpStream) {
+pub(crate) async fn drain_until_closed<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut T) {
     let drained = async {
         socket.shutdown().await?;
-        loop {
-            socket.readable().await?;
-            match discard(socket) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        while poll_fn(|context| poll_discard(socket, context)).await? > 0 {}
+        Ok(())
     };
     let _: Result<io::Result<()>, _> = timeout(Duration::from_millis(CLOSE_WAIT_MS), drained).await;
 }
 
-fn discard(socket: &TcpStream) -> io::Result<usize> {
+fn poll_discard<T: AsyncRead + Unpin>(
+    socket: &mut T,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
     // On the stack of this call, not in the task: a connection must stay small.
     let mut sink = [0; 4_096];
-    socket.try_read(&mut sink)
+    let mut sink = ReadBuf::new(&mut sink);
+    ready!(Pin::new(socket).poll_read(context, &mut sink))?;
+    Poll::Ready(Ok(sink.filled().len()))
 }

@@ -77,9 +77,9 @@ impl WaitingHandshakes {
 }
 
 impl Handshake {
-    /// Ends when the place is needed for another.
-    pub(super) async fn evicted(&self) {
-        self.evicted.cancelled().await;
+    /// Cancelled when the place is needed for another.
+    pub(super) fn eviction(&self) -> CancellationToken {
+        self.evicted.clone()
     }
 }
 

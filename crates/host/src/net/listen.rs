@@ -15,10 +15,10 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
-use super::handshakes::{Handshake, Handshakes};
-use super::http::HttpResponse;
+use super::connection;
+use super::handshakes::Handshakes;
+use super::http::{self, Visitor};
 use super::outbox::CLOSE_WAIT_MS;
-use super::{connection, handshake};
 use crate::kernel_queue::KernelQueue;
 
 const ACCEPT_PAUSE_MS: u64 = 10;
@@ -44,10 +44,11 @@ pub async fn serve(
             () = stop.cancelled() => break,
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
+                Ok((socket, address)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
+                    let visitor = Visitor::new(admission.clone(), address, handshakes.begin());
                     let (admission, queue, stop) = (admission.clone(), queue.clone(), stop.clone());
-                    tasks.spawn(serve_socket(socket, admission, queue, stop, handshakes.begin()));
+                    tasks.spawn(serve_socket(socket, visitor, admission, queue, stop));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -73,40 +74,29 @@ pub async fn serve(
     }
 }
 
-/// One socket from its handshake to its end.
+/// One socket from its first request to its end.
 async fn serve_socket(
-    mut socket: TcpStream,
+    socket: TcpStream,
+    visitor: Visitor,
     admission: Arc<Admission>,
     queue: KernelQueue,
     stop: CancellationToken,
-    handshake: Handshake,
 ) {
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
-    let outcome = tokio::select! {
-        () = stop.cancelled() => HandshakeEnd::Stopped,
-        () = handshake.evicted() => HandshakeEnd::Evicted,
-        upgraded = handshake::perform(&mut socket, &admission) => HandshakeEnd::Performed(upgraded),
-    };
-    drop(handshake);
-    match outcome {
-        HandshakeEnd::Performed(Some(handshake::Upgraded { slot, early })) => {
-            connection::run(socket, early, &admission, queue, &stop).await;
-            drop(slot);
-        }
-        HandshakeEnd::Evicted => {
-            // If it does not fit into the empty send buffer, nobody reads it anyway.
-            let _ = socket.try_write(&HttpResponse::CROWDED.to_bytes());
-        }
-        HandshakeEnd::Performed(None) | HandshakeEnd::Stopped => {}
+    // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
+    let upgraded = Box::pin(http::serve(socket, visitor, &stop)).await;
+    if let Some(http::Upgraded {
+        socket,
+        slot,
+        access,
+        early,
+    }) = upgraded
+    {
+        connection::run(socket, early, &admission, &access, queue, &stop).await;
+        drop(slot);
     }
-}
-
-enum HandshakeEnd {
-    Performed(Option<handshake::Upgraded>),
-    Evicted,
-    Stopped,
 }
 
 /// The connection was gone before it was accepted: no reason to pause.

@@ -1,14 +1,14 @@
-//! WebSocket and stdio: accept, authenticate, read, write.
+//! HTTP, WebSocket and stdio: accept, authenticate, read, write.
 //!
 //! Promises: for each connection the kernel's task gets `Joined` first and `Disconnected` last, once each; a slow
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
 //! Must not know: what messages mean, why anything is allowed.
 
+mod access;
 mod admission;
 mod connection;
-mod handshake;
 mod handshakes;
-pub mod http;
+mod http;
 mod inbound;
 mod link;
 mod listen;
@@ -16,9 +16,9 @@ mod outbox;
 mod read_buffer;
 mod reader;
 mod registration;
+mod stall;
 pub mod stdio;
 mod text_run;
-mod token;
 mod writer;
 pub mod ws;
 

@@ -17,7 +17,7 @@ async fn each_request_gets_its_status() {
         ("GET /healthz", here.clone(), 200),
         ("GET /readyz", here.clone(), 200),
         ("HEAD /healthz", here.clone(), 405),
-        ("GET /", here.clone(), 401),
+        ("GET /ahp", here.clone(), 401),
         ("GET /?tkn=wrong", format!("{here}{UPGRADE}"), 401),
         (
             "GET /?tkn=s3cret",
@@ -40,7 +40,7 @@ async fn each_request_gets_its_status() {
             403,
         ),
         ("GET /?tkn=s3cret", UPGRADE.to_owned(), 400),
-        ("GET /?tkn=s3cret", here.clone(), 426),
+        ("GET /ahp?tkn=s3cret", here.clone(), 426),
         (
             "GET /?tkn=s3cret",
             format!("{here}{}", UPGRADE.replace(": 13", ": 12")),
@@ -52,14 +52,14 @@ async fn each_request_gets_its_status() {
             405,
         ),
         ("nonsense", String::new(), 400),
-        ("GET /", format!("X: {}\r\n", "y".repeat(20_000)), 431),
+        ("GET /ahp", format!("X: {}\r\n", "y".repeat(20_000)), 431),
     ] {
         let (got, answer) = ask(addr, &format!("{request} HTTP/1.1\r\n{headers}\r\n")).await;
         assert_eq!(got, status, "{request} {headers}");
         assert!(answer.contains("\r\nConnection: close\r\n"));
         assert!(!answer.contains(TOKEN), "a token is never repeated");
         if status == 426 {
-            assert!(answer.contains("\r\nSec-WebSocket-Version: 13\r\n"));
+            assert!(answer.contains("\r\nSec-Websocket-Version: 13\r\n"));
         }
     }
     assert_eq!(host.admission.connections(), 0);

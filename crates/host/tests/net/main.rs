@@ -10,5 +10,7 @@
 mod delivery;
 mod handshake;
 mod interop;
+mod markup_route;
+mod page;
 mod protocol;
 mod support;

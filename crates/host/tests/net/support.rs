@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::ServerLimits;
+use host::blobs::Blobs;
 use host::kernel_queue::QueuedInput;
 use host::net::ws::frame::{Fin, Opcode, put_head};
 use host::net::{Admission, Link, serve};
+use host::page::PageServices;
 use kernel::{Frame, Input, PeerId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,16 +36,27 @@ impl Host {
     }
 
     pub async fn start_with_inbox(limits: ServerLimits, inputs_max: usize) -> Self {
+        Self::start_admitting(limits, inputs_max, |admission| admission).await
+    }
+
+    /// With what a page is served, over this store.
+    pub async fn start_page(limits: ServerLimits, blobs: Arc<dyn Blobs>) -> Self {
+        let page = PageServices::new(blobs);
+        Self::start_admitting(limits, 64, |admission| admission.with_page(page)).await
+    }
+
+    async fn start_admitting(
+        limits: ServerLimits,
+        inputs_max: usize,
+        change: impl FnOnce(Admission) -> Admission,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (queue, inbox) = mpsc::channel(inputs_max);
         let stop = CancellationToken::new();
-        let admission = Arc::new(Admission::new(
-            limits,
-            Some(TOKEN.to_owned()),
-            Vec::new(),
-            Vec::new(),
-        ));
+        let token = Some(TOKEN.to_owned());
+        let admission = Admission::new(limits, token, Vec::new(), Vec::new());
+        let admission = Arc::new(change(admission));
         admission.set_ready(true);
         let task = tokio::spawn(serve(listener, admission.clone(), queue, stop.clone()));
         Self {
@@ -119,6 +132,61 @@ pub async fn ask(addr: SocketAddr, head: &str) -> (u16, String) {
     (answer[9..12].parse().unwrap(), answer)
 }
 
+/// An answer, taken apart.
+pub struct Answered {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answered {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+/// One request on a connection that closes after it.
+pub async fn request(
+    addr: SocketAddr,
+    method: &str,
+    target: &str,
+    lines: &str,
+    body: &[u8],
+) -> Answered {
+    let mut socket = TcpStream::connect(addr).await.unwrap();
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{length}{lines}\r\n"
+    );
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(body);
+    socket.write_all(&bytes).await.unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8(answer).unwrap();
+    Answered {
+        status: head[9..12].parse().unwrap(),
+        head,
+        body,
+    }
+}
+
 pub struct Client {
     pub socket: TcpStream,
 }
@@ -134,11 +202,8 @@ impl Client {
         }
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
-        assert!(answer.contains("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
-        assert!(
-            !answer.contains("Sec-WebSocket-Extensions"),
-            "deflate is declined"
-        );
+        assert!(answer.contains("\r\nSec-Websocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+        assert!(!answer.contains("Extensions"), "deflate is declined");
         Self { socket }
     }
 

@@ -1,6 +1,7 @@
 //! Generated chat actions, most of which hit something in the chat they are applied to.
 
 use serde_json::{Value, json};
+use wire::state::{ChatState, ResponsePart};
 
 use crate::chat::{
     CALLS, MOMENTS, PARTS, TURNS, answer, answers, changesets, content, contributor, directory,
@@ -16,6 +17,33 @@ pub struct Hints {
     pub turn: String,
     /// The first call that is not over: its id and its status.
     pub call: Option<(String, String)>,
+}
+
+impl Hints {
+    /// What of a chat an action can hit.
+    pub fn of(chat: &ChatState) -> Self {
+        let running = chat.active_turn.as_ref().map(|turn| turn.id.clone());
+        let open = |part: &ResponsePart| {
+            let call = part.0.get("toolCall")?;
+            let text = |field: &str| Some(call[field].as_str()?.to_owned());
+            Some((text("toolCallId")?, text("status")?))
+                .filter(|(_, status)| status != "completed" && status != "cancelled")
+        };
+        let call = chat
+            .active_turn
+            .as_ref()
+            .and_then(|turn| turn.parts.iter().find_map(open));
+        let last = || chat.turns.last().map(|turn| turn.id.clone());
+        Self {
+            queue: chat
+                .queued_messages
+                .iter()
+                .map(|message| message.id.clone())
+                .collect(),
+            turn: running.or_else(last).unwrap_or_else(|| "t1".to_owned()),
+            call,
+        }
+    }
 }
 
 /// Which of the tool actions lead on from a status.

@@ -66,3 +66,24 @@ pub fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
         .filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())
 }
+
+/// Sometimes takes a field away or gives it a wrong type.
+pub fn spoiled(d: &mut Dice, mut action: Value) -> Value {
+    if d.below(16) != 15 {
+        return action;
+    }
+    let fields = action.as_object_mut().expect("an action");
+    let key = fields
+        .keys()
+        .nth(d.below(fields.len()))
+        .cloned()
+        .expect("a field");
+    if key == "type" {
+        fields[&key] = json!("x-unheard/of");
+    } else if fields[&key].is_object() || fields[&key].is_array() || d.flip() {
+        fields.remove(&key);
+    } else {
+        fields[&key] = json!([7]);
+    }
+    action
+}

@@ -3,14 +3,18 @@
 //! Promises: tokens are compared in constant time and never repeated; a token that is anywhere in a request must be right.
 //! Must not know: sockets, what a connection is used for.
 
+use std::net::IpAddr;
+
 use hmac::{Hmac, Mac};
+use hyper::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sha2::Sha256;
-use subtle::ConstantTimeEq;
 
-use super::http::{Headers, HttpResponse};
+use super::answer::HttpResponse;
+use super::gate::Headers;
+use crate::net::Admission;
+use crate::net::access::Access;
 
-/// Where a page puts its token: browsers let it choose subprotocols, but no header and, for good, no query (G-25).
-const PROTOCOLS_HEADER: &str = "Sec-WebSocket-Protocol";
+/// A page puts its token into a subprotocol: browsers let it choose those, but no header and, for good, no query (G-25).
 const PROTOCOL_PREFIX: &[u8] = b"tkn.";
 /// The subprotocol that is agreed on, if it is offered.
 pub(super) const PROTOCOL: &str = "ahp";
@@ -18,44 +22,60 @@ pub(super) const PROTOCOL: &str = "ahp";
 /// Hex digits of a nonce.
 const NONCE_DIGITS: usize = 32;
 
-/// Every token in the request must be the right one, so that two that contradict each other are refused.
+/// Who asks. Every token in the request must be of the same one, so that two that contradict each other are refused.
 pub(super) fn check(
     headers: &Headers<'_>,
     query: &str,
-    token: Option<&str>,
-) -> Result<(), HttpResponse> {
-    let Some(token) = token else {
-        return Ok(()); // everybody who reaches the address is admitted
-    };
+    admission: &Admission,
+    address: IpAddr,
+) -> Result<Access, HttpResponse> {
     let in_query = values_of(query, "tkn").map(percent_decoded);
-    let in_header = headers.all("Authorization").filter_map(|value| {
+    let in_header = headers.all(AUTHORIZATION).filter_map(|value| {
         let (scheme, token) = value.split_at_checked("Bearer ".len())?;
         scheme
             .eq_ignore_ascii_case(b"Bearer ")
             .then(|| token.trim_ascii().to_vec())
     });
     let in_protocols = headers
-        .items(PROTOCOLS_HEADER)
+        .items(SEC_WEBSOCKET_PROTOCOL)
         .filter_map(|item| item.strip_prefix(PROTOCOL_PREFIX).map(<[u8]>::to_vec));
-    let mut any = false;
-    let mut all_right = true;
+    let wrong = || HttpResponse::new(401, "the token is not the right one\n");
+    let mut found: Option<Access> = None;
     for presented in in_query.chain(in_header).chain(in_protocols) {
-        any = true;
-        all_right &= bool::from(presented.as_slice().ct_eq(token.as_bytes()));
+        let access = Access::of_token(admission, &presented, Some(address)).ok_or_else(wrong)?;
+        if found.as_ref().is_some_and(|found| !found.is_same(&access)) {
+            return Err(wrong());
+        }
+        found = Some(access);
     }
-    match (any, all_right) {
-        (true, true) => Ok(()),
-        (true, false) => Err(HttpResponse::new(401, "the token is not the right one\n")),
-        (false, _) => {
+    match (found, &admission.token) {
+        (Some(access), _) => Ok(access),
+        // Everybody who reaches the address is admitted.
+        (None, None) => Ok(Access::Owner),
+        (None, Some(_)) => {
             let text = "a token is needed: ?tkn=..., Authorization: Bearer ... or the subprotocol tkn....\n";
             Err(HttpResponse::new(401, text))
         }
     }
 }
 
+/// The same for routes where a token must not be in an address: browsers keep those.
+pub(super) fn check_header(
+    headers: &Headers<'_>,
+    query: &str,
+    admission: &Admission,
+    address: IpAddr,
+) -> Result<Access, HttpResponse> {
+    if values_of(query, "tkn").next().is_some() {
+        let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
+        return Err(HttpResponse::new(401, text));
+    }
+    check(headers, query, admission, address)
+}
+
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.
 pub(super) fn agreed_protocol(headers: &Headers<'_>) -> Option<&'static str> {
-    let mut offered = headers.items(PROTOCOLS_HEADER);
+    let mut offered = headers.items(SEC_WEBSOCKET_PROTOCOL);
     offered
         .any(|item| item == PROTOCOL.as_bytes())
         .then_some(PROTOCOL)
@@ -147,7 +167,7 @@ mod tests {
         ] {
             let answer = prove(&query, Some("key")).unwrap_err();
             assert_eq!(answer.status, 400, "{query}");
-            assert!(answer.text.contains("32 hex digits"));
+            assert!(answer.body.ends_with(b"32 hex digits: /proof?nonce=...\n"));
         }
         let answer = prove(&format!("nonce={digits}"), None).unwrap_err();
         assert_eq!(answer.status, 404);

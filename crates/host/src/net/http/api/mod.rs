@@ -1,0 +1,87 @@
+//! Routes below `/api`: JSON in and out, the token in a header alone.
+//!
+//! Promises: an address never holds a token here, so none gets into a browser's history; a body is bounded in size and in time, and
+//! has its share of the memory for what comes in.
+//! Must not know: how answers are made.
+
+mod body;
+mod devices;
+mod markup;
+
+use hyper::Method;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue};
+
+use super::answer::HttpResponse;
+use super::gate::Headers;
+use super::token;
+use super::visitor::Visitor;
+use crate::devices::Scope;
+use crate::net::access::Access;
+use crate::page::PageServices;
+
+/// Below it each device has its address.
+const DEVICES: &str = "/api/devices/";
+
+/// What is known of a request beside its body.
+pub(super) struct ApiRequest<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a str,
+    pub(super) headers: &'a Headers<'a>,
+    pub(super) visitor: &'a Visitor,
+}
+
+/// Answers a request below `/api`.
+pub(super) async fn answer(
+    request: &ApiRequest<'_>,
+    body: Incoming,
+) -> Result<HttpResponse, HttpResponse> {
+    match (request.method.as_str(), request.path) {
+        ("POST", "/api/pair") => return devices::pair(request, body).await,
+        (_, "/api/pair") => return Err(refuse_method("POST")),
+        _ => {}
+    }
+    let visitor = request.visitor;
+    let address = visitor.address.ip();
+    let access = token::check_header(request.headers, request.query, &visitor.admission, address)?;
+    visitor.admit()?;
+    match (request.method.as_str(), request.path) {
+        ("POST", "/api/markup") => markup::answer(request, &access, body).await,
+        (_, "/api/markup") => Err(refuse_method("POST")),
+        ("POST", "/api/pair/code") => devices::issue_code(request, &access, body).await,
+        (_, "/api/pair/code") => Err(refuse_method("POST")),
+        ("GET", "/api/devices") => Ok(devices::list(request, &access)),
+        ("GET", "/api/me") => Ok(devices::describe_caller(request, &access)),
+        (_, "/api/devices" | "/api/me") => Err(refuse_method("GET")),
+        (method, path) if path.starts_with(DEVICES) => match method {
+            "DELETE" => devices::revoke(request, path.trim_start_matches(DEVICES)).await,
+            _ => Err(refuse_method("DELETE")),
+        },
+        _ => Err(HttpResponse::new(404, "there is nothing at this address\n")),
+    }
+}
+
+fn refuse_method(allowed: &'static str) -> HttpResponse {
+    let refusal = HttpResponse::new(405, "this address is not asked like that; see Allow\n");
+    refusal.with(ALLOW, HeaderValue::from_static(allowed))
+}
+
+/// A device may do only what it was paired for.
+fn require(access: &Access, scope: Scope) -> Result<(), HttpResponse> {
+    if access.may(scope) {
+        return Ok(());
+    }
+    let text = match scope {
+        Scope::Use => "this device may not use sessions; pair it again\n",
+        Scope::Inspect => {
+            "this device may not see prompts; pair it again with `greenroom pair --inspect`\n"
+        }
+    };
+    Err(HttpResponse::new(403, text))
+}
+
+fn services<'a>(request: &ApiRequest<'a>) -> Result<&'a PageServices, HttpResponse> {
+    let services = request.visitor.admission.page.as_deref();
+    services.ok_or_else(HttpResponse::not_ready)
+}

@@ -1,0 +1,171 @@
+//! One socket while it speaks HTTP: hyper reads and writes, this watches the clock, the place and the host's end.
+//!
+//! Promises: a head has `HEAD_BYTES_MAX` and `handshake_timeout_ms`; a socket that showed no secret is sent away when its
+//! place is needed or its time is over; whoever does not take an answer is cut after `http_stall_ms`; an upgraded socket is
+//! given back bare, with the bytes that came behind the head (ADR 0006, ADR 0079).
+//! Must not know: what is answered.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, Connection, Parts};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::{sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{AnswerBody, HttpResponse};
+use super::routes;
+use super::visitor::Visitor;
+use crate::net::access::Access;
+use crate::net::admission::ConnectionSlot;
+use crate::net::connection::drain_until_closed;
+use crate::net::stall::StallGuard;
+
+/// The longest request head that is read.
+const HEAD_BYTES_MAX: usize = 16 * 1_024;
+const HEADERS_MAX: usize = 64;
+
+/// A socket that became a WebSocket.
+pub(crate) struct Upgraded<T> {
+    pub socket: T,
+    pub slot: ConnectionSlot,
+    pub access: Access,
+    /// What came behind the head.
+    pub early: Vec<u8>,
+}
+
+/// Answers requests until one opens a WebSocket. `None`: there is nothing more to do with the socket.
+pub(crate) async fn serve<T>(
+    socket: T,
+    visitor: Visitor,
+    stop: &CancellationToken,
+) -> Option<Upgraded<T>>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (visitor, stall) = {
+        let stall = Duration::from_millis(visitor.admission.limits.http_stall_ms);
+        (Arc::new(visitor), stall)
+    };
+    let socket = TokioIo::new(StallGuard::new(socket, stall));
+    let head_time = Duration::from_millis(visitor.admission.limits.handshake_timeout_ms);
+    let mut http = Builder::new()
+        .max_headers(HEADERS_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .title_case_headers(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_time)
+        .serve_connection(socket, AnswerRequests(Arc::clone(&visitor)));
+    let end = converse(&mut http, &visitor, stop).await;
+    let Parts {
+        io,
+        read_buf,
+        service,
+        ..
+    } = http.into_parts();
+    drop(service);
+    let mut socket = io.into_inner().into_inner();
+    // The one other owner was hyper's.
+    let upgraded = Arc::into_inner(visitor).and_then(Visitor::into_upgraded);
+    match (end, upgraded) {
+        (ExchangeEnd::Over, Some((slot, access))) => {
+            return Some(Upgraded {
+                socket,
+                slot,
+                access,
+                early: read_buf.to_vec(),
+            });
+        }
+        (ExchangeEnd::Over, None) => drain_until_closed(&mut socket).await,
+        (ExchangeEnd::Refused(refusal), _) => {
+            // If it does not fit into the empty send buffer, nobody reads it anyway.
+            let bytes = refusal.into_bytes();
+            if timeout(Duration::ZERO, socket.write_all(&bytes))
+                .await
+                .is_ok()
+            {
+                drain_until_closed(&mut socket).await;
+            }
+        }
+        (ExchangeEnd::Gone, _) => {}
+    }
+    None
+}
+
+enum ExchangeEnd {
+    /// Everything was answered, or the socket was upgraded.
+    Over,
+    /// No request is being answered, and this is the last that is said.
+    Refused(HttpResponse),
+    /// Nothing can be said any more.
+    Gone,
+}
+
+async fn converse<T>(
+    http: &mut Connection<TokioIo<StallGuard<T>>, AnswerRequests>,
+    visitor: &Visitor,
+    stop: &CancellationToken,
+) -> ExchangeEnd
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let evicted = visitor.eviction();
+    let (mut stopping, mut is_waiting) = (false, true);
+    loop {
+        tokio::select! {
+            biased;
+            ended = poll_fn(|context| Pin::new(&mut *http).poll(context)) => return match ended {
+                Ok(()) => ExchangeEnd::Over,
+                // A connection that waits for its next request just ends.
+                Err(error) if error.is_timeout() && !visitor.has_asked() => {
+                    ExchangeEnd::Refused(HttpResponse::too_slow())
+                }
+                // hyper has answered it.
+                Err(error) if error.is_parse() => ExchangeEnd::Over,
+                Err(_) => ExchangeEnd::Gone,
+            },
+            () = stop.cancelled(), if !stopping => {
+                if !visitor.has_asked() {
+                    return ExchangeEnd::Gone;
+                }
+                stopping = true;
+                // What is being answered is answered.
+                Pin::new(&mut *http).graceful_shutdown();
+            }
+            () = evicted.cancelled() => return match visitor.has_asked() {
+                false => ExchangeEnd::Refused(HttpResponse::crowded()),
+                true => ExchangeEnd::Gone,
+            },
+            () = sleep_until(visitor.deadline), if is_waiting => {
+                if !visitor.has_asked() {
+                    return ExchangeEnd::Refused(HttpResponse::too_slow());
+                }
+                // From its first request on, `routes` looks at the time.
+                is_waiting = false;
+            }
+        }
+    }
+}
+
+/// What hyper calls for each request.
+struct AnswerRequests(Arc<Visitor>);
+
+impl Service<Request<Incoming>> for AnswerRequests {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let visitor = Arc::clone(&self.0);
+        visitor.note_request();
+        Box::pin(async move { Ok(routes::answer(request, &visitor).await) })
+    }
+}

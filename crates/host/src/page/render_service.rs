@@ -1,0 +1,159 @@
+//! Renders what devices ask for, on threads where nobody waits for it, and remembers it.
+//!
+//! Promises: a device has a few requests in flight and no more; all of them together take as many threads as are set aside.
+//! Must not know: HTTP.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::sync::Semaphore;
+
+use super::markup_cache::MarkupCache;
+use super::render_markup::{MarkupItem, render};
+use crate::blobs::{Blobs, digest_of};
+
+/// How long one item may be coloured; grammars are loaded within it, too.
+const ITEM_TIME: Duration = Duration::from_millis(50);
+/// Requests of one device at once.
+const IN_FLIGHT_MAX: usize = 4;
+/// Threads that render at once: a host has agents to run, too.
+const THREADS_MAX: usize = 2;
+
+/// The service.
+#[derive(Clone)]
+pub(crate) struct MarkupService {
+    blobs: Arc<dyn Blobs>,
+    cache: Arc<Mutex<MarkupCache>>,
+    in_flight: InFlightCounts,
+    threads: Arc<Semaphore>,
+}
+
+type InFlightCounts = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// One request of a device; it is over when this is dropped.
+pub(crate) struct InFlight {
+    device: String,
+    counts: InFlightCounts,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.counts);
+        if let Some(count) = counts.get_mut(&self.device) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.device);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change below is complete before its lock is given back.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MarkupService {
+    pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
+        Self {
+            blobs,
+            cache: Arc::default(),
+            in_flight: Arc::default(),
+            threads: Arc::new(Semaphore::new(THREADS_MAX)),
+        }
+    }
+
+    /// Counts a request of a device. `None`: it has as many in flight as it may.
+    pub(crate) fn begin(&self, device: &str) -> Option<InFlight> {
+        let mut counts = lock(&self.in_flight);
+        let count = counts.entry(device.to_owned()).or_default();
+        if *count >= IN_FLIGHT_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(InFlight {
+            device: device.to_owned(),
+            counts: Arc::clone(&self.in_flight),
+        })
+    }
+
+    /// `{"items": [..]}`, an answer for each item in order, finished by `pack` on the same thread.
+    pub(crate) async fn render_all<T: Send + 'static>(
+        &self,
+        items: Vec<MarkupItem>,
+        pack: impl FnOnce(Bytes) -> T + Send + 'static,
+    ) -> Option<T> {
+        let _thread = self.threads.acquire().await;
+        let service = self.clone();
+        let rendered = tokio::task::spawn_blocking(move || {
+            let mut answer = BytesMut::from(&b"{\"items\":["[..]);
+            for (number, item) in items.iter().enumerate() {
+                if number > 0 {
+                    answer.put_u8(b',');
+                }
+                answer.extend_from_slice(&service.find_or_render(item));
+            }
+            answer.extend_from_slice(b"]}");
+            pack(answer.freeze())
+        });
+        match rendered.await {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                tracing::error!(%error, "markup was not rendered; this is a defect");
+                None
+            }
+        }
+    }
+
+    fn find_or_render(&self, item: &MarkupItem) -> Bytes {
+        let key = digest_of(&wire::rpc::to_json(item));
+        if let Some(known) = lock(&self.cache).find(&key) {
+            return known;
+        }
+        let rendered = render(item, &*self.blobs, ITEM_TIME);
+        let answer = Bytes::from(wire::rpc::to_json(&rendered.answer));
+        if rendered.is_final {
+            lock(&self.cache).insert(key, answer.clone());
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blobs::MemoryBlobs;
+
+    #[tokio::test]
+    async fn a_device_has_four_requests_in_flight_and_others_have_theirs() {
+        let service = MarkupService::new(Arc::new(MemoryBlobs::new()));
+        let mut held: Vec<_> = (0..4).map(|_| service.begin("phone").unwrap()).collect();
+        assert!(service.begin("phone").is_none());
+        assert!(service.begin("laptop").is_some());
+        held.pop();
+        assert!(service.begin("phone").is_some());
+        drop(held);
+        assert!(lock(&service.in_flight).is_empty());
+    }
+
+    #[tokio::test]
+    async fn answers_come_in_order_and_the_second_time_from_memory() {
+        let service = MarkupService::new(Arc::new(MemoryBlobs::new()));
+        let items = || -> Vec<MarkupItem> {
+            serde_json::from_str(r#"[{"markdown": "a"}, {"markdown": "b"}]"#).unwrap()
+        };
+        for _ in 0..2 {
+            let answer = service.render_all(items(), |answer| answer).await.unwrap();
+            assert_eq!(
+                answer,
+                r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#
+            );
+        }
+        let key = digest_of(&wire::rpc::to_json(&items()[0]));
+        lock(&service.cache).insert(key, Bytes::from_static(b"0"));
+        let answer = service.render_all(items(), |answer| answer).await.unwrap();
+        assert_eq!(answer, r#"{"items":[0,{"tree":[["p","b"]]}]}"#);
+    }
+}

@@ -1,0 +1,41 @@
+// What a session is made of, for the third column: agent, folders, who is here. Must not know: chats.
+
+import { fill, h } from '../ui/dom.js';
+import { onFrame } from '../ui/frame.js';
+import { writeOutName } from '../ui/visible.js';
+import { ageInWords } from '../ui/words.js';
+import { pathOf, textOf } from './format.js';
+import { modifiedAt, stateInWords } from './summary.js';
+
+/** @type {import('./slot.js').Mount} */
+export function mountDetails(container, { store, route }) {
+  const list = h('dl.details-list');
+  fill(container, h('div.scroller', null, list));
+  /** @type {any} */
+  let session = null;
+  const row = (/** @type {string} */ name, /** @type {any} */ ...values) => (values.flat().filter(Boolean).length > 0 ? [h('dt', null, name), h('dd', { dir: 'auto' }, values)] : []);
+
+  function draw() {
+    const summary = store.sessions().find((/** @type {any} */ one) => one.resource === route.session) ?? session;
+    if (!session || !summary) return; // on its way
+    const agent = (store.root()?.agents ?? []).find((/** @type {any} */ one) => one.provider === session.provider);
+    const clients = (session.activeClients ?? []).map((/** @type {any} */ one) => writeOutName(textOf(one.displayName) || textOf(one.clientId)));
+    const workers = (session.chats ?? []).filter((/** @type {any} */ one) => one.origin?.kind === 'tool').length;
+    const config = Object.entries(session.config?.schema?.properties ?? {}).map(([key, property]) => [textOf(/** @type {any} */ (property).title) || key, session.config.values?.[key]]);
+    fill(list,
+      row('State', stateInWords(summary)),
+      row('Agent', writeOutName(textOf(agent?.displayName) || session.provider)),
+      row('Folders', (session.workingDirectories ?? []).map((/** @type {string} */ uri) => h('div.mono', null, pathOf(uri)))),
+      row('Chats', String((session.chats ?? []).length - workers)),
+      row('Workers', workers > 0 && String(workers)),
+      row('Here now', clients.map((/** @type {string} */ name) => h('div', null, name))),
+      row('Used', ageInWords(modifiedAt(summary))),
+      config.filter(([, value]) => value !== undefined).map(([name, value]) => row(String(name), typeof value === 'string' ? value : JSON.stringify(value))));
+  }
+  const release = store.watch(route.session, (/** @type {any} */ state) => {
+    session = state;
+    onFrame(draw);
+  });
+  const releaseSessions = store.onSessions(() => onFrame(draw));
+  return { update() {}, unmount() { release(); releaseSessions(); } };
+}

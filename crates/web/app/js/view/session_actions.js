@@ -1,0 +1,99 @@
+// What can be done with a session from the list and from its head: rename, archive, fork, delete.
+// Promises: deleting asks first and says what is lost; what the host refuses is said. Must not know: where the menu is opened.
+
+import { randomId } from '../state/device.js';
+import { askText, askYesNo, openMenu, showNote } from '../ui/menu.js';
+import { isArchived, isRead, titleOf } from './summary.js';
+
+/**
+ * Opens the menu of a session.
+ * @param {HTMLElement} anchor
+ * @param {any} summary
+ * @param {{store: any, navigate: (route: any, how?: any) => void, onDeleted?: () => void}} context
+ */
+export function openSessionMenu(anchor, summary, { store, navigate, onDeleted }) {
+  const uri = summary.resource;
+  const tell = (/** @type {any} */ action) => reportRefusal(store.dispatch(uri, action));
+  const archived = isArchived(summary);
+  openMenu(anchor, [
+    { label: 'Rename', run: () => rename(store, summary) },
+    isRead(summary)
+      ? { label: 'Mark as not read', run: () => tell({ type: 'session/isReadChanged', isRead: false }) }
+      : { label: 'Mark as read', run: () => tell({ type: 'session/isReadChanged', isRead: true }) },
+    { label: 'Fork', hint: 'a new chat from its last answer', run: () => fork(store, summary, navigate) },
+    archived
+      ? { label: 'Take out of the archive', run: () => tell({ type: 'session/isArchivedChanged', isArchived: false }) }
+      : { label: 'Archive', hint: 'found again by search', run: () => tell({ type: 'session/isArchivedChanged', isArchived: true }) },
+    'line',
+    { label: 'Delete …', danger: true, run: () => remove(store, summary, onDeleted) },
+  ]);
+}
+
+/** @param {any} sent */
+async function reportRefusal(sent) {
+  const { status, reason } = await sent.done;
+  if (status === 'refused') showNote(`The host refused: ${reason ?? 'no reason was given'}`, { isProblem: true });
+  if (status === 'unknown') showNote('It is not known whether that arrived. Look and try again.', { isProblem: true });
+}
+
+/** @param {any} store @param {any} summary */
+async function rename(store, summary) {
+  const title = await askText({ title: 'Rename session', label: 'Title', value: summary.title ?? '', yes: 'Rename' });
+  if (title !== null && title !== summary.title) reportRefusal(store.dispatch(summary.resource, { type: 'session/titleChanged', title }));
+}
+
+/** @param {any} store @param {any} summary @param {(() => void) | undefined} onDeleted */
+async function remove(store, summary, onDeleted) {
+  const chats = (summary.chats ?? []).length;
+  const text = `"${titleOf(summary)}" and ${chats > 1 ? `its ${chats} chats are` : 'its chat is'} deleted for every client. Files it changed stay as they are.`;
+  if (!(await askYesNo({ title: 'Delete session?', text, yes: 'Delete', danger: true }))) return; // left as it is
+  try {
+    await store.request('disposeSession', { channel: summary.resource });
+    onDeleted?.();
+  } catch (error) {
+    showNote(`Not deleted: ${messageOf(error)}`, { isProblem: true });
+  }
+}
+
+/** A new chat that begins with everything said so far. @param {any} store @param {any} summary @param {(route: any) => void} navigate */
+async function fork(store, summary, navigate) {
+  const source = summary.defaultChat ?? summary.chats?.[0]?.resource;
+  const turn = source && (await lastTurn(store, source));
+  if (!turn) {
+    showNote('There is no complete answer to fork from yet.');
+    return;
+  }
+  const chat = `ahp-chat:/${randomId()}`;
+  try {
+    await store.request('createChat', { channel: summary.resource, chat, source: { kind: 'fork', chat: source, turnId: turn } });
+    navigate({ screen: 'session', session: summary.resource, chat });
+  } catch (error) {
+    showNote(`Not forked: ${messageOf(error)}`, { isProblem: true });
+  }
+}
+
+/** The id of the last complete turn of a chat. @param {any} store @param {string} chat @returns {Promise<string | null>} */
+function lastTurn(store, chat) {
+  return new Promise((resolve) => {
+    /** @type {any} */
+    let release = null;
+    let isDone = false;
+    const finish = (/** @type {string | null} */ id) => {
+      if (isDone) return; // the state and the time limit may both come
+      isDone = true;
+      clearTimeout(limit);
+      resolve(id);
+      // `watch` may call back before it returns.
+      queueMicrotask(() => release?.());
+    };
+    const limit = setTimeout(() => finish(null), 5_000);
+    release = store.watch(chat, (/** @type {any} */ state) => {
+      if (state) finish(state.turns?.at(-1)?.id ?? null);
+    }, { view: { turns: 1 } });
+  });
+}
+
+/** @param {any} error */
+export function messageOf(error) {
+  return error?.message ? String(error.message) : String(error);
+}

@@ -1,0 +1,213 @@
+/**
+ * One connection to a host: requests, notifications, and what the host asks.
+ *
+ * Promises: what the host sends is handed on in the order it came, answers among it. A request is answered, times out, or
+ * fails with the reason the connection closed for. The token is in no address.
+ * Must not know: what the methods mean, beyond the handshake; when to connect again.
+ */
+
+import { UnreadableError } from './envelope.js';
+import { isObject } from './reduce/fields.js';
+
+/** @typedef {import('./reduce/fields.js').Json} Json */
+
+export const ROOT = 'ahp-root://';
+const PROTOCOL_VERSIONS = ['1.0.0'];
+const CONNECT_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** The code of a close for a broken rule: a client id that another connection took, among others. */
+const CLOSE_POLICY = 1_008;
+
+/** The host refused a request. */
+export class RpcError extends Error {
+  /** @param {number} code @param {string} message @param {any} [data] */
+  constructor(code, message, data) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** There is no connection, or it ended before the answer came. */
+export class ConnectionLost extends Error {
+  /** @param {string} message @param {{wasOpen?: boolean, isSuperseded?: boolean}} [how] */
+  constructor(message, { wasOpen = false, isSuperseded = false } = {}) {
+    super(message);
+    this.name = 'ConnectionLost';
+    this.wasOpen = wasOpen;
+    this.isSuperseded = isSuperseded;
+  }
+}
+
+/**
+ * @typedef {object} ConnectionHandlers
+ * @property {(method: string, params: any) => void} onNotification
+ * @property {(why: ConnectionLost) => void} onClose called once, at the end
+ */
+
+export class Connection {
+  #socket;
+  #handlers;
+  /** @type {Map<number, {take: (error: Error | undefined, result: any) => void, timer: any}>} */
+  #waiting = new Map();
+  #lastId = 0;
+  #isOpen = false;
+  /** @type {ConnectionLost | undefined} */
+  #closed;
+  /** When something was last received, in milliseconds. */
+  lastHeard = performance.now();
+
+  /**
+   * Connects; `onOpen` is called when messages can be sent.
+   * @param {string} url @param {string | undefined} token @param {ConnectionHandlers & {onOpen: () => void}} handlers
+   */
+  constructor(url, token, handlers) {
+    this.#handlers = handlers;
+    this.#socket = new WebSocket(url, token ? ['ahp', `tkn.${token}`] : ['ahp']);
+    const timer = setTimeout(() => this.close('the host did not answer'), CONNECT_TIMEOUT_MS);
+    this.#socket.onopen = () => {
+      clearTimeout(timer);
+      this.#isOpen = true;
+      handlers.onOpen();
+    };
+    this.#socket.onmessage = ({ data }) => this.#receive(data);
+    this.#socket.onerror = () => {
+      if (!this.#isOpen) {
+        clearTimeout(timer);
+        this.#end('the host cannot be reached', false); // of an open connection the close says why
+      }
+    };
+    this.#socket.onclose = ({ code, reason }) => {
+      clearTimeout(timer);
+      const isSuperseded = code === CLOSE_POLICY && reason.includes('client id');
+      this.#end(reason === '' ? 'the connection was lost' : reason, isSuperseded);
+    };
+  }
+
+  /** Ends it for everyone who waits on it, for this reason. @param {string} why */
+  close(why) {
+    this.#end(why, false);
+  }
+
+  get isClosed() {
+    return this.#closed !== undefined;
+  }
+
+  /** @param {string} message @param {boolean} isSuperseded */
+  #end(message, isSuperseded) {
+    if (this.#closed !== undefined) {
+      return; // the first reason counts
+    }
+    const why = new ConnectionLost(message, { wasOpen: this.#isOpen, isSuperseded });
+    this.#closed = why;
+    this.#socket.onopen = this.#socket.onmessage = this.#socket.onerror = this.#socket.onclose = null;
+    this.#socket.close();
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { take, timer } of waiting) {
+      clearTimeout(timer);
+      take(why, undefined);
+    }
+    this.#handlers.onClose(why);
+  }
+
+  /** @param {any} data */
+  #receive(data) {
+    this.lastHeard = performance.now();
+    try {
+      const message = typeof data === 'string' ? JSON.parse(data) : undefined;
+      if (!isObject(message)) {
+        throw new UnreadableError('a message that is no JSON object');
+      }
+      this.#take(message);
+    } catch (error) {
+      // A host that cannot be understood is not mirrored: what is wrong ends the connection, and the next one starts over.
+      console.error('greenroom: a message of the host could not be used', error);
+      this.close(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** @param {Json} message */
+  #take(message) {
+    const { id, method, params, result, error } = message;
+    if (typeof method === 'string') {
+      if (id === undefined) {
+        this.#handlers.onNotification(method, params);
+      } else {
+        this.#send({ id, error: { code: -32601, message: `\`${method}\` is not served` } });
+      }
+      return;
+    }
+    const waiter = this.#waiting.get(id);
+    if (waiter === undefined) {
+      return; // an answer that came after its time was up
+    }
+    this.#waiting.delete(id);
+    clearTimeout(waiter.timer);
+    if (isObject(error)) {
+      waiter.take(new RpcError(error.code, String(error.message), error.data), undefined);
+    } else {
+      waiter.take(undefined, result);
+    }
+  }
+
+  /** @param {Json} message */
+  #send(message) {
+    if (this.#closed === undefined && this.#isOpen) {
+      this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    }
+  }
+
+  /** @param {string} method @param {Json} params */
+  notify(method, params) {
+    this.#send({ method, params });
+  }
+
+  /**
+   * Asks; the answer is taken in its place among the notifications.
+   * @param {string} method @param {Json} params @param {(error: Error | undefined, result: any) => void} take @param {number} [timeoutMs]
+   */
+  ask(method, params, take, timeoutMs = REQUEST_TIMEOUT_MS) {
+    if (this.#closed !== undefined) {
+      take(this.#closed, undefined);
+      return;
+    }
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const timer = setTimeout(() => {
+      this.#waiting.delete(id);
+      take(new Error(`no answer to \`${method}\` within ${timeoutMs / 1_000} s`), undefined);
+    }, timeoutMs);
+    this.#waiting.set(id, { take, timer });
+    this.#send({ id, method, params });
+  }
+
+  /** @param {string} method @param {Json} params @param {number} [timeoutMs] @returns {Promise<any>} */
+  request(method, params, timeoutMs) {
+    return new Promise((resolve, reject) => {
+      this.ask(method, params, (error, result) => (error === undefined ? resolve(result) : reject(error)), timeoutMs);
+    });
+  }
+
+  /** @param {string} clientId @param {string[]} subscriptions @param {Json} further @returns {Promise<any>} */
+  initialize(clientId, subscriptions, further) {
+    return this.request('initialize', {
+      channel: ROOT,
+      protocolVersions: PROTOCOL_VERSIONS,
+      clientId,
+      initialSubscriptions: subscriptions,
+      ...further,
+    });
+  }
+
+  /** Takes up where an earlier connection of the same client id stopped. @param {string} clientId @param {number} lastSeen @param {string[]} subscriptions @returns {Promise<any>} */
+  reconnect(clientId, lastSeen, subscriptions) {
+    return this.request('reconnect', { channel: ROOT, clientId, lastSeenServerSeq: lastSeen, subscriptions });
+  }
+
+  /** @param {number} timeoutMs */
+  ping(timeoutMs) {
+    return this.request('ping', { channel: ROOT }, timeoutMs);
+  }
+}

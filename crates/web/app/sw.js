@@ -1,0 +1,57 @@
+// The service worker of the page. Promises: it keeps the page's own files, by the digest in their address, and nothing else; it leaves
+// /api, /content and sockets alone and knows no token. Must not know: anything of the user.
+
+const DIGEST_PATH = '/app/';
+const FILES = [/* files */];
+const ICONS = ['/icons/icon.svg', '/icons/icon-192.png', '/manifest.webmanifest'];
+const CACHE = `greenroom ${DIGEST_PATH}`;
+
+self.addEventListener('install', (event) => {
+  // All or nothing: a page of two versions would be worse than none.
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(['/', ...FILES, ...ICONS])));
+});
+
+self.addEventListener('activate', (event) => {
+  const removeOld = async () => {
+    for (const name of await caches.keys()) if (name !== CACHE) await caches.delete(name);
+  };
+  event.waitUntil(removeOld());
+});
+
+self.addEventListener('fetch', (event) => {
+  const { request } = event;
+  const url = new URL(request.url);
+  if (request.method !== 'GET' || url.origin !== self.location.origin || url.search !== '') return;
+  if (request.mode === 'navigate' && url.pathname === '/') event.respondWith(openPage(request));
+  else if (FILES.includes(url.pathname) || ICONS.includes(url.pathname)) event.respondWith(keptOrFetched(request));
+});
+
+/** The page as it is kept, at once. The browser looks for a new worker by itself, which then waits until it is let in. */
+async function openPage(request) {
+  const cache = await caches.open(CACHE);
+  return (await cache.match('/')) ?? fetch(request);
+}
+
+async function keptOrFetched(request) {
+  const cache = await caches.open(CACHE);
+  return (await cache.match(request)) ?? fetch(request);
+}
+
+self.addEventListener('message', (event) => {
+  // Only a page that somebody reloads on purpose says this.
+  if (event.data === 'take-over') self.skipWaiting();
+});
+
+self.addEventListener('notificationclick', (event) => {
+  event.notification.close();
+  const { hash } = event.notification.data ?? {};
+  const target = typeof hash === 'string' && hash.startsWith('#/') ? hash : '#/';
+  const openThere = async () => {
+    const pages = await self.clients.matchAll({ type: 'window', includeUncontrolled: true });
+    const page = pages.find((one) => one.visibilityState === 'visible') ?? pages[0];
+    if (!page) return self.clients.openWindow(`/${target}`);
+    await page.focus();
+    return page.postMessage({ kind: 'go', hash: target });
+  };
+  event.waitUntil(openThere());
+});

@@ -1,0 +1,155 @@
+//! W-2 and W-3: what the page shows is what the host has, also when the host is killed in mid-answer.
+
+mod common;
+
+use anyhow::{Context as _, Result, ensure};
+use browser::{Browser, Host, Page, Screen, button, labelled};
+use common::{IS_LIVE, LOST_CONNECTION, open_session, send, sign_in};
+use serde_json::{Value, json};
+
+const SCRIPT: &str = r#"{"scenes": [
+    {"when": "^slow", "steps": [
+        {"stream": {"chunks": 400, "size": 12, "every_ms": 20, "first": "It begins. ", "end": " "}},
+        {"say": ["The end."]}]},
+    {"when": "^call", "steps": [
+        {"tool": {"name": "list_files", "display": "List files", "input": {"directory": "."}, "confirm": "ask"}},
+        {"say": ["Decided: {{last}}"]}]},
+    {"steps": [{"say": ["Heard: {{text}}"]}]}]}"#;
+
+fn start() -> Result<(Host, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    let script = directory.path().join("script.json");
+    std::fs::write(&script, SCRIPT)?;
+    let host = Host::start(&["--script", script.to_str().context("a path")?])?;
+    Ok((host, directory))
+}
+
+fn new_session(host: &Host, message: &str) -> Result<String> {
+    let printed = host.run(&["send", "--json", message])?;
+    let last: Value = serde_json::from_str(printed.lines().last().context("a line")?)?;
+    Ok(last["session"].as_str().context("a session")?.to_owned())
+}
+
+/// The texts of the agent as `export` writes them, each with its turn.
+fn exported(host: &Host, session: &str) -> Result<Vec<(String, String)>> {
+    let mut texts = Vec::new();
+    for line in host.run(&["export", session])?.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        let data = &row["data"];
+        if let Some(turn) = data["message"]
+            .as_str()
+            .and_then(|it| it.strip_suffix("/assistant"))
+            && data["type"] == "markdown"
+        {
+            let text = data["data"]["content"].as_str().context("a text")?;
+            texts.push((turn.to_owned(), text.to_owned()));
+        }
+    }
+    Ok(texts)
+}
+
+/// Without what is between words: how that is drawn is the page's own.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until every text that is exported is shown in its turn.
+async fn shows_what_is_exported(page: &Page, host: &Host, session: &str) -> Result<()> {
+    let texts = exported(host, session)?;
+    ensure!(!texts.is_empty(), "there is something to compare");
+    for (turn, text) in texts {
+        let shown = format!(
+            "(document.querySelector('[data-turn=' + JSON.stringify({}) + ']')?.innerText ?? '').split(/\\s+/).join(' ').includes({})",
+            json!(turn),
+            json!(words(&text))
+        );
+        page.wait_for(&shown).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_started_and_its_stream_is_shown_as_it_is_stored() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let (host, _script) = start()?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    page.evaluate("location.hash = '#/new'").await?;
+    page.wait_for("document.querySelector('#new-agent option[value=scripted]')")
+        .await?;
+    page.evaluate("(() => { const it = document.querySelector('#new-agent'); it.value = 'scripted'; it.dispatchEvent(new Event('change')); })()").await?;
+    page.type_into(&labelled("First message"), "hello there")
+        .await?;
+    page.press(&button("Start")).await?;
+    page.wait_for_text("Heard: hello there").await?;
+    send(&page, "slow please").await?;
+    page.wait_for_text("It begins.").await?;
+    page.wait_for_text("The end.").await?;
+    let listed: Value = serde_json::from_str(&host.run(&["sessions", "--json"])?)?;
+    let session = listed[0]["resource"].as_str().context("a session")?;
+    shows_what_is_exported(&page, &host, session).await?;
+    page.observed().check(&host.origin, &[])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_doubled() -> Result<()>
+{
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let (mut host, _script) = start()?;
+    let session = new_session(&host, "hello")?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    open_session(&page, &session).await?;
+    send(&page, "slow please").await?;
+    page.wait_for("document.body.innerText.split('It begins.').at(-1).length > 200")
+        .await?;
+    host.kill()?;
+    page.wait_for(&format!("!{IS_LIVE}")).await?;
+    host.start_again()?;
+    page.wait_for(IS_LIVE).await?;
+    page.wait_for(&button("Resume")).await?;
+    shows_what_is_exported(&page, &host, &session).await?;
+    page.press(&button("Resume")).await?;
+    page.wait_for_text("The end.").await?;
+    shows_what_is_exported(&page, &host, &session).await?;
+    let begins = page
+        .evaluate("document.body.innerText.split('The end.').length - 1")
+        .await?;
+    ensure!(begins == 1, "nothing is shown twice: {begins}");
+    page.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let (mut host, _script) = start()?;
+    let session = new_session(&host, "hello")?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    open_session(&page, &session).await?;
+    send(&page, "call it").await?;
+    let approve = "document.querySelector('[data-choice=approve]')";
+    page.wait_for(approve).await?;
+    // It waits for the guard against taps that were meant for something else.
+    page.wait_for(&format!("!{approve}.disabled")).await?;
+    host.freeze()?;
+    page.press(approve).await?;
+    page.wait_for("!document.body.innerText.includes('Decided')")
+        .await?;
+    host.kill()?;
+    host.start_again()?;
+    page.wait_for(IS_LIVE).await?;
+    // The host ended the turn that the kill cut off; it goes on and asks again.
+    page.wait_for(&button("Resume")).await?;
+    ensure!(
+        !page.text().await?.contains("Decided"),
+        "nothing was decided"
+    );
+    page.press(&button("Resume")).await?;
+    page.wait_for_text("Decided").await?;
+    shows_what_is_exported(&page, &host, &session).await?;
+    page.observed().check(&host.origin, &LOST_CONNECTION)
+}

@@ -1,0 +1,241 @@
+//! W-14: what other pages and programs try, and what the host lets them have: nothing.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use browser::{Browser, Host, Screen};
+use common::{IS_LIVE, LOST_CONNECTION, sign_in};
+
+/// A page of another program on this machine, such as a server that an agent started.
+fn serve_stranger() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let origin = format!("http://{}", listener.local_addr()?);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { break };
+            let mut head = [0; 4_096];
+            // A browser that went away needs no answer.
+            let _ = stream.read(&mut head);
+            let body = "<!doctype html><title>stranger</title><p>A page on another port.";
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    Ok(origin)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let host = Host::start(&[])?;
+    let phone = sign_in(&browser, &host, Screen::PHONE).await?;
+    let token = phone
+        .evaluate("localStorage.getItem('greenroom.token')")
+        .await?;
+    let token = token.as_str().context("a token")?;
+    let page = browser.page(Screen::DESKTOP).await?;
+    page.go_to(&serve_stranger()?).await?;
+    let origin = &host.origin;
+    let socket = origin.replacen("http", "ws", 1);
+    for (what, attempt) in [
+        (
+            "its storage",
+            "Promise.resolve(localStorage.getItem('greenroom.token') ? 'got it' : 'nothing')"
+                .to_owned(),
+        ),
+        (
+            "its cookies",
+            "Promise.resolve(document.cookie || 'nothing')".to_owned(),
+        ),
+        (
+            "the API",
+            format!(
+                "fetch('{origin}/api/devices', {{headers: {{Authorization: 'Bearer {token}'}}}}).then(it => it.text())"
+            ),
+        ),
+        (
+            "the API without asking first",
+            format!(
+                "fetch('{origin}/api/pair', {{method: 'POST', mode: 'no-cors', body: '{{}}'}}).then(it => it.status === 0 ? Promise.reject() : it.text())"
+            ),
+        ),
+        (
+            "a file of the page",
+            format!("fetch('{origin}/').then(it => it.text())"),
+        ),
+        (
+            "a script of the page",
+            format!(
+                "new Promise((yes, no) => {{ const it = document.createElement('script'); it.src = '{origin}/sw.js'; it.onload = () => yes('loaded'); it.onerror = no; document.head.append(it); }})"
+            ),
+        ),
+        (
+            "a socket",
+            format!(
+                "new Promise((yes, no) => {{ const it = new WebSocket('{socket}/ahp', ['ahp', 'tkn.{token}']); it.onopen = () => yes('open'); it.onerror = no; }})"
+            ),
+        ),
+        (
+            "a socket by query",
+            format!(
+                "new Promise((yes, no) => {{ const it = new WebSocket('{socket}/?tkn={token}'); it.onopen = () => yes('open'); it.onerror = no; }})"
+            ),
+        ),
+        (
+            "a frame",
+            format!(
+                "new Promise((yes) => {{ const it = document.createElement('iframe'); it.src = '{origin}/'; it.onload = () => {{ try {{ yes(it.contentWindow.location.href.startsWith('{origin}') ? 'framed' : 'nothing'); }} catch {{ yes('nothing'); }} }}; document.body.append(it); }})"
+            ),
+        ),
+        (
+            "its window",
+            format!(
+                "(() => {{ const it = window.open('{origin}/'); return new Promise(yes => setTimeout(() => {{ try {{ yes(it.closed ? 'nothing' : it.location.href); }} catch {{ yes('nothing'); }} }}, 500)); }})()"
+            ),
+        ),
+    ] {
+        let got = page
+            .evaluate(&format!("{attempt}.then(it => it, () => 'nothing')"))
+            .await?;
+        ensure!(
+            got == "nothing" || got == "about:blank",
+            "a stranger got {what}: {got}"
+        );
+    }
+    // The page itself is as it was.
+    phone.wait_for(IS_LIVE).await?;
+    phone.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+/// What comes back for a request, as far as it comes.
+fn ask(host: &Host, request: &[u8]) -> Result<String> {
+    let address = host.origin.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    // A host that has refused does not read the rest.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[test]
+fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
+    let host = Host::start(&[])?;
+    let address = host.origin.trim_start_matches("http://").to_owned();
+    let bearer = format!("Authorization: Bearer {}\r\n", host.token);
+    let json = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+    for (line, name, headers, body, expected) in [
+        ("GET /", "evil.example", "", "", 403),
+        ("GET /api/me", "evil.example", &*bearer, "", 403),
+        (
+            "GET /",
+            &*address,
+            "Origin: http://127.0.0.1:1\r\n",
+            "",
+            403,
+        ),
+        (
+            "GET /api/me",
+            &*address,
+            &*format!("{bearer}Origin: null\r\n"),
+            "",
+            403,
+        ),
+        (
+            "POST /api/pair",
+            &*address,
+            &*format!("{json}Origin: https://evil.example\r\n"),
+            "{}",
+            403,
+        ),
+        ("GET /api/me", &*address, "", "", 401),
+        (
+            "GET /api/me",
+            &*address,
+            "Authorization: Bearer x\r\n",
+            "",
+            401,
+        ),
+        (
+            "GET /api/me",
+            &*address,
+            &*format!("{bearer}Authorization: Bearer x\r\n"),
+            "",
+            401,
+        ),
+        ("GET /api/me", &*address, "Cookie: token=x\r\n", "", 401),
+        ("GET /api/me", &*address, &*bearer, "", 200),
+        ("POST /api/me", &*address, &*bearer, "", 405),
+        ("PUT /", &*address, &*bearer, "", 405),
+        (
+            "POST /api/pair",
+            &*address,
+            "Content-Type: text/plain\r\nContent-Length: 2\r\n",
+            "{}",
+            415,
+        ),
+        ("GET /content/x", &*address, "", "", 401),
+        ("GET /../token", &*address, "", "", 401),
+    ] {
+        let answer = ask(
+            &host,
+            format!("{line} HTTP/1.1\r\nHost: {name}\r\n{headers}Connection: close\r\n\r\n{body}")
+                .as_bytes(),
+        )?;
+        let status: u16 = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0);
+        let is_refused = expected != 200 && (400..500).contains(&status);
+        ensure!(
+            status == expected || (line.contains("content") || line.contains("..")) && is_refused,
+            "{line} {name} {headers}: {answer}"
+        );
+        let head = answer.to_lowercase();
+        ensure!(
+            head.contains("content-security-policy:")
+                && head.contains("x-content-type-options: nosniff"),
+            "{line}: {answer}"
+        );
+        ensure!(
+            !head.contains("set-cookie") && !head.contains("access-control-allow"),
+            "{line}: {answer}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn endless_and_slow_requests_are_cut() -> Result<()> {
+    let host = Host::start(&[])?;
+    let address = host.origin.trim_start_matches("http://").to_owned();
+    let endless_head = format!(
+        "GET / HTTP/1.1\r\nHost: {address}\r\n{}",
+        "X-Long: y\r\n".repeat(100_000)
+    );
+    ensure!(
+        ask(&host, endless_head.as_bytes())?.contains(" 431 "),
+        "an endless head"
+    );
+    let large = format!(
+        "POST /api/pair HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n{{"
+    );
+    ensure!(
+        ask(&host, large.as_bytes())?.contains(" 413 "),
+        "an endless body"
+    );
+    let cut = ask(&host, b"GET / HTTP/1.1\r\nHost: ")?;
+    ensure!(cut.contains(" 408 "), "a head that does not end: {cut}");
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Every screen as assistive technology, a keyboard and eyes find it (W-11, W-12).
+//!
+//! `GREENROOM_KEEP=trees` writes the trees that are kept beside this file anew; `GREENROOM_KEEP=pictures` those of `docs/img`. Both are
+//! looked at by a person before they are committed.
+
+#[path = "../signed_in/mod.rs"]
+mod signed_in;
+
+mod access;
+mod looks;
+mod scene;

@@ -1,0 +1,114 @@
+//! A host with something on every screen, and the ways to them.
+
+use anyhow::Result;
+use browser::{Browser, Host, Page, Screen};
+use serde_json::json;
+
+use crate::signed_in::{go, sign_in, start_session};
+
+/// The screens, by name.
+pub const SCREENS: [&str; 7] = [
+    "sessions",
+    "inbox",
+    "approval",
+    "questions",
+    "session",
+    "new",
+    "settings",
+];
+
+/// A browser, a host and a page on it.
+pub struct Scene {
+    /// Ended with the scene.
+    _browser: Browser,
+    pub host: Host,
+    pub page: Page,
+}
+
+impl Scene {
+    /// With an approval, questions, work and an answer.
+    pub async fn start(screen: Screen) -> Result<Option<Self>> {
+        let Some(browser) = Browser::start().await? else {
+            return Ok(None); // it was said
+        };
+        let host = Host::start(&[])?;
+        let page = browser.page(screen).await?;
+        sign_in(&page, &host).await?;
+        for message in ["hello", "edit", "ask", "hang"] {
+            start_session(&page, message).await?;
+        }
+        page.wait_for("document.title.startsWith('(2) ')").await?;
+        Ok(Some(Self {
+            _browser: browser,
+            host,
+            page,
+        }))
+    }
+
+    pub async fn set_theme(&self, theme: &str) -> Result<()> {
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
+        self.page
+            .command("Emulation.setEmulatedMedia", media)
+            .await
+            .map(drop)
+    }
+
+    /// Opens a screen and waits until it is complete.
+    pub async fn show(&self, name: &str) -> Result<()> {
+        let page = &self.page;
+        go(page, "#/").await?;
+        page.wait_for("!document.querySelector('.sheet[open]')")
+            .await?;
+        let (hash, shown) = match name {
+            "inbox" => (
+                "#/inbox",
+                "document.querySelectorAll('.request-link').length === 2",
+            ),
+            "new" => (
+                "#/new",
+                "document.querySelector('#main .schema-form .setting')",
+            ),
+            "settings" => (
+                "#/settings",
+                "document.querySelector('#main .device, #main .problem:not([hidden])') \
+                || document.querySelector('#main')?.innerText.includes('own token')",
+            ),
+            "approval" => return self.open_request("Write a file", ".sheet .diff").await,
+            "questions" => {
+                return self
+                    .open_request("Before we begin", ".sheet .question")
+                    .await;
+            }
+            "session" => {
+                page.wait_for("document.querySelectorAll('.session-link').length === 4")
+                    .await?;
+                let hello =
+                    "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
+                let hash = page.evaluate(hello).await?;
+                go(page, hash.as_str().unwrap_or_default()).await?;
+                return page.wait_for_text("This session is alive").await;
+            }
+            _ => (
+                "#/",
+                "document.querySelectorAll('.session-link').length === 4",
+            ),
+        };
+        go(page, hash).await?;
+        page.wait_for(shown).await
+    }
+
+    async fn open_request(&self, title: &str, part: &str) -> Result<()> {
+        let page = &self.page;
+        go(page, "#/inbox").await?;
+        let link = format!(
+            "[...document.querySelectorAll('.request-link')].find(it => it.textContent.includes({}))",
+            json!(title)
+        );
+        page.wait_for(&link).await?;
+        page.evaluate(&format!("{link}.click()")).await?;
+        page.wait_for(&format!("document.querySelector({})", json!(part)))
+            .await?;
+        page.wait_for("document.querySelector('.sheet-foot[data-armed=yes]')")
+            .await
+    }
+}
