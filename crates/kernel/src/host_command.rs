@@ -435,5 +435,6 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
         }),
         brief: None,
         depth: 0,
+        meta: None,
     })
 }

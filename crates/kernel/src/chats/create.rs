@@ -26,6 +26,8 @@ pub(crate) struct NewChat {
     /// What a worker is given, and how deep it works.
     pub brief: Option<Bytes>,
     pub depth: usize,
+    /// `_meta` of its state.
+    pub meta: Option<Value>,
 }
 
 /// The turns of another chat that a new one begins with.
@@ -63,6 +65,9 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
     );
     state.working_directories = new.working_directories;
     state.extra.insert("origin".to_owned(), new.origin);
+    if let Some(meta) = new.meta {
+        state.extra.insert("_meta".to_owned(), meta);
+    }
     if let Some(mode) = new.interactivity {
         // The enum is closed: clients could not read the whole chat for a value they do not know (H-051).
         let known = matches!(mode.as_str(), "full" | "read-only" | "hidden");
