@@ -311,6 +311,14 @@ fn enabled_servers(session: &SessionState) -> BTreeSet<String> {
         .collect()
 }
 
+fn is_enabled(entry: &Value) -> bool {
+    let decisions = entry.get("enablement").and_then(Value::as_array);
+    match decisions.and_then(|decisions| decisions.first()) {
+        Some(first) => first["enabled"] == true,
+        None => entry.get("enabled") != Some(&Value::Bool(false)),
+    }
+}
+
 /// The other sessions in memory that have a customization, and what counts of it there.
 fn other_decisions(
     kernel: &Kernel,
