@@ -7,6 +7,7 @@ mod cli_protocol;
 mod cycles;
 mod edges;
 mod files;
+mod generations;
 mod interop;
 mod lints;
 mod map_index;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use checks::{Findings, run_checks};
 pub use files::list_large_files;
+pub use generations::run_generations;
 pub use interop::run_interop;
 pub use page_types::write_page_types;
 

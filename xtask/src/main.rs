@@ -1,5 +1,6 @@
 //! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
-//! that others make, and prints what worked. `cargo run -p xtask -- gen`: writes what is made from other files.
+//! that others make, and prints what worked. `cargo run -p xtask -- generations`: runs published clients of older versions against the
+//! binary. `cargo run -p xtask -- gen`: writes what is made from other files.
 
 use std::process::ExitCode;
 
@@ -8,12 +9,13 @@ fn main() -> anyhow::Result<ExitCode> {
     match verb.as_deref() {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
+        Some("generations") => generations(),
         Some("gen") => {
             xtask::write_page_types(&xtask::root())?;
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [AGENT..]");
+            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [NAME..] | generations");
             Ok(ExitCode::from(2))
         }
     }
@@ -22,6 +24,13 @@ fn main() -> anyhow::Result<ExitCode> {
 fn interop() -> anyhow::Result<ExitCode> {
     let names: Vec<String> = std::env::args().skip(2).collect();
     Ok(match xtask::run_interop(&xtask::root(), &names)? {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn generations() -> anyhow::Result<ExitCode> {
+    Ok(match xtask::run_generations(&xtask::root())? {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })

@@ -125,6 +125,41 @@ pub trait Agent: Send + Sync {
         Vec::new()
     }
 
+    /// A message may name a command that [`Agent::commands`] does not list yet: what lists it is started, as far as nobody has
+    /// to be asked. Takes a bounded time.
+    async fn prepare_commands(&self, _session: &SessionFacts, _switched_off: &BTreeSet<String>) {}
+
+    /// The text that a [command that expands](AgentCommand::expands) stands for with these arguments, or what the user reads
+    /// instead. Asked before a message is recorded; takes a bounded time.
+    async fn expand_command(
+        &self,
+        _session: &SessionFacts,
+        _name: &str,
+        _arguments: &[String],
+    ) -> Result<String, String> {
+        Err("this agent has no such command".to_owned())
+    }
+
+    /// What the last of the arguments of such a command may be, of which a part is typed. Takes about a second at the most.
+    async fn complete_argument(
+        &self,
+        _session: &SessionFacts,
+        _name: &str,
+        _arguments: &[String],
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a message can refer to by a name that begins like this, without its `@`. Takes about a second at the most.
+    async fn find_resources(&self, _session: &SessionFacts, _typed: &str) -> Vec<AgentResource> {
+        Vec::new()
+    }
+
+    /// The content of [something](AgentResource) that a message refers to, or why it cannot be had. Takes a bounded time.
+    async fn read_resource(&self, _session: &SessionFacts, _uri: &str) -> Result<Vec<u8>, String> {
+        Err("this agent has no such resource".to_owned())
+    }
+
     /// The values that a setting with dynamic ones can have, in a session if it is one already; `conversation` is empty before.
     /// Does no I/O.
     fn setting_values(&self, _conversation: &str, _property: &str) -> Vec<SettingValue> {
@@ -134,6 +169,9 @@ pub trait Agent: Send + Sync {
     /// A client changed settings of a session, maybe in the middle of a turn; all of its settings as they are now. Must not
     /// block.
     fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
+
+    /// A client named the session of a chat. Must not block.
+    fn title_changed(&self, _chat: &str, _title: &str) {}
 
     /// A client wants an MCP server of a session started, stopped or not waited for. The agent says by
     /// [`HostNews::mcp_servers`] how it is then, whatever it does. Must not block.
@@ -205,6 +243,12 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// A session begins. Another one may have had its name: nothing that was agreed to in that one holds in this. An error is
+    /// why the session cannot begin.
+    async fn begin_session(&self, _conversation: &str) -> Result<(), AgentError> {
+        Ok(())
+    }
+
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
 
     /// A chat is gone for good: what the agent left running for it ends. `chat` is what [`SessionFacts::chat`] was.
@@ -222,6 +266,10 @@ pub enum McpRequest {
     Stop,
     /// To start without turns waiting for it.
     Background,
+    /// It was switched on: it may be started if nobody needs to be asked first. This answers no question of trust.
+    SwitchOn,
+    /// It was switched off: it ends, and nothing starts it.
+    SwitchOff,
 }
 
 /// A command that an agent knows by itself.
@@ -232,6 +280,21 @@ pub struct AgentCommand {
     pub description: Option<String>,
     /// What may follow its name.
     pub hint: Option<String>,
+    /// Whether it stands for a text that the agent knows ([`Agent::expand_command`]); otherwise the agent gets it as it was
+    /// typed.
+    pub expands: bool,
+}
+
+/// Something beside files that a message can refer to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentResource {
+    /// `mcp-resource://SERVER/URI`
+    pub uri: String,
+    /// As it is typed, without the `@`.
+    pub typed: String,
+    pub name: String,
+    pub description: String,
+    pub mime_type: Option<String>,
 }
 
 /// A value that a setting can have.

@@ -22,8 +22,8 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, McpRequest, ModelInfo, ModelTerms,
-    RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, McpRequest, ModelInfo,
+    ModelTerms, RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{
     BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,

@@ -8,15 +8,18 @@ mod data_file;
 mod locale;
 pub mod lower;
 pub mod mcp;
+mod mcp_settings;
 pub mod model_data;
 pub mod native;
 pub mod permission;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;
+mod server_entry;
 pub mod sink;
 pub mod tool;
 pub mod trust;
 
+pub use mcp_settings::McpSettings;
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};

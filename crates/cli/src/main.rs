@@ -15,6 +15,7 @@ mod compose;
 mod config;
 mod devices;
 mod doctor;
+mod dollars;
 mod exit;
 mod export;
 mod format;

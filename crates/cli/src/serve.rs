@@ -145,15 +145,13 @@ impl ServeOptions {
             config.workspaces = self.workspace.clone();
         }
         config.document_reader = document_reader();
-        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-        config.user_agents = home.map(|home| PathBuf::from(home).join(".agents"));
         config.scripted &= !self.no_scripted;
         config.stdio = self.stdio;
         Ok(config)
     }
 }
 
-/// The settings of a host, with the models of its environment: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
+/// The settings of a host, with the models of its environment and what its user keeps for agents: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
     let default_file = data.join(host::CONFIG_FILE);
     let mut config = Config::default_for(data);
@@ -163,6 +161,8 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
             .load_toml(file)
             .context("the configuration file cannot be used")?;
     }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    config.user_agents = home.map(|home| PathBuf::from(home).join(".agents"));
     for problem in config.use_environment() {
         eprintln!(
             "greenroom: a key of the environment is not used: {}",

@@ -8,7 +8,7 @@ use anyhow::Context;
 use client::Live;
 use client::chat::ChatSelector;
 
-use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
+use crate::models::on_host::{ModelChoice, NATIVE, find_of_agent, find_or_add, models_of};
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 
@@ -24,8 +24,8 @@ pub(crate) struct SessionChoice {
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
     /// Talk to this model: the id of one that the host has, or [WIRE+]BASE_URL#MODEL of any server, which the host then
-    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini
-    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
+    /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini. With --agent: a model of that agent
+    #[arg(long, value_name = "ID|URL#MODEL")]
     model: Option<ModelChoice>,
 }
 
@@ -44,9 +44,9 @@ impl SessionChoice {
             (Some(name), _) => ChatSelector::Channel(name.find(live).await?),
             (None, true) => ChatSelector::LatestSession { directory },
             (None, false) => ChatSelector::NewSession {
-                agent: match &self.model {
-                    Some(_) => Some(NATIVE.to_owned()),
-                    None => self.agent.clone(),
+                agent: match (&self.agent, &self.model) {
+                    (None, Some(_)) => Some(NATIVE.to_owned()),
+                    (agent, _) => agent.clone(),
                 },
             },
         })
@@ -57,6 +57,9 @@ impl SessionChoice {
         let Some(choice) = &self.model else {
             return Ok(None);
         };
+        if let Some(agent) = self.agent.as_deref().filter(|agent| *agent != NATIVE) {
+            return find_of_agent(&models_of(live, agent), agent, choice).map(Some);
+        }
         let found = find_or_add(live, choice).await?;
         if let Some(note) = found.note {
             eprintln!("{note}");

@@ -90,6 +90,35 @@ async fn without_a_terminal_the_question_is_cancelled_and_the_turn_stops() {
     assert_eq!(server.requests().len(), 1);
 }
 
+#[tokio::test]
+async fn a_message_may_bring_what_its_session_may_spend() {
+    let server = ModelServer::start().await;
+    let host = start(tempfile::tempdir().unwrap(), &server).await;
+    server.answers([Answer::streams(["Done."]), Answer::streams(["Done."])]);
+    let mut ann = arrives(&host).await;
+    let work = host.data.path().canonicalize().unwrap();
+    ann.creates_session(SESSION, &work, json!({})).await;
+    for (budget, usd) in [("$2.50", 2.5), ("off", 0.0)] {
+        let mut send = host.greenroom();
+        send.args(["send", "--session", SESSION, "--budget", budget, "go"]);
+        let sent = run(send).await;
+        assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+        let is_set = |state: &serde_json::Value| state["config"]["values"]["budget"] == usd;
+        ann.until_session(SESSION, is_set).await;
+    }
+    let mut send = host.greenroom();
+    send.args(["send", "--agent", "native", "--budget", "much", "go"]);
+    let refused = run(send).await;
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("2.50"));
+    let mut send = host.greenroom();
+    send.args(["send", "--agent", "scripted", "--budget", "1", "go"]);
+    let refused = run(send).await;
+    let err = text(&refused.stderr);
+    assert!(err.contains("leave --budget out"), "{err}");
+    assert_eq!(server.requests().len(), 2, "nothing was sent without it");
+}
+
 #[test]
 fn the_settings_file_is_checked_and_shows_budgets() {
     let data = with_settings("[budget.turn]\ncalls = 0\n");

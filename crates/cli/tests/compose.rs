@@ -31,6 +31,8 @@ const OF_A_SESSION: [(&str, &str); 1] = [(
 fn compose(workspace: &Path, arguments: &[&str], input: &str) -> Output {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut child = greenroom(elsewhere.path())
+        // What whoever runs this keeps for agents is not part of it.
+        .env("HOME", elsewhere.path())
         .arg("compose")
         .args(arguments)
         .arg("--workspace")
@@ -240,4 +242,44 @@ fn impossible_arguments_are_usage_errors() {
     let nowhere = compose(&workspace.path().join("nowhere"), &[], "hello");
     assert_eq!(nowhere.status.code(), Some(1), "{}", text(&nowhere.stderr));
     assert!(text(&nowhere.stderr).contains("is not a directory"));
+}
+
+/// What the user keeps in all projects counts here as it does when the message is sent.
+#[test]
+fn the_users_own_commands_and_plugins_are_known() {
+    let (work, data, home) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let plugin = home.path().join("elsewhere");
+    put(&plugin.join("commands/go.md"), "Go far.");
+    put(
+        &home.path().join(".agents/plugins/kit/commands/build.md"),
+        "Build it all.",
+    );
+    put(
+        &running::data_directory(data.path()).join("greenroom.toml"),
+        format!("plugins = [\"{}\"]\n", plugin.display()),
+    );
+    for (message, expansion) in [
+        ("/kit:build", "Build it all."),
+        ("/elsewhere:go", "Go far."),
+    ] {
+        let mut child = greenroom(data.path())
+            .args(["compose", "--json", "--workspace"])
+            .arg(work.path())
+            .env("HOME", home.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(message.as_bytes()).unwrap();
+        drop(input);
+        let composed = to_json(&child.wait_with_output().unwrap());
+        assert!(
+            composed["lowered"].to_string().contains(expansion),
+            "{composed:#}"
+        );
+    }
 }

@@ -577,6 +577,26 @@ async fn a_model_and_its_settings_are_completed_and_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_shown_and_set() {
+    let server = ModelServer::start().await;
+    let host = host_with_models(&server).await;
+    let mut ann = chat_sized(&host, SIZES[0], &[]);
+    ann.wait_for_status(|status| status.contains("Ask"));
+    ann.type_line("/budget");
+    ann.sees("no limit of its own");
+    ann.type_line("/budget much");
+    ann.sees("such as 2.50");
+    ann.type_line("/budget 2.5");
+    ann.sees("may spend $2.50; at the limit");
+    ann.type_line("/budget");
+    ann.sees("may spend $2.50; /budget");
+    ann.type_line("/budget off");
+    ann.sees("of its own any more");
+    ann.press(CTRL_D);
+    ann.ends();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn permission_modes_are_cycled_chosen_and_asked_about() {
     let server = ModelServer::start().await;
     let host = host_with_models(&server).await;

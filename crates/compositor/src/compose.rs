@@ -8,7 +8,9 @@ use wire::Object;
 
 use crate::ahp;
 use crate::body::BodyCollector;
-use crate::command::{ACTIONS_MAX, Catalogue, CommandAction, CommandEffect, host_actions};
+use crate::command::{
+    ACTIONS_MAX, Catalogue, CommandAction, CommandEffect, PromptUse, args, host_actions,
+};
 use crate::diagnostics::Diagnostics;
 use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
@@ -93,6 +95,8 @@ pub struct Composed {
     pub actions: Vec<CommandAction>,
     /// Whether there is anything for a model (C-053).
     pub reaches_model: bool,
+    /// Prompts whose texts must be asked for first: such a message is not to be sent as it is here.
+    pub prompts: Vec<PromptUse>,
 }
 
 /// Why a message is refused; sent to the peer.
@@ -131,6 +135,7 @@ pub fn compose_plain(message: &Object) -> Composed {
         diagnostics: Vec::new(),
         actions: Vec::new(),
         reaches_model: true,
+        prompts: Vec::new(),
     }
 }
 
@@ -175,6 +180,7 @@ pub fn compose(
     Ok(Composed {
         actions: host_actions(&parts),
         reaches_model: reaches_model(&parts),
+        prompts: find_prompts(&parts, environment.catalogue),
         parts,
         metadata,
         message,
@@ -189,14 +195,47 @@ fn find_refused(parts: &[Part], catalogue: &Catalogue) -> Option<ComposeRefusal>
         let View::Command(command) = part.view() else {
             return None;
         };
-        match &catalogue.lookup(command.id)?.effect {
-            CommandEffect::Refused { reason } => Some(ComposeRefusal::Command {
-                id: command.id.to_owned(),
-                reason: reason.clone(),
-            }),
-            _ => None,
-        }
+        let reason = match &catalogue.lookup(command.id)?.effect {
+            CommandEffect::Refused { reason } => reason,
+            CommandEffect::Prompt { answers, .. } => {
+                let (raw, _) = args::read(command.args);
+                answers.get(&raw)?.as_ref().err()?
+            }
+            _ => return None,
+        };
+        Some(ComposeRefusal::Command {
+            id: command.id.to_owned(),
+            reason: reason.clone(),
+        })
     })
+}
+
+/// Prompts that nobody has said the text of.
+fn find_prompts(parts: &[Part], catalogue: &Catalogue) -> Vec<PromptUse> {
+    let expanded: BTreeSet<usize> = parts.iter().filter_map(origin_of).collect();
+    let commands = parts.iter().enumerate().filter_map(|(at, part)| {
+        let View::Command(command) = part.view() else {
+            return None;
+        };
+        let CommandEffect::Prompt { name, answers } = &catalogue.lookup(command.id)?.effect else {
+            return None;
+        };
+        let (raw, words) = args::read(command.args);
+        let is_open = !answers.contains_key(&raw) && !expanded.contains(&at);
+        is_open.then(|| PromptUse {
+            id: command.id.to_owned(),
+            name: name.clone(),
+            raw,
+            words,
+        })
+    });
+    commands.collect()
+}
+
+/// The part that a part was made from.
+fn origin_of(part: &Part) -> Option<usize> {
+    let origin = part.object().get("derived_from")?.get("part")?.as_u64()?;
+    usize::try_from(origin).ok()
 }
 
 fn compose_ahp(

@@ -272,6 +272,13 @@ impl Normalizer<'_, '_> {
             // The command itself is all there is.
             CommandEffect::Action | CommandEffect::Agent { .. } | CommandEffect::Refused { .. } => {
             }
+            CommandEffect::Prompt { answers, .. } => {
+                // Without an answer it is asked for, and the message is read again; a refusal refuses the message.
+                if let Some(Ok(text)) = answers.get(raw) {
+                    let text = self.take_expansion(id, text);
+                    self.add_derived(origin, &text, None, Mentions::Literal);
+                }
+            }
             CommandEffect::Intent(intent) => {
                 self.add_derived(origin, raw, Some(intent), Mentions::Literal)
             }
@@ -297,6 +304,19 @@ impl Normalizer<'_, '_> {
                 self.add_derived(origin, &text, Some(intent), *mentions);
             }
         }
+    }
+
+    /// The text of a prompt, as long as the budget lasts.
+    fn take_expansion(&mut self, id: &str, text: &str) -> String {
+        let left = self.expansion_budget.unwrap_or_default();
+        self.expansion_budget = left.checked_sub(text.len());
+        if self.expansion_budget.is_some() {
+            return text.to_owned();
+        }
+        let id = quoted(id);
+        self.diagnostics
+            .report(|| format!("command: {id} expands to too much text (cut)"));
+        String::new()
     }
 
     fn expand_template(&mut self, id: &str, body: &str, raw: &str, words: &[String]) -> String {
@@ -384,6 +404,10 @@ impl Normalizer<'_, '_> {
                 self.diagnostics
                     .report(|| format!("mention: unknown skill {name} (dropped from model view)"));
             }
+            (Some("mcp"), _) if !is_expanded => {
+                let (server, uri) = (text("server"), text("uri"));
+                return self.add_mcp_resource(mention, server, uri);
+            }
             (Some("context"), Some(name)) if !is_expanded => {
                 return self.add_context(mention, name);
             }
@@ -393,6 +417,18 @@ impl Normalizer<'_, '_> {
             _ => {}
         }
         self.parts.push(mention);
+    }
+
+    /// Something of an MCP server is a reference that follows its mention (MC-13).
+    fn add_mcp_resource(&mut self, mention: Object, server: Option<String>, uri: Option<String>) {
+        let origin = self.parts.len();
+        self.parts.push(mention);
+        if let (Some(server), Some(uri)) = (server, uri) {
+            let url = wire::mcp_uri::uri_of(&server, &uri);
+            let reference = json!({"kind": "url", "url": url, "name": uri});
+            self.add_derived_part(json!({"type": "file-ref", "ref": reference,
+                "derived_from": {"part": origin}}));
+        }
     }
 
     /// A context is what it is at this moment, and stays that (C-065).

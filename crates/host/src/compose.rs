@@ -39,6 +39,17 @@ impl Default for KnownNames {
     }
 }
 
+/// Where a message is typed, as an agent knows it.
+pub(crate) fn facts_of(place: &MessagePlace, working_directories: &[String]) -> SessionFacts {
+    let chat = place.chat.as_ref().map(ToString::to_string);
+    SessionFacts {
+        conversation: place.session.to_string(),
+        chat: chat.unwrap_or_default(),
+        working_directories: working_directories.to_vec(),
+        attachments: None,
+    }
+}
+
 /// What an agent can be told to do where a message is typed, as far as it has said so (AG-28).
 pub(crate) fn commands_of(
     agent: Option<&dyn Agent>,
@@ -48,17 +59,12 @@ pub(crate) fn commands_of(
     let Some(agent) = agent else {
         return AgentCommands::default(); // it is gone, and a turn will say so
     };
-    let chat = place.chat.as_ref().map(ToString::to_string);
-    let commands = agent.commands(&SessionFacts {
-        conversation: place.session.to_string(),
-        chat: chat.unwrap_or_default(),
-        working_directories: working_directories.to_vec(),
-        attachments: None,
-    });
+    let commands = agent.commands(&facts_of(place, working_directories));
     let commands = commands.into_iter().map(|command| AgentCommandEntry {
         name: command.name,
         description: command.description,
         hint: command.hint,
+        expands: command.expands,
     });
     AgentCommands {
         commands: commands.collect(),

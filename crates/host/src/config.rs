@@ -208,7 +208,7 @@ pub enum ConfigError {
 
 impl Config {
     /// What the user keeps for agents.
-    pub(crate) fn user_directories(&self) -> UserDirectories {
+    pub fn user_directories(&self) -> UserDirectories {
         UserDirectories {
             agents: self.user_agents.clone(),
             plugins: self.plugins.clone(),

@@ -102,10 +102,11 @@ fn child_entry(container: &Container, child: &Child) -> Value {
 }
 
 fn put_invoked_by(mut put: impl FnMut(&str, Value), invoked_by: InvokedBy) {
-    match invoked_by {
-        InvokedBy::Anybody => {}
-        InvokedBy::Models => put("disableUserInvocation", json!(true)),
-        InvokedBy::Users => put("disableModelInvocation", json!(true)),
+    if matches!(invoked_by, InvokedBy::Models | InvokedBy::Nobody) {
+        put("disableUserInvocation", json!(true));
+    }
+    if matches!(invoked_by, InvokedBy::Users | InvokedBy::Nobody) {
+        put("disableModelInvocation", json!(true));
     }
 }
 

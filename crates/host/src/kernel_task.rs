@@ -326,6 +326,11 @@ impl KernelTask {
                 provider,
                 values,
             } => self.effects.tell_settings(&session, &provider, &values),
+            Effect::TitleChanged {
+                chat,
+                provider,
+                title,
+            } => self.effects.tell_title(&chat, &provider, &title),
             Effect::RequestMcp(wish) => self.effects.request_mcp(&wish),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::WakeAt { timer, at } => {

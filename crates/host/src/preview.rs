@@ -28,6 +28,8 @@ use crate::message_check::{UnderstoodMessage, describe};
 #[derive(Debug, Clone)]
 pub struct PreviewContext<'a> {
     pub workspace: &'a Path,
+    /// What the user keeps for agents in all projects.
+    pub user: UserDirectories,
     /// Things that a mention may name: `kind` and `id`.
     pub entities: Vec<(String, String)>,
     pub capabilities: CapabilityMap,
@@ -74,7 +76,7 @@ fn understand<'a>(
     let directories = [file_uri::uri_of(directory.as_bytes())];
     // The user's own directory, for the user: no root confines it.
     let confinement = Confinement::none();
-    let discovered = discover(&directories, &UserDirectories::default(), &confinement);
+    let discovered = discover(&directories, &context.user, &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let contexts = match &input {
@@ -99,7 +101,8 @@ fn understand<'a>(
         return Err(PreviewRefusal::Conflict(conflict));
     }
     let mut sources = WorkspaceSources {
-        workspace: Workspace::open(&directories, &confinement).ok(),
+        workspace: Workspace::open_with_readable(&directories, None, &context.user, &confinement)
+            .ok(),
         store: PreviewStore {
             bodies: composed.bodies,
             entities: &context.entities,

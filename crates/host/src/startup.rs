@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use agent_api::Agent;
 use agents::acp::AcpAgent;
-use agents::native::McpSettings;
-use agents::{NativeAgent, Script, ScriptedAgent};
+use agents::{McpSettings, NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
 use kernel::HostFacts;
 use serde_json::json;
@@ -101,22 +100,23 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
     let told = load_facts(&config.data);
     native.configure_models(models, told).map_err(wrong)?;
+    let mcp = Arc::new(McpSettings {
+        entries: config.mcp.clone(),
+        settings_file: config.file_path(),
+        data: config.data.clone(),
+        trust: Arc::new(config.trust_store()),
+    });
     let native = native
         .confined_to(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
         .with_user_directories(config.user_directories())
-        .with_mcp(McpSettings {
-            entries: config.mcp.clone(),
-            settings_file: config.file_path(),
-            data: config.data.clone(),
-            trust: Arc::new(config.trust_store()),
-        })
+        .with_mcp(Arc::clone(&mcp))
         .with_compaction(config.compaction())
         .with_title_model(config.title_model.clone())
         .with_capabilities(load_capabilities(config)?);
     let native = Arc::new(native);
-    let acp = create_acp_agents(config)?;
+    let acp = create_acp_agents(config, &mcp)?;
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
     agents.extend(acp.iter().map(|agent| Arc::clone(agent) as Arc<dyn Agent>));
     if !config.scripted {
@@ -139,7 +139,10 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
 }
 
 /// The agents of others, in the order in which they are listed (AG-2). No process is started.
-fn create_acp_agents(config: &Config) -> Result<Vec<Arc<AcpAgent>>, ServeError> {
+fn create_acp_agents(
+    config: &Config,
+    mcp: &Arc<McpSettings>,
+) -> Result<Vec<Arc<AcpAgent>>, ServeError> {
     let offered = config.offered_agents();
     let offered = offered.map_err(|error| ServeError::Agent(error.to_string()))?;
     let trust = Arc::new(config.trust_store());
@@ -151,7 +154,8 @@ fn create_acp_agents(config: &Config) -> Result<Vec<Arc<AcpAgent>>, ServeError> 
         if !is_configured {
             tracing::info!(agent = %agent.id, "this agent is installed, and offered for that reason");
         }
-        Arc::new(AcpAgent::new(agent, &config.data, Arc::clone(&trust)))
+        let agent = AcpAgent::new(agent, &config.data, Arc::clone(&trust));
+        Arc::new(agent.with_mcp(Arc::clone(mcp)))
     });
     Ok(agents.collect())
 }

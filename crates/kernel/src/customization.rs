@@ -3,16 +3,20 @@
 //!
 //! The entries are made by the host; of their fields this file knows `id`, `type`, `children`, `enabled` and `enablement`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use agent_api::McpRequest;
 use serde_json::{Value, json};
 use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::channels::Enablement;
-use crate::io::{Effect, SurveyedPlace};
+use crate::io::{Effect, McpWish, SurveyedPlace};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
+
+/// Decisions of a session, from which on those about what it does not have any more are forgotten. It has fewer things.
+const SESSION_DECISIONS_MAX: usize = 4_096;
 
 /// Lets the host look what there is for a session now; [`publish`] follows.
 pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
@@ -137,10 +141,12 @@ fn decide(kernel: &Kernel, session: &ChannelUri, entry: &mut Value) {
         Some("plugin" | "mcpServer") => {
             entry.insert("enablement".to_owned(), Value::Array(decisions));
         }
-        _ => {
+        Some("directory" | "agent" | "skill" | "prompt" | "rule") => {
             let is_enabled = first["enabled"].clone();
             entry.insert("enabled".to_owned(), is_enabled);
         }
+        Some("hook") => {} // it is off, whatever somebody once decided: nothing runs it (CU-10)
+        Some(_) | None => debug_assert!(false, "the host publishes nothing else"),
     }
 }
 
@@ -174,8 +180,13 @@ pub(crate) fn check_toggled(
     mut action: Action,
 ) -> Result<Action, Refusal> {
     let id = action.text("id").unwrap_or_default();
-    if !entries(session).any(|entry| entry["id"] == id) {
+    let Some(entry) = entries(session).find(|entry| entry["id"] == id) else {
         return Err(Refusal::because("no customization has this id"));
+    };
+    if entry["type"] == "hook" {
+        return Err(Refusal::because(
+            "hooks are listed and never run: they cannot be switched on", // CU-10
+        ));
     }
     let Some(Value::Array(decisions)) = action.get("enablement") else {
         return Err(Refusal::because("`enablement` must be a list"));
@@ -207,7 +218,13 @@ pub(crate) fn check_toggled(
         }
         ordered.push((rank, decision.clone()));
     }
-    if !enablement.has_room() {
+    let decided = |wanted: usize| {
+        let mut decisions = ordered.iter();
+        let (_, decision) = decisions.find(|(rank, _)| *rank == wanted)?;
+        decision["enabled"].as_bool()
+    };
+    let workspace = primary_directory(session).map(|directory| (directory, decided(1)));
+    if !enablement.has_room_for(id, decided(2), workspace) {
         return Err(Refusal(format!(
             "at most {} decisions about customizations are remembered: remove some first",
             crate::channels::DECISIONS_MAX
@@ -237,6 +254,15 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
     );
     let directory = primary_directory(step.session(session).state()).map(str::to_owned);
     let others = other_decisions(step, session, &id);
+    let sessions = others.iter().map(|(other, _)| other).chain([session]);
+    let servers: Vec<(ChannelUri, BTreeSet<String>)> = sessions
+        .map(|uri| (uri.clone(), enabled_servers(step.session(uri).state())))
+        .collect();
+    if step.session(session).decisions().count() >= SESSION_DECISIONS_MAX {
+        let known = entries(step.session(session).state()).filter_map(|entry| entry["id"].as_str());
+        let known: BTreeSet<String> = known.map(str::to_owned).collect();
+        step.session_mut(session).keep_decisions(&known);
+    }
     step.session_mut(session).set_decision(&id, own);
     let workspace = directory.as_deref().map(|directory| (directory, workspace));
     step.decide_for_all(&id, global, workspace);
@@ -248,6 +274,41 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
             step.act_as_host(&other, ActionKind::SessionCustomizationToggled, fields);
         }
     }
+    for (session, before) in servers {
+        switch_servers(step, &session, &before);
+    }
+}
+
+/// Lets the agent end MCP servers that are switched off now, and start those that are on again (CU-6).
+fn switch_servers(step: &mut Step, session: &ChannelUri, before: &BTreeSet<String>) {
+    let state = step.session(session).state();
+    let (after, provider) = (enabled_servers(state), state.provider.clone());
+    for id in before.symmetric_difference(&after) {
+        let request = match after.contains(id) {
+            true => McpRequest::SwitchOn,
+            false => McpRequest::SwitchOff,
+        };
+        step.effect(Effect::RequestMcp(McpWish {
+            session: session.clone(),
+            provider: provider.clone(),
+            id: id.clone(),
+            request,
+        }));
+    }
+}
+
+/// The ids of the MCP servers that are switched on, with what they are in.
+fn enabled_servers(session: &SessionState) -> BTreeSet<String> {
+    let top = session.customizations.iter().flatten();
+    let on = top.filter(|entry| is_enabled(entry)).flat_map(|entry| {
+        let children = entry.get("children").and_then(Value::as_array);
+        let children = children.into_iter().flatten();
+        std::iter::once(entry).chain(children.filter(|child| is_enabled(child)))
+    });
+    let servers = on.filter(|entry| entry["type"] == "mcpServer");
+    servers
+        .filter_map(|server| Some(server["id"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// The other sessions in memory that have a customization, and what counts of it there.
@@ -277,34 +338,40 @@ fn entries(session: &SessionState) -> impl Iterator<Item = &Value> {
 }
 
 /// The ids of what is switched off in a session, by itself: what is in a container that is off is not among them.
-pub(crate) fn switched_off(session: &SessionState) -> BTreeSet<String> {
-    let off = entries(session).filter(|entry| !is_enabled(entry));
-    off.filter_map(|entry| Some(entry["id"].as_str()?.to_owned()))
-        .collect()
-}
-
-fn is_enabled(entry: &Value) -> bool {
-    let decisions = entry.get("enablement").and_then(Value::as_array);
-    match decisions.and_then(|decisions| decisions.first()) {
-        Some(first) => first["enabled"] == true,
-        None => entry.get("enabled") != Some(&Value::Bool(false)),
+///
+/// What was decided counts, not what is published: the first turn begins before anything is, and a session that was not in
+/// memory did not hear of a decision.
+pub(crate) fn switched_off(kernel: &Kernel, session: &ChannelUri) -> BTreeSet<String> {
+    let Some(in_memory) = kernel.find_session(session) else {
+        return BTreeSet::new(); // a session that is still to be made: nothing is looked for in its name
+    };
+    let enablement = kernel.channels().enablement();
+    let mut decided: BTreeMap<&str, bool> = enablement.global_decisions().collect();
+    if let Some(directory) = primary_directory(in_memory.state()) {
+        decided.extend(enablement.workspace_decisions(directory));
     }
+    decided.extend(in_memory.decisions());
+    let off = decided.into_iter().filter(|(_, is_enabled)| !is_enabled);
+    off.map(|(id, _)| id.to_owned()).collect()
 }
 
 /// The custom agent that a message names: it must exist and be switched on, with what it is in (CU-9).
-pub(crate) fn named_agent<'s>(
-    session: &'s SessionState,
+pub(crate) fn named_agent<'k>(
+    kernel: &'k Kernel,
+    session: &ChannelUri,
     message: &Object,
-) -> Result<Option<&'s Value>, Refusal> {
+) -> Result<Option<&'k Value>, Refusal> {
     let Some(agent) = message.get("agent").filter(|agent| !agent.is_null()) else {
         return Ok(None); // most messages name none
     };
     let uri = agent["uri"].as_str().unwrap_or_default();
-    let containers = session.customizations.iter().flatten();
-    let containers = containers.filter(|container| is_enabled(container));
+    let off = switched_off(kernel, session);
+    let is_on = |entry: &&Value| entry["id"].as_str().is_some_and(|id| !off.contains(id));
+    let state = kernel.session(session).state();
+    let containers = state.customizations.iter().flatten().filter(is_on);
     let children = containers.filter_map(|container| container["children"].as_array());
     let mut agents = children.flatten().filter(|child| child["type"] == "agent");
-    match agents.find(|child| child["uri"] == uri && is_enabled(child)) {
+    match agents.find(|child| child["uri"] == uri && is_on(child)) {
         Some(agent) => Ok(Some(agent)),
         None => Err(Refusal::because(
             "the session has no custom agent with this `uri`, or it is switched off",

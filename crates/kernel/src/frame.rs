@@ -4,9 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
+use wire::compat::{self, SnapshotOf};
 use wire::published::commands::ContentEncoding;
 use wire::state::{ChatState, RootState, SessionState};
-use wire::{ChannelUri, Id, Origin, action, bounds, rpc};
+use wire::{ChannelUri, Generation, Id, Object, Origin, Timestamp, action, bounds, rpc};
 
 use crate::ids::{PeerId, Seq};
 
@@ -93,6 +94,8 @@ impl RefusedAction {
 #[derive(Debug)]
 pub struct LateResponse {
     pub id: Id,
+    /// The version of whoever gets it.
+    pub generation: Generation,
     pub body: LateBody,
 }
 
@@ -165,12 +168,18 @@ pub struct ChannelSnapshot {
     pub from_seq: Seq,
     pub state: SnapshotState,
     pub(crate) encoded: OnceLock<Vec<Bytes>>,
+    /// The same for clients of older versions, by version.
+    older: [OnceLock<Vec<Bytes>>; Generation::ALL.len()],
 }
 
 #[derive(Debug)]
 pub enum SnapshotState {
     Root(Arc<RootState>),
-    Session(Arc<SessionState>),
+    Session {
+        state: Arc<SessionState>,
+        created: Timestamp,
+        modified: Timestamp,
+    },
     /// A chat with its turns from index `first_turn` of the list on, and the cursor to the older ones.
     Chat {
         chat: Arc<ChatState>,
@@ -188,7 +197,44 @@ impl ChannelSnapshot {
             from_seq,
             state,
             encoded: OnceLock::new(),
+            older: Default::default(),
         }
+    }
+
+    /// The snapshot for clients of a version, translated at most once for all of them.
+    pub fn pieces_for(&self, generation: Generation) -> &[Bytes] {
+        let older = self.older.get(generation as usize);
+        match older.filter(|_| generation < Generation::V0_9) {
+            Some(older) => older.get_or_init(|| vec![self.translate(generation)]),
+            None => self.pieces(),
+        }
+    }
+
+    fn translate(&self, generation: Generation) -> Bytes {
+        let whole = self.pieces().concat();
+        let Ok(Value::Object(mut snapshot)) = serde_json::from_slice(&whole) else {
+            debug_assert!(false, "a snapshot is a JSON object");
+            return Bytes::from(whole);
+        };
+        let mut listed = Object::new();
+        let of = match &self.state {
+            SnapshotState::Root(_) => SnapshotOf::Root,
+            SnapshotState::Session {
+                created, modified, ..
+            } => {
+                listed.insert("createdAt".to_owned(), created.to_rfc3339().into());
+                listed.insert("modifiedAt".to_owned(), modified.to_rfc3339().into());
+                SnapshotOf::Session {
+                    resource: self.resource.as_str(),
+                    summary: &listed,
+                }
+            }
+            SnapshotState::Chat { .. } => SnapshotOf::Chat,
+        };
+        if let Some(Value::Object(state)) = snapshot.get_mut("state") {
+            compat::down_state(generation, of, state);
+        }
+        Bytes::from(rpc::to_json(&snapshot))
     }
 
     /// The snapshot as JSON, in pieces that are shared with every other response around it.
@@ -206,7 +252,7 @@ impl ChannelSnapshot {
                     head.push(b'}');
                     vec![Bytes::from(head)]
                 }
-                SnapshotState::Session(state) => {
+                SnapshotState::Session { state, .. } => {
                     head.extend_from_slice(&rpc::to_json(&**state));
                     head.push(b'}');
                     vec![Bytes::from(head)]
@@ -235,7 +281,7 @@ impl ChannelSnapshot {
     pub fn size_hint(&self) -> usize {
         match &self.state {
             SnapshotState::Root(_) => HEAD_BYTES,
-            SnapshotState::Session(session) => {
+            SnapshotState::Session { state: session, .. } => {
                 HEAD_BYTES
                     + session.active_clients.len() * 2 * HEAD_BYTES
                     + session.chats.len() * 512
@@ -307,7 +353,7 @@ impl LateResponse {
         match &self.body {
             LateBody::Subscribe(snapshot) => {
                 pieces.text(br#""snapshot":"#);
-                pieces.shared(snapshot.pieces());
+                pieces.shared(snapshot.pieces_for(self.generation));
             }
             LateBody::Initialize { fields, snapshots } => {
                 let fields = rpc::to_json(&Value::Object(fields.clone()));
@@ -316,11 +362,11 @@ impl LateResponse {
                 if !inner.is_empty() {
                     pieces.text(b",");
                 }
-                pieces.snapshots(snapshots);
+                pieces.snapshots(snapshots, self.generation);
             }
             LateBody::ReconnectSnapshots(snapshots) => {
                 pieces.text(br#""type":"snapshot","#);
-                pieces.snapshots(snapshots);
+                pieces.snapshots(snapshots, self.generation);
             }
             LateBody::ReconnectReplay { replay, missing } => {
                 pieces.text(br#""type":"replay","missing":"#);
@@ -370,13 +416,13 @@ impl Pieces {
         }
     }
 
-    fn snapshots(&mut self, snapshots: &[Arc<ChannelSnapshot>]) {
+    fn snapshots(&mut self, snapshots: &[Arc<ChannelSnapshot>], generation: Generation) {
         self.text(br#""snapshots":["#);
         for (index, snapshot) in snapshots.iter().enumerate() {
             if index > 0 {
                 self.text(b",");
             }
-            self.shared(snapshot.pieces());
+            self.shared(snapshot.pieces_for(generation));
         }
         self.text(b"]");
     }

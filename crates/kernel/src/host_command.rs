@@ -431,8 +431,10 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
             checkpoint: None,
             compacted: chat.private().compacted.clone(),
             refusals: chat.private().refusals.clone(),
+            agent_notes: chat.private().agent_notes.clone(),
         }),
         brief: None,
         depth: 0,
+        meta: None,
     })
 }

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use wire::action::ActionError;
+use wire::compat::{self, Receiving};
 use wire::methods::{self, Call, Method};
 use wire::rpc::code;
-use wire::{ActionKind, ChannelUri, Id, Incoming, Origin, RpcError, bounds, compat};
+use wire::{ActionKind, ChannelUri, Generation, Id, Incoming, Origin, RpcError, bounds};
 
 use crate::ask_client::ask_for_file;
 use crate::bodies::SentAction;
@@ -21,6 +22,7 @@ use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
 use crate::peers::{Message, Offer, Waiting};
 use crate::received::Received;
 use crate::reverse_request;
+use crate::selection;
 use crate::state::{Sender, Step};
 
 /// A message arrived. `ping` and answers pass at once, whatever the peer waits for (H-010).
@@ -73,10 +75,14 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
                 Some(known) => bounds::check_params(known, &params, |bound| limits.of(bound)),
                 None => Ok(()), // refused unread
             };
-            if let Some(generation) = generation.filter(|_| method == "createSession") {
-                compat::up_create_session(generation, &mut params);
+            if let (Some(generation), Some(known)) = (generation, Method::from_name(&method)) {
+                compat::up_params(generation, known, &mut params);
             }
             let call = match within {
+                Ok(()) if is_newer(generation, &method) => Err(RpcError::new(
+                    code::METHOD_NOT_FOUND,
+                    format!("`{method}` came with a later version than the one this client speaks"),
+                )),
                 Ok(()) => methods::decode_call(&method, params),
                 Err(over) => Err(RpcError::new(code::INVALID_PARAMS, over.to_string())),
             };
@@ -95,7 +101,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
         Incoming::Notification { method, params } => match method.as_str() {
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
-                compat::up_action(generation?, &mut dispatch.action);
+                up_action(step, peer, &mut dispatch);
                 let kind = check_action(&mut dispatch.action, step.limits());
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
@@ -120,6 +126,39 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
             _ => None, // a notification nobody knows is ignored
         },
         Incoming::Response { .. } => None, // answers never wait
+    }
+}
+
+/// Whether a method came with a later version than a client speaks; before it said which, none did.
+fn is_newer(generation: Option<Generation>, method: &str) -> bool {
+    match (generation, Method::from_name(method)) {
+        (Some(generation), Some(method)) => !compat::has_method(generation, method),
+        (None, _) | (_, None) => false,
+    }
+}
+
+/// Makes an action of an older client one of the current version.
+fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) {
+    let Some(ready) = step
+        .ready(peer)
+        .filter(|ready| ready.generation < Generation::V1_0)
+    else {
+        return; // it speaks the current version, or none yet: then the action is refused
+    };
+    let session = step.find_session(&dispatch.channel);
+    let chat = step.find_chat(&dispatch.channel);
+    let receiving = Receiving {
+        client_id: &ready.client_id,
+        now: step.now(),
+        session: session.map(|session| session.state()),
+        chat: chat.map(|chat| chat.state()),
+    };
+    compat::up_action(ready.generation, &mut dispatch.action, &receiving);
+    if ready.generation == Generation::V0_4
+        && let Some(chat) = chat
+        && let Some(Value::Object(message)) = dispatch.action.get_mut("message")
+    {
+        selection::put_into(step, chat, message);
     }
 }
 

@@ -281,6 +281,12 @@ pub enum Effect {
         provider: String,
         values: wire::Object,
     },
+    /// A client named a session; the chat that its title is of.
+    TitleChanged {
+        chat: ChannelUri,
+        provider: String,
+        title: String,
+    },
     /// A client wants something of an MCP server.
     RequestMcp(McpWish),
     /// A client brought a token for an agent.

@@ -61,6 +61,7 @@ mod rewind_choice;
 mod route;
 mod run;
 mod runs;
+mod selection;
 mod sessions;
 mod state;
 mod steering;

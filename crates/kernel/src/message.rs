@@ -72,7 +72,7 @@ pub(crate) fn check(
     if origin.is_none_or(|origin| origin["kind"] != "user") {
         return Err(not_a_user_message());
     }
-    let agent = customization::named_agent(session.state(), message)?;
+    let agent = customization::named_agent(kernel, chat.session(), message)?;
     let pinned = agent.and_then(|agent| agent["model"].as_str());
     choose_model(kernel, &session.state().provider, pinned, message)?;
     let most = kernel.limits().attached_chats_max;

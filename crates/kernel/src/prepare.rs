@@ -1,8 +1,6 @@
 //! Prepare: what must happen before an action can be recorded. Bodies that are too large for state are stored by the host
 //! first; then the action is checked again and recorded with references in their place (G-32).
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
@@ -149,7 +147,7 @@ pub(crate) fn place_of(
         provider: found.map_or_else(String::new, |found| found.state().provider.clone()),
         session: session.clone(),
         chat: chat.cloned(),
-        switched_off: found.map_or_else(BTreeSet::new, |found| switched_off(found.state())),
+        switched_off: switched_off(kernel, session),
     }
 }
 

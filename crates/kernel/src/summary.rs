@@ -23,18 +23,16 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     let before = step.session_mut(uri).set_published(summary.clone());
     record(step, uri);
     if before.is_empty() {
-        return announce(step, summary);
+        return announce(step, &summary);
     }
     let root = ChannelUri::root();
     let changes = changes_between(&before, &summary);
     let params = |changes: &Object| json!({"channel": root.as_str(), "session": uri.as_str(), "changes": changes});
-    let older = for_older(changes.clone());
-    let older = (!older.is_empty()).then(|| params(&older));
-    step.notify_root(
-        "root/sessionSummaryChanged",
-        &params(&changes),
-        older.as_ref(),
-    );
+    step.notify_root("root/sessionSummaryChanged", |generation| {
+        let mut changes = changes.clone();
+        compat::down_summary(generation, &mut changes);
+        (!changes.is_empty()).then(|| params(&changes))
+    });
 }
 
 /// Announces a session that is not in memory: it is written as it is, and loaded when somebody wants it.
@@ -47,15 +45,17 @@ pub(crate) fn announce_stored(
     let summary = summary_of(uri, session);
     session.set_published(summary.clone());
     step.record(Record::Summary(row_of(uri, id, session)));
-    announce(step, summary);
+    announce(step, &summary);
 }
 
-fn announce(step: &mut Step, summary: Object) {
+fn announce(step: &mut Step, summary: &Object) {
     count_sessions(step, 1);
     let root = ChannelUri::root();
-    let params = |summary: &Object| json!({"channel": root.as_str(), "summary": summary});
-    let (now, older) = (params(&summary), params(&for_older(summary)));
-    step.notify_root("root/sessionAdded", &now, Some(&older));
+    step.notify_root("root/sessionAdded", |generation| {
+        let mut summary = summary.clone();
+        compat::down_summary(generation, &mut summary);
+        Some(json!({"channel": root.as_str(), "summary": summary}))
+    });
 }
 
 /// Records the session's row in the list.
@@ -102,6 +102,9 @@ fn summary_of(uri: &ChannelUri, session: &Session) -> Object {
     put("chats", Value::Array(chats));
     if let Some(chat) = &state.default_chat {
         put("defaultChat", json!(chat));
+    }
+    if let Some(selection) = compat::selection_of(&state.extra) {
+        put("_meta", json!({compat::SELECTION_META: selection}));
     }
     summary
 }
@@ -153,9 +156,4 @@ fn changes_between(before: &Object, after: &Object) -> Object {
         changes.shift_remove(key);
     }
     changes
-}
-
-fn for_older(mut summary: Object) -> Object {
-    compat::down_summary(wire::Generation::V0_9, &mut summary);
-    summary
 }

@@ -135,6 +135,7 @@ pub(crate) fn create_worker(
         source: None,
         brief: Some(worker.brief),
         depth: chat.private().depth + 1,
+        meta: None,
     };
     create_chat(step, &session, new);
     let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});

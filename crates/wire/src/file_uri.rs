@@ -42,7 +42,7 @@ pub fn uri_of(path: impl AsRef<[u8]>) -> String {
     uri
 }
 
-fn percent_decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -9,6 +9,7 @@ pub mod compat;
 pub mod content;
 pub mod ext;
 pub mod file_uri;
+pub mod mcp_uri;
 pub mod meta;
 pub mod methods;
 pub mod quirks;

@@ -8,7 +8,9 @@ use serde_json::json;
 use crate::rpc::{RpcError, code};
 
 /// The ranges a peer can ask for: what `data.supportedVersions` lists (H-022, H-023).
-pub const SUPPORTED: &[&str] = &["^1.0.0", "^0.9.0"];
+pub const SUPPORTED: &[&str] = &[
+    "^1.0.0", "^0.9.0", "^0.8.0", "^0.7.0", "^0.6.0", "^0.5.0", "^0.4.0",
+];
 
 /// How much of a peer's own text an error repeats.
 const QUOTED_CHARS_MAX: usize = 32;
@@ -16,14 +18,41 @@ const QUOTED_CHARS_MAX: usize = 32;
 /// Versions that mean the same frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Generation {
+    V0_4,
+    V0_5_0,
+    V0_5_1,
+    V0_5_2,
+    V0_6,
+    V0_7,
+    V0_8,
     V0_9,
     V1_0,
 }
 
 impl Generation {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 9] = [
+        Self::V0_4,
+        Self::V0_5_0,
+        Self::V0_5_1,
+        Self::V0_5_2,
+        Self::V0_6,
+        Self::V0_7,
+        Self::V0_8,
+        Self::V0_9,
+        Self::V1_0,
+    ];
+
     /// The oldest version of the generation: what its clients know at least.
     pub fn oldest_version(self) -> Version {
         match self {
+            Self::V0_4 => Version::new(0, 4, 0),
+            Self::V0_5_0 => Version::new(0, 5, 0),
+            Self::V0_5_1 => Version::new(0, 5, 1),
+            Self::V0_5_2 => Version::new(0, 5, 2),
+            Self::V0_6 => Version::new(0, 6, 0),
+            Self::V0_7 => Version::new(0, 7, 0),
+            Self::V0_8 => Version::new(0, 8, 0),
             Self::V0_9 => Version::new(0, 9, 0),
             Self::V1_0 => Version::new(1, 0, 0),
         }
@@ -65,9 +94,17 @@ impl Version {
 
     /// The generation that serves this version, if any does.
     pub fn generation(self) -> Option<Generation> {
-        match (self.major, self.minor) {
-            (1, _) => Some(Generation::V1_0),
-            (0, 9) => Some(Generation::V0_9),
+        match (self.major, self.minor, self.patch) {
+            (1, _, _) => Some(Generation::V1_0),
+            (0, 9, _) => Some(Generation::V0_9),
+            (0, 8, _) => Some(Generation::V0_8),
+            (0, 7, _) => Some(Generation::V0_7),
+            (0, 6, _) => Some(Generation::V0_6),
+            // The patches of 0.5 differ in what a page of turns is; those after 0.5.2 were never published.
+            (0, 5, 0) => Some(Generation::V0_5_0),
+            (0, 5, 1) => Some(Generation::V0_5_1),
+            (0, 5, _) => Some(Generation::V0_5_2),
+            (0, 4, _) => Some(Generation::V0_4),
             _ => None,
         }
     }
@@ -181,7 +218,21 @@ mod tests {
             (&["1.0.0", "1.10.0", "1.9.0"], v1("1.10.0")),
             (&["0.9.0", "0.8.0", "0.5.1"], v0_9("0.9.0")),
             (&["0.9.7", "2.0.0"], v0_9("0.9.7")),
-            (&["0.8.0"], Err(NegotiationError::None)),
+            (&["0.8.0"], Ok(("0.8.0".to_owned(), Generation::V0_8))),
+            (
+                &["0.5.0", "0.4.0"],
+                Ok(("0.5.0".to_owned(), Generation::V0_5_0)),
+            ),
+            (&["0.5.1"], Ok(("0.5.1".to_owned(), Generation::V0_5_1))),
+            (
+                &["0.5.2", "0.5.1"],
+                Ok(("0.5.2".to_owned(), Generation::V0_5_2)),
+            ),
+            (
+                &["0.4.0", "0.3.0"],
+                Ok(("0.4.0".to_owned(), Generation::V0_4)),
+            ),
+            (&["0.3.0"], Err(NegotiationError::None)),
             (&["0.10.0", "2.0.0"], Err(NegotiationError::None)),
             (&[], Err(NegotiationError::None)),
             (&["1.0.0", "latest"], malformed("latest")),
@@ -195,10 +246,7 @@ mod tests {
     fn a_refusal_lists_the_supported_versions() {
         let none = NegotiationError::None.to_rpc();
         assert_eq!(none.code, -32005);
-        assert_eq!(
-            none.data,
-            Some(json!({"supportedVersions": ["^1.0.0", "^0.9.0"]}))
-        );
+        assert_eq!(none.data, Some(json!({"supportedVersions": SUPPORTED})));
         let malformed = negotiate(&["x".repeat(4_000)]).unwrap_err().to_rpc();
         assert_eq!(malformed.code, -32602);
         assert!(malformed.message.len() < 100);

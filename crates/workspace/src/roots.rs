@@ -39,7 +39,7 @@ pub struct Workspace {
 pub(crate) struct RootsShared {
     pub(crate) roots: Vec<Root>,
     history: Mutex<FileHistory>,
-    /// Skills by name, as the session first read them.
+    /// Skills by the URIs of their files, as the session first read them.
     skill_bodies: Mutex<BTreeMap<String, Arc<SkillBody>>>,
     /// Ids of customizations that the session switched off.
     switched_off: Mutex<BTreeSet<String>>,
@@ -228,6 +228,15 @@ impl Workspace {
         history.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The files of the working directories that the session has read or written, as they are called in them.
+    pub fn known_files(&self) -> Vec<String> {
+        let history = self.history();
+        let known = history.known();
+        let known = known.filter(|path| self.root(path).role == Role::Working);
+        let known = known.filter_map(|path| Some(path.relative.to_str()?.to_owned()));
+        known.collect()
+    }
+
     /// Keeps other calls from replacing files until the guard is dropped.
     pub(crate) fn lock_writes(&self) -> MutexGuard<'_, ()> {
         let writing = self.shared.writing.lock();
@@ -246,19 +255,19 @@ impl Workspace {
     }
 
     /// A skill as the session read it before.
-    pub(crate) fn remembered_skill(&self, name: &str) -> Option<Arc<SkillBody>> {
-        self.skill_bodies().get(name).cloned()
+    pub(crate) fn remembered_skill(&self, uri: &str) -> Option<Arc<SkillBody>> {
+        self.skill_bodies().get(uri).cloned()
     }
 
     /// Remembers a skill, unless another call was faster; returns the one that is remembered.
-    pub(crate) fn remember_skill(&self, name: &str, body: SkillBody) -> Arc<SkillBody> {
+    pub(crate) fn remember_skill(&self, uri: &str, body: SkillBody) -> Arc<SkillBody> {
         let mut bodies = self.skill_bodies();
-        if let Some(first) = bodies.get(name) {
+        if let Some(first) = bodies.get(uri) {
             return Arc::clone(first);
         }
         let body = Arc::new(body);
         if bodies.len() < SKILL_BODIES_MAX {
-            bodies.insert(name.to_owned(), Arc::clone(&body));
+            bodies.insert(uri.to_owned(), Arc::clone(&body));
         }
         body
     }

@@ -144,6 +144,8 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     host.start_again()?;
     page.wait_for(IS_LIVE).await?;
     // The host ended the turn that the kill cut off; it goes on and asks again.
+    page.wait_for_text("is not asked any more").await?;
+    page.key("Escape", 0).await?;
     page.wait_for(&button("Resume")).await?;
     ensure!(
         !page.text().await?.contains("Decided"),

@@ -125,11 +125,11 @@ async fn open_signs_the_browser_of_this_machine_in_and_it_signs_itself_out() -> 
     );
     page.evaluate("location.hash = '#/settings'").await?;
     page.press(&button("Sign out this device")).await?;
-    page.wait_for("document.body.innerText.includes('not paired') || [...document.querySelectorAll('dialog[open] button')].length > 0").await?;
-    if !page.text().await?.contains("not paired") {
+    page.wait_for("document.body.innerText.includes('shows a QR code') || [...document.querySelectorAll('dialog[open] button')].length > 0").await?;
+    if !page.text().await?.contains("shows a QR code") {
         page.press("[...document.querySelectorAll('dialog[open] button')].find(it => it.textContent.includes('Sign out'))").await?;
     }
-    page.wait_for_text("This device is not paired").await?;
+    page.wait_for_text("shows a QR code").await?;
     ensure!(
         host.run(&["devices", "--json"])?.trim() == "[]",
         "the host was told"

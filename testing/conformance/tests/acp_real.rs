@@ -8,32 +8,18 @@
     reason = "a test that cannot go on ends"
 )]
 
+mod interop;
 mod real_agents;
 mod spoken;
 
-use std::io::Write as _;
-
 use conformance::acp::{AcpHarness, AcpSetup};
 use conformance::native::{calls_of, error_of, texts_in};
-use real_agents::model::{WAIT, answer, made, run_tool};
+use interop::{installed, note};
+use real_agents::model::{answer, made, run_tool, wait};
 use real_agents::processes::{children, kill, members};
-use real_agents::{CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, RealAgent, installed};
+use real_agents::{CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, RealAgent};
 use serde_json::{Value, json};
 use testkit::{Gate, ModelServer};
-
-/// Notes a row of the table.
-fn note(name: &str, told: &Value, worked: &[(&str, String)]) {
-    let place = std::env::var_os("GREENROOM_INTEROP").expect("xtask says where");
-    let path = std::path::Path::new(&place).join("results.jsonl");
-    let worked: Vec<Value> = worked
-        .iter()
-        .map(|(what, how)| json!([what, how]))
-        .collect();
-    let row = json!({"agent": name, "description": told["description"], "worked": worked});
-    let mut file = std::fs::OpenOptions::new();
-    let mut file = file.create(true).append(true).open(path).unwrap();
-    writeln!(file, "{row}").unwrap();
-}
 
 /// Starts a turn, answers what it asks; the turn.
 async fn consented(harness: &mut AcpHarness, text: &str, approved: bool) -> Value {
@@ -89,8 +75,8 @@ async fn runs(agent: RealAgent) {
     assert_eq!(call["status"], "completed", "{call:#}");
     let denied = consented(&mut harness, &run_tool(2), false).await;
     assert!(!harness.work().join(made(2)).exists(), "{denied:#}");
-    harness.ann.sends_message(WAIT).await;
-    let asks = |it: &testkit::CapturedRequest| String::from_utf8_lossy(&it.body).contains(WAIT);
+    harness.ann.sends_message(&wait(3)).await;
+    let asks = |it: &testkit::CapturedRequest| String::from_utf8_lossy(&it.body).contains(&wait(3));
     harness
         .until("the model is asked", |_| server.requests().iter().any(asks))
         .await;
@@ -119,7 +105,7 @@ async fn runs(agent: RealAgent) {
         ("killed, next turn", "yes".to_owned()),
         ("history afterwards", history.to_owned()),
     ];
-    note(agent.name, &told, &worked);
+    note(agent.name, &told["description"], &worked);
     assert!(knows, "what was said before is not known any more");
 }
 
@@ -193,5 +179,5 @@ async fn real_sdk_example() {
         ("killed, next turn", "yes".to_owned()),
         ("history afterwards", "told anew".to_owned()),
     ];
-    note("sdk-example", &told, &worked);
+    note("sdk-example", &told["description"], &worked);
 }

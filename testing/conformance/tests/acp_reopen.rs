@@ -167,3 +167,42 @@ async fn a_fork_knows_what_was_said_before_it_and_says_nothing_of_it() {
     );
     assert_eq!(harness.received("session/new").len(), 2);
 }
+
+/// An agent that can fork does: its own history is more than a transcript.
+#[tokio::test]
+async fn a_fork_at_the_last_turn_is_made_by_the_agent_if_it_can() {
+    let initialize = json!({"agentCapabilities": {"sessionCapabilities": {"fork": {}}}});
+    let steps = json!([{"say": ["{{text}} after {{history}}"]}]);
+    let script = json!({"initialize": initialize, "scenes": [scene("", steps)]});
+    let mut harness = AcpSetup::new(script).start().await;
+    let first = harness.talk("one").await;
+    let chat = harness.ann.chat.as_str().to_owned();
+    let source = json!({"kind": "fork", "chat": chat, "turnId": first["id"]});
+    harness
+        .ann
+        .opens_chat("ahp-chat:/forked", source.clone())
+        .await;
+    let turn = harness.talk("two").await;
+    assert_eq!(texts_in(&turn, "systemNotification"), [""; 0]);
+    let forks = harness.received("session/fork");
+    assert_eq!(forks.len(), 1, "{:#?}", harness.methods());
+    let prompts = harness.received("session/prompt");
+    assert_eq!(forks[0]["sessionId"], prompts[0]["sessionId"]);
+    assert_ne!(
+        prompts[1]["sessionId"], prompts[0]["sessionId"],
+        "a session of its own"
+    );
+    assert_eq!(harness.prompts()[1], "two", "no transcript is needed");
+    let session = harness.session().to_owned();
+    // The source goes on; a fork of its first turn must not know the second.
+    harness.ann.enters(&session, &chat).await;
+    harness.talk("three").await;
+    harness.ann.opens_chat("ahp-chat:/other", source).await;
+    harness.talk("four").await;
+    assert_eq!(harness.received("session/fork").len(), 1);
+    assert!(
+        !harness.prompts()[3].contains("three"),
+        "{:?}",
+        harness.prompts()
+    );
+}

@@ -243,3 +243,33 @@ async fn half_a_megabyte_of_commands_is_taken_in_one_line() {
     harness.talk("/command-7 now").await;
     assert_eq!(harness.prompts().pop().unwrap(), "/command-7 now");
 }
+
+#[tokio::test]
+async fn a_title_that_a_user_gives_reaches_an_agent_that_takes_titles_and_stays() {
+    let initialize = json!({"agentCapabilities": {"sessionCapabilities": {"title": {}}}});
+    let named = json!({"sessionUpdate": "session_info_update", "title": "the agent's"});
+    let script = json!({"initialize": initialize, "scenes": [
+        scene("^late", json!([{"say": ["ok"]}, {"end": {}}, {"await": "later"}, {"update": named}])),
+        scene("", json!([{"say": ["ok"]}])),
+    ]});
+    let mut harness = AcpSetup::new(script).start().await;
+    let session = harness.session().to_owned();
+    // Between turns the agent names the session.
+    harness.talk("late").await;
+    harness.touch("later");
+    harness
+        .ann
+        .until_session(&session, |state| state["title"] == "the agent's")
+        .await;
+    let title = json!({"type": "session/titleChanged", "title": "mine"});
+    harness.ann.does_in(&session, title).await;
+    harness
+        .until("it is told", |it| {
+            !it.received("session/set_title").is_empty()
+        })
+        .await;
+    assert_eq!(harness.received("session/set_title")[0]["title"], "mine");
+    harness.talk("late again").await;
+    let state = harness.ann.until_session(&session, |_| true).await;
+    assert_eq!(state["title"], "mine");
+}

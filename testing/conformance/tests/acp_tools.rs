@@ -387,3 +387,40 @@ async fn a_question_in_the_shape_of_a_permission_is_a_question() {
         "{answer:#}"
     );
 }
+
+/// As Codex tells of a command that its sandbox lets run and then stops: begun at once, printed beside the call, failed.
+#[tokio::test]
+async fn a_command_that_nobody_is_asked_about_is_shown_with_what_it_printed() {
+    let call = |fields: Value| {
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "call_1"});
+        for (name, value) in fields.as_object().unwrap() {
+            update[name] = value.clone();
+        }
+        json!({"update": update})
+    };
+    let begun = call(
+        json!({"sessionUpdate": "tool_call", "name": "exec_command", "kind": "execute", "title": "touch x",
+        "status": "in_progress", "content": [{"type": "terminal", "terminalId": "call_1"}], "rawInput": {"command": "touch x"},
+        "_meta": {"terminal_info": {"cwd": "/", "terminal_id": "call_1"}}}),
+    );
+    let printed = call(
+        json!({"_meta": {"terminal_output": {"data": "Read-only file system\n", "terminal_id": "call_1"}}}),
+    );
+    let failed = call(
+        json!({"status": "failed", "_meta": {"terminal_exit": {"exit_code": 1, "signal": null, "terminal_id": "call_1"}}}),
+    );
+    let steps = json!([{"think": ["Hm."]}, begun, printed, failed, {"say": ["Done."]}]);
+    let mut harness = AcpHarness::start(json!([scene("go", steps)])).await;
+    let turn = harness.talk("go").await;
+    let calls = calls_of(&turn);
+    assert_eq!(calls.len(), 1, "{turn:#}");
+    assert_eq!(
+        (&calls[0]["toolName"], &calls[0]["success"]),
+        (&json!("exec_command"), &json!(false))
+    );
+    assert_eq!(
+        calls[0]["content"][0]["text"], "Read-only file system\n",
+        "{turn:#}"
+    );
+    assert_eq!(calls[0]["pastTenseMessage"], "touch x (exit code 1)");
+}

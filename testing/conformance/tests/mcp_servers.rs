@@ -6,71 +6,18 @@
     reason = "a test that cannot go on ends"
 )]
 
+mod mcp;
+
 use std::path::Path;
-use std::time::Duration;
 
 use agents::mcp::McpEntry;
-use conformance::native::{NativeHarness, SESSION, calls_of, ends, parts_of};
+use conformance::native::{SESSION, calls_of, ends};
+use mcp::{
+    SERVER, call, declare, entry, is_alive, is_offered, notices, offered, published, start,
+    wait_for_end,
+};
 use serde_json::{Value, json};
-use testkit::{Answer, Call};
-
-const SERVER: &str = env!("CARGO_BIN_EXE_mcp-test-server");
-
-fn entry(args: &[&str]) -> McpEntry {
-    McpEntry {
-        name: "test".to_owned(),
-        command: Some(SERVER.to_owned()),
-        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        ..McpEntry::default()
-    }
-}
-
-async fn start(config: Value, entries: Vec<McpEntry>) -> NativeHarness {
-    let settings = move |host: &mut host::Config| host.mcp.clone_from(&entries);
-    NativeHarness::start_with_settings(config, |_| {}, settings).await
-}
-
-fn call(tool: &str, input: &Value) -> Call {
-    Call::new("call_mcp", &format!("mcp__test__{tool}"), input)
-}
-
-/// A server of the test's own directory.
-fn declare(harness: &NativeHarness, args: &[&str]) {
-    let server = json!({"command": SERVER, "args": args, "env": {"SECRET": "s3cret"}});
-    let file = json!({"mcpServers": {"test": server}});
-    harness.write(".mcp.json", &file.to_string());
-}
-
-fn notices(turn: &Value) -> String {
-    let parts = parts_of(turn, "systemNotification");
-    parts.iter().map(Value::to_string).collect()
-}
-
-/// What the model got as tools in the last request.
-fn offered(harness: &NativeHarness) -> Vec<Value> {
-    let requests = harness.model.requests();
-    let body = requests.last().unwrap().json();
-    let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    tools
-        .into_iter()
-        .map(|tool| tool["function"].clone())
-        .collect()
-}
-
-fn is_offered(harness: &NativeHarness, name: &str) -> bool {
-    offered(harness).iter().any(|tool| tool["name"] == name)
-}
-
-fn is_alive(process: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-async fn wait_for_end(process: &str) {
-    let gone = conformance::acp::until(|| !is_alive(process));
-    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
-    assert!(gone.is_ok(), "it still runs");
-}
+use testkit::Answer;
 
 #[tokio::test]
 async fn a_tool_is_offered_asked_about_and_run() {
@@ -373,14 +320,6 @@ async fn a_cancelled_turn_cancels_its_call() {
     assert_eq!(harness.last_results().last().unwrap(), "on");
 }
 
-/// The server as clients see it.
-fn published(session: &Value) -> Value {
-    let customizations = session["customizations"].as_array();
-    let mut servers = customizations.into_iter().flatten();
-    let server = servers.find(|entry| entry["type"] == "mcpServer");
-    server.cloned().unwrap_or_default()
-}
-
 #[tokio::test]
 async fn clients_see_servers_and_start_and_stop_them() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
@@ -417,38 +356,16 @@ async fn clients_see_servers_and_start_and_stop_them() {
     let off = json!([{"kind": "session", "enabled": false}]);
     let toggle = json!({"type": "session/customizationToggled", "id": id, "enablement": off});
     harness.ann.does_in(SESSION, toggle).await;
+    harness.ann.until_session(SESSION, is("stopped")).await;
+    harness.ann.does_in(SESSION, begin).await;
     harness.talk("off", [ends()]).await;
-    assert!(!is_offered(&harness, "mcp__test__echo"));
+    assert!(
+        !is_offered(&harness, "mcp__test__echo"),
+        "nothing starts it"
+    );
     harness.ann.until_session(SESSION, is("stopped")).await;
 
     let other = json!({"type": "session/mcpServerStartRequested", "id": "mcpServer-0"});
     harness.ann.does_in(SESSION, other).await;
     assert_eq!(harness.ann.refused().await, "no MCP server has this id");
-}
-
-#[tokio::test]
-async fn a_start_by_a_client_is_a_yes_for_the_session() {
-    let mut harness = start(json!({}), Vec::new()).await;
-    declare(&harness, &[]);
-    harness.model.answers([ends()]);
-    harness.ann.sends_message("one").await;
-    harness.ann.chooses("no").await;
-    harness.ann.turn_over().await;
-    let session = harness
-        .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "stopped"
-        })
-        .await;
-    let id = published(&session)["id"].clone();
-    let begin = json!({"type": "session/mcpServerStartRequested", "id": id});
-    harness.ann.does_in(SESSION, begin).await;
-    harness
-        .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "ready"
-        })
-        .await;
-    harness.talk("two", [ends()]).await;
-    assert!(is_offered(&harness, "mcp__test__echo"));
 }

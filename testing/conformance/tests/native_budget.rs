@@ -337,6 +337,50 @@ async fn finish_makes_no_summary_of_the_conversation_first() {
     assert_eq!(last.get("tools"), None, "{last:#}");
 }
 
+/// A turn that waited at a limit summarises a long conversation as any other does.
+#[tokio::test]
+async fn after_a_pause_the_conversation_is_summarised_and_goes_on() {
+    let budget = BudgetSettings {
+        session: BudgetLimits {
+            calls: Some(4),
+            ..NONE
+        },
+        ..BudgetSettings::default()
+    };
+    let change = |model: &mut host::Model| model.context_tokens = Some(100_000);
+    let config = json!({"approvals": "full-access"});
+    let mut harness = NativeHarness::start_with_budget(config, change, budget).await;
+    for text in ["one", "two", "three"] {
+        harness.talk(text, [ends()]).await;
+    }
+    let long = Answer::streams(["long"]).with_usage(95_000, 10);
+    harness.talk("four", [long]).await;
+    harness.model.answers([
+        Answer::streams(["We counted to four."]).with_usage(95_000, 10),
+        Answer::streams(["Five."]).with_usage(900, 10),
+    ]);
+    harness.ann.sends_message("five").await;
+    harness.ann.questioned().await;
+    assert_eq!(harness.model.requests().len(), 4, "it waits first");
+    harness.ann.chooses("more").await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(texts_in(&turn, "markdown"), ["Five."]);
+    let requests = harness.model.requests();
+    assert_eq!(requests.len(), 6);
+    let is_for_summary = |body: &Value| {
+        let text = body.to_string();
+        text.contains("Summarise the conversation so far") && text.contains("one")
+    };
+    assert!(is_for_summary(&requests[4].json()));
+    let last = requests[5].json().to_string();
+    assert!(
+        last.contains("We counted to four.") && last.contains("five"),
+        "{last}"
+    );
+    assert!(!is_for_summary(&requests[5].json()));
+}
+
 #[tokio::test]
 async fn a_session_has_a_budget_of_its_own() {
     let mut harness = start_priced(BudgetSettings::default(), true).await;

@@ -5,6 +5,7 @@
 
 use conformance::native::{NativeHarness, SESSION, ends};
 use serde_json::{Value, json};
+use testkit::model_server::{Answer, Call};
 
 fn entry(session: &Value, name: &str) -> Option<Value> {
     let containers = session["customizations"].as_array()?;
@@ -57,7 +58,12 @@ async fn harness(name: &str, files: &[(&str, &str)]) -> NativeHarness {
 }
 
 async fn ask_agent(harness: &mut NativeHarness, uri: &Value) -> Value {
-    harness.model.answers([ends()]);
+    ask_agent_with(harness, uri, vec![ends()]).await
+}
+
+/// The last request of a turn in which the model answers a custom agent's message like this.
+async fn ask_agent_with(harness: &mut NativeHarness, uri: &Value, answers: Vec<Answer>) -> Value {
+    harness.model.answers(answers);
     let message = json!({"text": "go", "origin": {"kind": "user"}, "agent": {"uri": uri}});
     harness.ann.sends_whole(message).await;
     harness.ann.turn_over().await;
@@ -117,6 +123,83 @@ async fn rules_hold_where_they_say() {
     harness.talk("look at @file:src/a/b.ts", [ends()]).await;
     let (system, _) = head_of(&last_body(&harness));
     assert!(system.contains("No any, ever."), "{system}");
+}
+
+// CU-8
+#[tokio::test]
+async fn a_rule_about_files_holds_once_a_call_touches_one() {
+    let rule = |globs: &str, text: &str| {
+        format!("---\napplyTo: \"{globs}\"\ndescription: For some files\n---\n{text}")
+    };
+    let mut harness = harness(
+        "ts",
+        &[
+            (
+                ".github/instructions/ts.instructions.md",
+                &rule("src/**/*.ts", "No any, ever."),
+            ),
+            (
+                ".github/instructions/py.instructions.md",
+                &rule("**/*.py", "Type hints."),
+            ),
+            ("src/a/b.ts", "let x = 1;\n"),
+        ],
+    )
+    .await;
+    let (system, _) = head_of(&last_body(&harness));
+    assert!(!system.contains("No any, ever."), "{system}");
+    let read = Call::new("c1", "read", &json!({"path": "src/a/b.ts"}));
+    harness.talk("look", [Answer::calls([read]), ends()]).await;
+    let (system, _) = head_of(&last_body(&harness));
+    assert!(system.contains("No any, ever."), "{system}");
+    assert!(!system.contains("Type hints."), "{system}");
+    assert!(system.contains("py.instructions.md"), "{system}");
+    // It goes on to hold in the session.
+    harness.talk("and now?", [ends()]).await;
+    let (system, _) = head_of(&last_body(&harness));
+    assert!(system.contains("No any, ever."), "{system}");
+}
+
+#[tokio::test]
+async fn a_custom_agent_without_tools_is_offered_none() {
+    let files = [(
+        ".claude/agents/talker.md",
+        "---\ntools: []\n---\nYou only talk.",
+    )];
+    let mut harness = harness("talker", &files).await;
+    let talker = entry(&harness.ann.sees_session(SESSION), "talker").unwrap();
+    assert_eq!(talker["tools"], json!([]));
+    let body = ask_agent(&mut harness, &talker["uri"]).await;
+    let (system, tools) = head_of(&body);
+    assert!(system.contains("You only talk."), "{system}");
+    assert_eq!(tools, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_worker_of_a_custom_agent_has_no_more_tools_than_it() {
+    let files = [(
+        ".claude/agents/scout.md",
+        "---\ntools: Read, Task\n---\nYou scout.",
+    )];
+    let mut harness = harness("scout", &files).await;
+    let scout = entry(&harness.ann.sees_session(SESSION), "scout").unwrap();
+    let before = harness.model.requests().len();
+    let task = Call::new(
+        "c1",
+        "task",
+        &json!({"title": "Look", "prompt": "Look around."}),
+    );
+    let answers = vec![Answer::calls([task]), ends(), ends()];
+    ask_agent_with(&mut harness, &scout["uri"], answers).await;
+    let requests = harness.model.requests();
+    let offered: Vec<Vec<String>> = requests[before..]
+        .iter()
+        .map(|request| head_of(&request.json()).1)
+        .collect();
+    assert_eq!(
+        offered,
+        [vec!["read", "task"], vec!["read"], vec!["read", "task"]]
+    );
 }
 
 #[tokio::test]

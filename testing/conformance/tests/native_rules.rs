@@ -280,6 +280,25 @@ async fn what_a_session_was_allowed_goes_with_it() {
     assert!(is_asked(&mut harness, bash("ls")).await);
 }
 
+/// A host that died when a session was disposed of has left its rules behind.
+#[tokio::test]
+async fn a_session_that_begins_has_no_rules_of_another_of_its_name() {
+    let mut harness = NativeHarness::start().await;
+    let name = "native:/again";
+    let rules = format!(
+        "[session.\"{name}\"]\nallow = [\"bash(ls:*)\"]\n\n[session.\"native:/other\"]\nallow = [\"bash(pwd)\"]\n"
+    );
+    std::fs::write(rules_file(&harness), rules).unwrap();
+    let work = harness.work();
+    harness.ann.creates_session(name, &work, json!({})).await;
+    assert!(is_asked(&mut harness, bash("ls")).await);
+    let left = std::fs::read_to_string(rules_file(&harness)).unwrap();
+    assert!(
+        !left.contains(name) && left.contains("native:/other"),
+        "{left}"
+    );
+}
+
 #[tokio::test]
 async fn what_may_not_be_read_is_not_found_either() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;

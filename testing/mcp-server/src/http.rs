@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, LOCATION, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
+use crate::oauth::Issuer;
 use crate::{Switches, TestServer};
 
 /// Serves until the process is killed. The URL is in the file before anybody is answered.
@@ -27,6 +28,7 @@ pub(crate) async fn serve(switches: Switches, url_file: &Path) -> anyhow::Result
         .with_legacy_session_mode(!switches.json)
         .with_json_response(switches.json);
     let token = switches.token.clone();
+    let issuer = switches.oauth.then(Issuer::default);
     let service = StreamableHttpService::new(
         move || Ok(TestServer::new(switches.clone())),
         Arc::new(LocalSessionManager::default()),
@@ -34,25 +36,20 @@ pub(crate) async fn serve(switches: Switches, url_file: &Path) -> anyhow::Result
     );
     loop {
         let (stream, _) = listener.accept().await?;
-        let (service, token, origin) = (service.clone(), token.clone(), origin.clone());
+        let guard = Guard {
+            token: token.clone(),
+            issuer: issuer.clone(),
+            origin: origin.clone(),
+        };
+        let service = service.clone();
         let answer = service_fn(move |request: Request<Incoming>| {
-            let (service, token, origin) = (service.clone(), token.clone(), origin.clone());
+            let (service, guard) = (service.clone(), guard.clone());
             async move {
-                if request.uri().path() == METADATA_PATH {
-                    let metadata = serde_json::json!({
-                        "resource": format!("{origin}/mcp"),
-                        "authorization_servers": ["https://auth.example"],
-                        "scopes_supported": ["read"],
-                    });
-                    return Ok::<_, std::convert::Infallible>(respond(
-                        StatusCode::OK,
-                        metadata.to_string(),
-                    ));
-                }
-                if token.is_some_and(|token| !brings(&request, &token)) {
-                    return Ok(ask_for_token(&origin));
-                }
-                Ok(service.handle(request).await)
+                let answer = match guard.answer(request).await {
+                    Ok(answer) => answer,
+                    Err(request) => service.handle(request).await,
+                };
+                Ok::<_, std::convert::Infallible>(answer)
             }
         });
         tokio::spawn(async move {
@@ -66,14 +63,82 @@ pub(crate) async fn serve(switches: Switches, url_file: &Path) -> anyhow::Result
     }
 }
 
+/// What is answered before the server is asked.
+#[derive(Clone)]
+struct Guard {
+    token: Option<String>,
+    issuer: Option<Issuer>,
+    origin: String,
+}
+
+impl Guard {
+    /// The answer, or the request if it may go on.
+    async fn answer(&self, request: Request<Incoming>) -> Result<Answer, Request<Incoming>> {
+        let path = request.uri().path().to_owned();
+        if path == METADATA_PATH {
+            let issuer = match &self.issuer {
+                Some(_) => self.origin.clone(),
+                None => "https://auth.example".to_owned(),
+            };
+            let metadata = serde_json::json!({
+                "resource": format!("{}/mcp", self.origin),
+                "authorization_servers": [issuer],
+                "scopes_supported": ["read"],
+            });
+            return Ok(respond(StatusCode::OK, metadata.to_string()));
+        }
+        if let Some(issuer) = &self.issuer {
+            let bad = || respond(StatusCode::BAD_REQUEST, String::new());
+            match path.as_str() {
+                "/.well-known/oauth-authorization-server" => {
+                    let metadata = Issuer::metadata(&self.origin);
+                    return Ok(respond(StatusCode::OK, metadata.to_string()));
+                }
+                "/authorize" => {
+                    let sent_to = issuer.authorize(request.uri().query().unwrap_or_default());
+                    return Ok(sent_to.map_or_else(bad, |to| redirect(&to)));
+                }
+                "/token" => {
+                    let body = request.into_body().collect().await;
+                    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                    let redeemed = issuer.redeem(&String::from_utf8_lossy(&body));
+                    let given =
+                        |token: serde_json::Value| respond(StatusCode::OK, token.to_string());
+                    return Ok(redeemed.map_or_else(bad, given));
+                }
+                "/revoke" => {
+                    issuer.revoke_all();
+                    return Ok(respond(StatusCode::OK, String::new()));
+                }
+                _ => {}
+            }
+            if !bearer(&request).is_some_and(|token| issuer.is_token(token)) {
+                return Ok(ask_for_token(&self.origin));
+            }
+        }
+        match &self.token {
+            Some(token) if bearer(&request) != Some(token) => Ok(ask_for_token(&self.origin)),
+            _ => Err(request),
+        }
+    }
+}
+
+fn redirect(to: &str) -> Answer {
+    let mut answer = respond(StatusCode::FOUND, String::new());
+    if let Ok(to) = to.parse() {
+        answer.headers_mut().insert(LOCATION, to);
+    }
+    answer
+}
+
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 type Answer =
     Response<http_body_util::combinators::BoxBody<hyper::body::Bytes, std::convert::Infallible>>;
 
-fn brings(request: &Request<Incoming>, token: &str) -> bool {
-    let header = request.headers().get(AUTHORIZATION);
-    header.is_some_and(|header| header.as_bytes() == format!("Bearer {token}").as_bytes())
+fn bearer(request: &Request<Incoming>) -> Option<&str> {
+    let header = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ")
 }
 
 fn ask_for_token(origin: &str) -> Answer {

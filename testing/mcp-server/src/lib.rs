@@ -5,6 +5,7 @@
 //! Must not know: the client that it is tested with.
 
 mod http;
+mod oauth;
 mod server;
 mod tools;
 
@@ -30,6 +31,9 @@ pub struct Switches {
     /// HTTP: answers 401 to who does not bring this token.
     #[arg(long)]
     pub token: Option<String>,
+    /// HTTP: answers 401 to who does not bring a token of the authorisation server that it is itself.
+    #[arg(long)]
+    pub oauth: bool,
     /// Appends a line with its process number to this file when it starts.
     #[arg(long)]
     pub starts: Option<PathBuf>,
@@ -48,6 +52,9 @@ pub struct Switches {
     /// Lists this many tools more, in pages of 1,000.
     #[arg(long, default_value_t = 0)]
     pub tools: usize,
+    /// Lists this many resources more.
+    #[arg(long, default_value_t = 0)]
+    pub resources: usize,
     /// Lists tools without an end: every page names another.
     #[arg(long)]
     pub endless: bool,
@@ -55,7 +62,11 @@ pub struct Switches {
 
 /// Runs the program.
 pub fn run() -> anyhow::Result<()> {
-    let switches = Switches::parse();
+    run_with(Switches::parse())
+}
+
+/// Runs the server until its input ends.
+pub fn run_with(switches: Switches) -> anyhow::Result<()> {
     note_start(&switches)?;
     if switches.exits {
         eprintln!("loading the configuration");

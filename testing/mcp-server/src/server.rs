@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ContentBlock, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourcesResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, Prompt, PromptArgument, PromptMessage,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, Role, ServerCapabilities, ServerConfig,
+    ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -42,7 +43,10 @@ impl ServerHandler for TestServer {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_prompts()
+            .enable_prompts_list_changed()
             .enable_resources()
+            .enable_resources_list_changed()
+            .enable_completions()
             .enable_logging()
             .build();
         ServerConfig::new(capabilities)
@@ -127,7 +131,43 @@ impl ServerHandler for TestServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let guide = Resource::new("test://guide", "guide").with_description("How to review");
-        Ok(ListResourcesResult::with_all_items(vec![guide]))
+        let mut resources = vec![guide];
+        if self.has_extra.load(Ordering::SeqCst) {
+            resources.push(Resource::new("test://extra", "extra"));
+        }
+        let many = (0..self.switches.resources)
+            .map(|number| Resource::new(format!("test://many/{number}"), "one of many"));
+        resources.extend(many);
+        Ok(ListResourcesResult::with_all_items(resources))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let page = ResourceTemplate::new("test://page/{name}", "page");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![page]))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let before = request.context.and_then(|context| context.arguments);
+        let file = before.and_then(|before| before.get("file").cloned());
+        let known = match (request.argument.name.as_str(), file) {
+            ("file", _) => vec!["main.rs".to_owned(), "my notes.md".to_owned()],
+            ("focus", Some(file)) => vec![format!("style of {file}")],
+            ("name", _) => vec!["one".to_owned(), "two".to_owned()],
+            _ => Vec::new(),
+        };
+        let values = known.into_iter();
+        let values = values.filter(|value| value.starts_with(&request.argument.value));
+        let info = CompletionInfo::new(values.collect());
+        let info = info.map_err(|error| ErrorData::internal_error(error, None))?;
+        Ok(CompleteResult::new(info))
     }
 
     async fn read_resource(
@@ -139,6 +179,15 @@ impl ServerHandler for TestServer {
             "test://guide" => {
                 let text = ResourceContents::text("Be kind.", "test://guide");
                 Ok(ReadResourceResult::new(vec![text]).into())
+            }
+            "test://page/one" => {
+                let text = ResourceContents::text("The first page.", "test://page/one");
+                Ok(ReadResourceResult::new(vec![text]).into())
+            }
+            "test://pixel" => {
+                let picture = ResourceContents::blob(tools::PIXEL, "test://pixel");
+                let picture = picture.with_mime_type("image/png");
+                Ok(ReadResourceResult::new(vec![picture]).into())
             }
             other => Err(ErrorData::resource_not_found(format!("no {other}"), None)),
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::TestServer;
 
 /// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub(crate) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// Names and descriptions.
 const TOOLS: &[(&str, &str)] = &[
@@ -117,6 +117,7 @@ pub(crate) async fn call(
             server.has_extra.store(true, Ordering::SeqCst);
             for _ in 0..number("count", 50) {
                 let _ = context.peer.notify_tool_list_changed().await;
+                let _ = context.peer.notify_resource_list_changed().await;
             }
             text("changed".to_owned())
         }

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use agents::mcp::{
-    ElicitationAnswer, McpDeclaration, McpError, McpServer, McpTransport, ServerState,
+    ElicitationAnswer, McpDeclaration, McpError, McpServer, McpTransport, ServerState, ServerToken,
+    TokenReason,
 };
 use common::{Caller, call, eventually, piped, place, ready, text};
 use serde_json::json;
@@ -93,15 +94,28 @@ async fn a_token_is_asked_for_and_used() {
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
     server.settled().await;
-    let ServerState::TokenWanted { challenge } = server.state() else {
+    let ServerState::TokenWanted(request) = server.state() else {
         panic!("{:?}", server.state());
     };
-    assert!(challenge.contains("resource_metadata="), "{challenge}");
-    server.set_token(Some("wrong".to_owned()));
+    assert_eq!(request.reason, TokenReason::Required);
+    assert_eq!(request.scopes, ["read"]);
+    let resource = request.resource().to_owned();
+    assert!(server.takes_token_for(&resource), "{resource}");
+    assert!(!server.takes_token_for("https://elsewhere.example/mcp"));
+    let token = |token: &str| {
+        Some(ServerToken {
+            resource: resource.clone(),
+            token: token.to_owned(),
+        })
+    };
+    server.set_token(token("wrong"));
     server.start();
     server.settled().await;
-    assert!(matches!(server.state(), ServerState::TokenWanted { .. }));
-    server.set_token(Some("secret".to_owned()));
+    let ServerState::TokenWanted(request) = server.state() else {
+        panic!("{:?}", server.state());
+    };
+    assert_eq!(request.reason, TokenReason::Expired);
+    server.set_token(token("secret"));
     server.start();
     server.settled().await;
     assert_eq!(server.state(), ServerState::Ready);

@@ -199,6 +199,25 @@ fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
     s.all_agree();
 }
 
+// CU-10
+#[test]
+fn a_hook_cannot_be_switched_on() {
+    let mut s = scenario();
+    let hook = json!({"type": "hook", "id": "h", "name": "Stop", "uri": "file:///w/h.json", "enabled": false});
+    let children = s.world().customizations[1]["children"].as_array().cloned();
+    let mut children = children.unwrap();
+    children.push(hook);
+    s.world().customizations[1]["children"] = json!(children);
+    let ann = s.client("ann").opens_chat();
+    for kind in ["session", "global"] {
+        let decision = toggle("h", json!([{"kind": kind, "enabled": true}]));
+        let refused = ann.tries(&ann.session(), decision).unwrap_err();
+        assert!(refused.contains("never run"), "{refused}");
+    }
+    assert_eq!(entry(&s.state(&ann.session()), "h")["enabled"], false);
+    s.all_agree();
+}
+
 // G-15
 #[test]
 fn a_decision_that_cannot_be_written_was_not_made() {
@@ -276,4 +295,70 @@ fn a_custom_agent_brings_its_model() {
         models.iter().any(|model| model["id"] == default),
         "{default}"
     );
+}
+
+/// What the last turn was told is switched off.
+fn off_in_last_turn(s: &Scenario) -> Vec<String> {
+    let world = s.look();
+    let last = world.models.asked.last().unwrap();
+    last.switched_off.iter().cloned().collect()
+}
+
+// CU-5, CU-6
+#[test]
+fn a_decision_counts_before_anything_is_published() {
+    let mut s = scenario();
+    let ann = s.client("ann").opens_chat();
+    for (id, kind, enabled) in [
+        ("maps", "global", false),
+        ("scout", "global", false),
+        ("reviewer", "session", false),
+    ] {
+        let decision = json!([{"kind": kind, "enabled": enabled}]);
+        ann.tries(&ann.session(), toggle(id, decision)).unwrap();
+    }
+    ann.tries(
+        &ann.session(),
+        toggle(
+            "scout",
+            json!([{"kind": "session", "enabled": true}, {"kind": "global", "enabled": false}]),
+        ),
+    )
+    .unwrap();
+    ann.sends_message("hi");
+    assert_eq!(off_in_last_turn(&s), ["maps", "reviewer"]);
+
+    // The host looks only after the first turn began.
+    s.world().customizations = Vec::new();
+    let bob = s.client("bob").opens_chat();
+    bob.sends_message("hi");
+    let published = bob.sees(&bob.session()).get("customizations").cloned();
+    assert_eq!(published, None);
+    assert_eq!(off_in_last_turn(&s), ["maps", "scout"]);
+    s.all_agree();
+}
+
+// CU-5: also that of a session which was not in memory when it was made
+#[test]
+fn a_decision_counts_in_sessions_that_did_not_hear_of_it() {
+    let mut s = scenario();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").opens_chat();
+    bob.sends_message("hi");
+    s.host_restarts();
+    ann.reconnects();
+    let off = json!([{"kind": "global", "enabled": false}]);
+    for id in ["planner", "reviewer"] {
+        ann.tries(&ann.session(), toggle(id, off.clone())).unwrap();
+    }
+    bob.reconnects();
+    assert!(
+        entry(&bob.sees(&bob.session()), "planner")
+            .get("enabled")
+            .is_none()
+    );
+    message_for(&bob, "t2", "planner").unwrap_err();
+    bob.sends_message("again");
+    assert_eq!(off_in_last_turn(&s), ["planner", "reviewer"]);
+    s.all_agree();
 }

@@ -12,6 +12,8 @@ pub struct AgentsHeard {
     pub tokens: Vec<BroughtToken>,
     /// What clients want of MCP servers.
     pub mcp_wishes: Vec<McpWish>,
+    /// Titles that clients gave.
+    pub titles: Vec<String>,
     pub unloaded: Vec<String>,
     pub ended: Vec<String>,
     pub asked: Vec<SettingQuestion>,

@@ -337,6 +337,7 @@ impl World {
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
             Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
+            Effect::TitleChanged { title, .. } => self.agents_heard.titles.push(title),
             // Models leave nothing running.
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } => {}

@@ -1,4 +1,4 @@
-//! Installs an agent with npm, and a Node that is new enough for it.
+//! Installs a package with npm, and a Node that is new enough for it, or with pip.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,52 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{NODE_MIN, RealAgent};
+use super::catalogue::{NODE_MIN, RealPackage, Registry};
 
-/// Installs an agent into a directory of its own; one of that version that is there stays.
-pub(super) fn install(place: &Path, agent: &RealAgent) -> Result<()> {
-    let path = match agent.needs_new_node {
+/// Installs a package into a directory of its own; one of that version that is there stays.
+pub(super) fn install(place: &Path, package: &RealPackage) -> Result<()> {
+    let needs_new_node = match package.registry {
+        Registry::PyPi => return install_with_pip(place, package),
+        Registry::Npm { needs_new_node } => needs_new_node,
+    };
+    let path = match needs_new_node {
         true => find_new_node(place)?,
         false => None,
     };
     install_package(
         place,
-        agent.name,
-        agent.package,
-        agent.version,
+        package.name,
+        package.package,
+        package.version,
         path.as_deref(),
     )
+}
+
+/// In a virtual environment: its programs find their libraries, and nothing else of the machine.
+fn install_with_pip(place: &Path, package: &RealPackage) -> Result<()> {
+    let directory = place.join(package.name);
+    let mark = directory.join("installed");
+    let wanted = format!("{}=={}", package.package, package.version);
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&directory)?;
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--clear", "."])
+        .current_dir(&directory)
+        .status();
+    ensure!(
+        made.context("python3 is missing")?.success(),
+        "python3 cannot make a virtual environment (`venv` is missing)"
+    );
+    let installed = Command::new(directory.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", &wanted])
+        .status();
+    ensure!(
+        installed.context("pip is missing")?.success(),
+        "pip could not install {wanted}"
+    );
+    Ok(std::fs::write(mark, wanted)?)
 }
 
 /// Where a Node that is new enough is; none if the one on `PATH` is.

@@ -3,7 +3,8 @@
 //! Promises: what the agent says of itself is stored and told once it changed. Holds tokens in memory alone.
 //! Must not know: chats and turns.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_api::{AgentCommand, AgentInfo, HostNews};
 use serde_json::Value;
@@ -11,8 +12,11 @@ use serde_json::Value;
 use super::config::{AcpAgentConfig, AcpAuth};
 use super::connection::Abilities;
 use super::known::{Known, KnownAgentFile};
+use super::mcp_servers::ServerRecords;
 use super::pool::ProcessPool;
+use super::turn::{AcpTurn, TurnStopped};
 use super::view::SessionView;
+use crate::mcp_settings::McpSettings;
 use crate::trust::TrustStore;
 
 pub(super) struct AgentCore {
@@ -22,7 +26,15 @@ pub(super) struct AgentCore {
     pub(super) pool: ProcessPool,
     news: OnceLock<Arc<dyn HostNews>>,
     token: Mutex<BroughtValue>,
+    /// Servers that the agent is handed over; none without.
+    pub(super) mcp: OnceLock<Arc<McpSettings>>,
+    servers: Mutex<ServerRecords>,
+    /// What was said in a session and is not said again.
+    told: Mutex<BTreeSet<(String, String)>>,
 }
+
+/// Sentences that are remembered; forgotten when there are more.
+const TOLD_MAX: usize = 256;
 
 /// A token that a client brought, and how often it was another one.
 #[derive(Clone, Default)]
@@ -45,6 +57,9 @@ impl AgentCore {
             known,
             news: OnceLock::new(),
             token: Mutex::default(),
+            mcp: OnceLock::new(),
+            servers: Mutex::default(),
+            told: Mutex::default(),
         })
     }
 
@@ -88,6 +103,35 @@ impl AgentCore {
         }
     }
 
+    pub(super) fn servers(&self) -> MutexGuard<'_, ServerRecords> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell_servers(&self, conversation: &str, servers: Vec<Value>) {
+        if let Some(news) = self.news.get() {
+            news.mcp_servers(conversation, servers);
+        }
+    }
+
+    /// Says something once in a session.
+    pub(super) async fn tell_once(
+        &self,
+        turn: &AcpTurn<'_>,
+        text: String,
+    ) -> Result<(), TurnStopped> {
+        let is_new = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() >= TOLD_MAX {
+                told.clear();
+            }
+            told.insert((turn.facts.conversation.clone(), text.clone()))
+        };
+        match is_new {
+            true => Ok(turn.notice(text).await?),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn tell_title(&self, conversation: &str, title: &str) {
         let title = super::label::label(title, super::mapper::TITLE_CHARS_MAX);
         if let Some(news) = self.news.get().filter(|_| !title.is_empty()) {
@@ -108,8 +152,12 @@ impl AgentCore {
         };
         if own == resource {
             let mut held = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-            held.value = (!token.is_empty()).then(|| token.to_owned());
-            held.generation += 1;
+            let value = (!token.is_empty()).then(|| token.to_owned());
+            // The same one again needs no other process.
+            if held.value != value {
+                held.value = value;
+                held.generation += 1;
+            }
         }
     }
 }

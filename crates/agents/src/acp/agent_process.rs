@@ -6,12 +6,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::connection::{Abilities, AcpConnection, EndKind};
 use super::live_session::LiveSession;
+
+/// How long an answer is waited for that nothing depends on.
+const FORGOTTEN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Notices that are remembered as shown.
 const NOTICES_MAX: usize = 256;
@@ -73,16 +77,26 @@ impl AgentProcess {
         let id = session.inbox.session.clone();
         self.connection.forget(&id);
         if self.abilities.close && !self.connection.is_over() {
-            let connection = self.connection.clone();
-            self.connection.spawn(async move {
-                let params = json!({"sessionId": id});
-                let limit = std::time::Duration::from_secs(10);
-                let closed =
-                    connection.request::<serde_json::Value>("session/close", &params, limit);
-                // Whatever it answers, nobody uses the session any more.
-                let _ = closed.await;
-            });
+            self.ask_and_forget("session/close", json!({"sessionId": id}));
         }
+    }
+
+    /// The user named a chat: the agent's own list of sessions is to say the same, where it can be told.
+    pub(super) fn set_title(&self, chat: &str, title: &str) {
+        let Some(session) = self.session(chat).filter(|_| self.abilities.set_title) else {
+            return; // it has none here, or nothing can be told
+        };
+        let params = json!({"sessionId": session.inbox.session, "title": title});
+        self.ask_and_forget("session/set_title", params);
+    }
+
+    /// Whatever the answer is, nothing depends on it.
+    fn ask_and_forget(&self, method: &'static str, params: serde_json::Value) {
+        let connection = self.connection.clone();
+        self.connection.spawn(async move {
+            let asked = connection.request::<serde_json::Value>(method, &params, FORGOTTEN_LIMIT);
+            let _ = asked.await;
+        });
     }
 
     /// Whether a notice of this title is new in this process.

@@ -158,6 +158,7 @@ impl Known {
             name: command.name,
             description: command.description,
             hint: command.hint,
+            expands: false,
         });
         commands.collect()
     }
@@ -230,6 +231,11 @@ impl Known {
             for setting in &self.settings {
                 properties.insert(setting.property(), setting.schema());
             }
+            if self.abilities.is_none() {
+                // Most have one, and the settings that a session was made with are all that it can ever have.
+                let mode = OptionValues::unknown_mode();
+                properties.insert(mode.property(), mode.schema());
+            }
         }
         json!({"type": "object", "properties": properties})
     }
@@ -275,5 +281,7 @@ mod tests {
             info.config_schema["properties"]["approvals"]["default"],
             "ask"
         );
+        let mode = &info.config_schema["properties"]["agent_mode"];
+        assert_eq!(mode["sessionMutable"], true, "{mode}");
     }
 }

@@ -14,6 +14,7 @@ use wire::Object;
 use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::mapper::UsageTotals;
+use super::mcp_servers::HandedOver;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
 /// How long an agent may take to change a setting.
@@ -25,10 +26,21 @@ pub(super) struct LiveSession {
     pub(super) directories: Vec<PathBuf>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
+    /// The MCP servers that it got.
+    pub(super) handed: HandedOver,
     /// The last turn whose message the agent got; none before the first.
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
     changing: tokio::sync::Mutex<()>,
+    /// The newest settings of the session that somebody is about to set.
+    wanted: Mutex<Option<Object>>,
+}
+
+/// What a session was opened with: with something else it is opened anew.
+pub(super) struct OpenedWith {
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) prompt_digest: Option<String>,
+    pub(super) handed: HandedOver,
 }
 
 /// What an agent said of a session.
@@ -143,17 +155,18 @@ impl LiveSession {
     pub(super) fn new(
         inbox: Arc<SessionInbox>,
         said: Arc<SaidSettings>,
-        directories: Vec<PathBuf>,
-        prompt_digest: Option<String>,
+        with: OpenedWith,
         through: Option<String>,
     ) -> Arc<Self> {
         Arc::new(Self {
             inbox,
             said,
-            directories,
-            prompt_digest,
+            directories: with.directories,
+            prompt_digest: with.prompt_digest,
+            handed: with.handed,
             through: Mutex::new(through),
             changing: tokio::sync::Mutex::default(),
+            wanted: Mutex::default(),
         })
     }
 
@@ -166,9 +179,27 @@ impl LiveSession {
         std::mem::replace(&mut *lock(&self.through), turn)
     }
 
+    /// Notes settings to be set by [`Self::apply_wanted`]. Whether nobody is about to do so: of many changes only the newest counts.
+    pub(super) fn want_settings(&self, config: Object) -> bool {
+        lock(&self.wanted).replace(config).is_none()
+    }
+
+    /// Sets the newest settings that are wanted.
+    pub(super) async fn apply_wanted(&self, connection: &AcpConnection) {
+        let _changing = self.changing.lock().await;
+        let wanted = lock(&self.wanted).take();
+        if let Some(config) = wanted {
+            self.set_all(connection, &config).await;
+        }
+    }
+
     /// Sets what differs from the session's settings; what the agent refuses is set back and said (AG-25).
     pub(super) async fn apply_settings(&self, connection: &AcpConnection, config: &Object) {
         let _changing = self.changing.lock().await;
+        self.set_all(connection, config).await;
+    }
+
+    async fn set_all(&self, connection: &AcpConnection, config: &Object) {
         for setting in self.said.view().settings {
             let Some(wanted) = config.get(&setting.property()) else {
                 // The session says nothing of it: it has what the agent has.

@@ -16,6 +16,7 @@ mod label;
 mod line;
 mod live_session;
 mod mapper;
+mod mcp_servers;
 mod notes;
 mod open;
 mod pool;
@@ -33,11 +34,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent_api::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, EventSink, HostNews, SessionFacts,
-    SettingValue, TurnInput,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentSession, EventSink, HostNews, McpRequest,
+    SessionFacts, SettingValue, TurnInput,
 };
 use async_trait::async_trait;
 
+use crate::mcp_settings::McpSettings;
 use crate::trust::TrustStore;
 use agent_core::AgentCore;
 pub use config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
@@ -64,6 +66,14 @@ pub struct AgentReport {
 }
 
 impl AcpAgent {
+    /// Hands these servers over to the agent, as far as its entry says so.
+    #[must_use]
+    pub fn with_mcp(self, settings: Arc<McpSettings>) -> Self {
+        // Set once: an agent is made for one host.
+        let _ = self.core.mcp.set(settings);
+        self
+    }
+
     /// What it last said of itself is read from, and stored in, the data directory.
     pub fn new(config: AcpAgentConfig, data: &Path, trust: Arc<TrustStore>) -> Self {
         let known = KnownAgentFile::open(data, &config.id);
@@ -168,18 +178,34 @@ impl Agent for AcpAgent {
     fn settings_changed(&self, conversation: &str, config: &wire::Object) {
         for process in self.core.pool.processes() {
             for session in process.all_sessions() {
-                if session.said.conversation == conversation {
-                    let (connection, config) = (process.connection.clone(), config.clone());
+                if session.said.conversation == conversation
+                    && session.want_settings(config.clone())
+                {
+                    let connection = process.connection.clone();
                     process.connection.spawn(async move {
-                        session.apply_settings(&connection, &config).await;
+                        session.apply_wanted(&connection).await;
                     });
                 }
             }
         }
     }
 
+    fn title_changed(&self, chat: &str, title: &str) {
+        for process in self.core.pool.processes() {
+            process.set_title(chat, title);
+        }
+    }
+
     fn authenticated(&self, resource: &str, token: &str) {
         self.core.set_token(resource, token);
+    }
+
+    fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
+        let pending = match request {
+            McpRequest::SwitchOn | McpRequest::SwitchOff => Some(id),
+            McpRequest::Start | McpRequest::Stop | McpRequest::Background => None,
+        };
+        self.core.show_servers_again(conversation, pending);
     }
 
     fn end_chat(&self, chat: &str) {

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChatNotes {
+    /// Whose session it is: a fork begins with the notes of its source.
+    pub(super) chat: String,
     /// The agent's id and command: another one has no such session.
     pub(super) agent: String,
     pub(super) version: Option<String>,

@@ -16,8 +16,9 @@ use super::agent_process::AgentProcess;
 use super::config::AcpAuth;
 use super::connection::RequestError;
 use super::errors;
-use super::live_session::{LiveSession, SaidSettings};
+use super::live_session::{LiveSession, OpenedWith, SaidSettings};
 use super::mapper::UsageTotals;
+use super::mcp_servers::HandedOver;
 use super::notes::ChatNotes;
 use super::rpc::METHOD_NOT_FOUND;
 
@@ -40,9 +41,11 @@ pub(super) struct Opening {
     pub(super) chat: String,
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) mcp_servers: Vec<Value>,
+    pub(super) handed: HandedOver,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
+    /// The session of another chat that this one begins with.
+    pub(super) forked: Option<ChatNotes>,
 }
 
 /// What was opened.
@@ -84,6 +87,14 @@ impl Opening {
                 Err(why) => anew = Some(why),
             }
         }
+        if let Some(source) = self.forked.as_ref().filter(|_| notes.is_none())
+            && let Some(session) = self.fork(source).await?
+        {
+            return Ok(OpenedChat {
+                session,
+                anew: None,
+            });
+        }
         let session = self.begin().await?;
         Ok(OpenedChat { session, anew })
     }
@@ -93,7 +104,7 @@ impl Opening {
             Some((primary, others)) => (primary.clone(), others),
             None => (PathBuf::from("/"), &[][..]),
         };
-        let mut params = json!({"cwd": primary, "mcpServers": self.mcp_servers});
+        let mut params = json!({"cwd": primary, "mcpServers": self.handed.servers});
         if self.process.abilities.additional_directories && !others.is_empty() {
             params["additionalDirectories"] = json!(others);
         }
@@ -114,9 +125,35 @@ impl Opening {
             .system_prompt
             .as_ref()
             .map(|(_, digest)| digest.clone());
-        let session = LiveSession::new(inbox, said, self.directories.clone(), digest, through);
+        let opened_with = OpenedWith {
+            directories: self.directories.clone(),
+            prompt_digest: digest,
+            handed: self.handed.clone(),
+        };
+        let session = LiveSession::new(inbox, said, opened_with, through);
         self.process.set_session(&self.chat, Arc::clone(&session));
         session
+    }
+
+    /// A session that knows what another one knows. None if the agent does not make it: a transcript says the same.
+    async fn fork(&self, source: &ChatNotes) -> Result<Option<Arc<LiveSession>>, RequestError> {
+        let said = SaidSettings::new(&self.core, &self.conversation, UsageTotals::default());
+        let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
+        let mut params = self.params();
+        params["sessionId"] = json!(source.session);
+        let connection = &self.process.connection;
+        match connection
+            .new_session("session/fork", &params, listener, OPEN_LIMIT)
+            .await
+        {
+            Ok((inbox, answer)) => {
+                said.hear_answer(&answer);
+                inbox.wait_for_quiet(QUIET_AFTER_RESUME, REPLAY_MAX).await;
+                Ok(Some(self.live(inbox, said, source.through.clone())))
+            }
+            Err(RequestError::Refused(_) | RequestError::Unreadable { .. }) => Ok(None),
+            Err(error @ (RequestError::TimedOut { .. } | RequestError::Ended(_))) => Err(error),
+        }
     }
 
     /// A new session. Signs in once if the agent wants it.
@@ -131,7 +168,7 @@ impl Opening {
             let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
             let connection = &self.process.connection;
             match connection
-                .new_session(&self.params(), listener, OPEN_LIMIT)
+                .new_session("session/new", &self.params(), listener, OPEN_LIMIT)
                 .await
             {
                 Ok((inbox, answer)) => {

@@ -4,7 +4,7 @@
 //! uses is stopped; one that ends at once again and again is left alone for a while.
 //! Must not know: what is said to a process after it is ready.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -45,8 +45,8 @@ pub(super) struct ProcessPool {
     early_ends: Arc<Mutex<VecDeque<Instant>>>,
     /// What the process that ended last had printed.
     last_tail: Mutex<Option<StderrTail>>,
-    /// Sessions that hang in a process which still runs for others.
-    abandoned: Mutex<BTreeSet<String>>,
+    /// Sessions that hang, and the process that still runs for others.
+    abandoned: Mutex<Vec<(String, Weak<AgentProcess>)>>,
 }
 
 #[derive(Default)]
@@ -62,6 +62,12 @@ impl PoolSlot {
     fn current(&self) -> Option<Arc<AgentProcess>> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.clone().filter(|process| process.is_usable())
+    }
+
+    fn retired(&self) -> Vec<Arc<AgentProcess>> {
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = retired.iter().filter(|old| !old.connection.is_over());
+        running.cloned().collect()
     }
 
     fn set_current(&self, process: Option<Arc<AgentProcess>>) {
@@ -84,7 +90,8 @@ impl ProcessPool {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // What is over is forgotten here: nothing else grows with the number of directories.
         slots.retain(|other, slot| {
-            other == key || Arc::strong_count(slot) > 1 || slot.current().is_some()
+            let is_used = || slot.current().is_some() || !slot.retired().is_empty();
+            other == key || Arc::strong_count(slot) > 1 || is_used()
         });
         Arc::clone(slots.entry(key.clone()).or_default())
     }
@@ -200,26 +207,33 @@ impl ProcessPool {
         }
         drop(slots);
         if process.idle_since().is_none() {
-            self.lock_abandoned().insert(session.to_owned());
+            let hanging = (session.to_owned(), Arc::downgrade(process));
+            self.lock_abandoned().push(hanging);
         }
         process.retire(EndKind::Hung);
     }
 
-    fn lock_abandoned(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.abandoned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Those whose process is not over.
+    fn lock_abandoned(&self) -> MutexGuard<'_, Vec<(String, Weak<AgentProcess>)>> {
+        let abandoned = self.abandoned.lock();
+        let mut abandoned = abandoned.unwrap_or_else(PoisonError::into_inner);
+        let runs = |process: Arc<AgentProcess>| !process.connection.is_over();
+        abandoned.retain(|(_, process)| process.upgrade().is_some_and(runs));
+        abandoned
     }
 
     /// Whether a session was given up while its process goes on.
     pub(super) fn is_abandoned(&self, session: &str) -> bool {
-        self.lock_abandoned().contains(session)
+        let abandoned = self.lock_abandoned();
+        abandoned.iter().any(|(hanging, _)| hanging == session)
     }
 
-    /// All processes that run.
+    /// All processes that run; those that take no new work come last.
     pub(super) fn processes(&self) -> Vec<Arc<AgentProcess>> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.values().filter_map(|slot| slot.current()).collect()
+        let current = slots.values().filter_map(|slot| slot.current());
+        let retired = slots.values().flat_map(|slot| slot.retired());
+        current.chain(retired).collect()
     }
 
     /// What the process that was started last has printed.

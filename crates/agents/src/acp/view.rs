@@ -65,6 +65,18 @@ pub(super) enum ViewChange {
 }
 
 impl OptionValues {
+    /// The mode of an agent that has said nothing yet.
+    pub(super) fn unknown_mode() -> Self {
+        Self {
+            id: "mode".to_owned(),
+            name: "Mode".to_owned(),
+            description: None,
+            current: json!(""),
+            values: Vec::new(),
+            setter: Setter::Mode,
+        }
+    }
+
     /// The name of its setting of AHP sessions.
     pub(super) fn property(&self) -> String {
         format!("agent_{}", self.id)
@@ -108,7 +120,10 @@ impl SessionView {
     pub(super) fn hear_answer(&mut self, answer: &Value) {
         let options = &answer["configOptions"];
         if options.is_array() {
-            self.set_options(serde_json::from_value(options.clone()).unwrap_or_default());
+            // One that cannot be read takes none of the others with it.
+            let read = |option: &Value| serde_json::from_value(option.clone()).ok();
+            let options = options.as_array().into_iter().flatten();
+            self.set_options(options.filter_map(read).collect());
         }
         if self.model.is_none() {
             self.model = read_models(&answer["models"]);
@@ -266,6 +281,7 @@ fn read_commands(commands: &[acp::AvailableCommand]) -> Vec<AgentCommand> {
             name,
             description: read_description(Some(&command.description)),
             hint: hint.filter(|hint| !hint.is_empty()),
+            expands: false,
         };
         let description = command.description.as_ref().map_or(0, String::len);
         bytes += command.name.len() + description + command.hint.as_ref().map_or(0, String::len);

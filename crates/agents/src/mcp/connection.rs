@@ -3,6 +3,7 @@
 //! Promises: every wait has a limit (MC-10); dropping it, or closing it, ends the server's process.
 //! Must not know: when a server is started, and again.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,12 +18,14 @@ use tokio::time::timeout;
 
 use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
-use super::declaration::{McpDeclaration, McpTransport};
+use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
-use super::handler::{McpHandler, McpShared};
+use super::handler::{ChangedLists, McpHandler, McpShared};
 use super::http;
 use super::lines::LineTransport;
+use super::old_sse::OldSseTransport;
 use super::process::{ServerCommand, ServerProcess};
+use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
 
 /// How long a handshake may take.
@@ -33,7 +36,7 @@ const DOWNLOAD_MAX: Duration = Duration::from_secs(120);
 const DOWNLOADING: &[&str] = &["npx", "uvx", "bunx", "pipx", "docker", "podman"];
 
 /// How long a list may take.
-const LIST_MAX: Duration = Duration::from_secs(10);
+pub(super) const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// How long the last words of a process that ended are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -52,8 +55,8 @@ pub struct ServerPlace {
 
 /// A connection that is open.
 pub struct McpConnection {
-    peer: Peer<RoleClient>,
-    shared: Arc<McpShared>,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) shared: Arc<McpShared>,
     silence_max: Duration,
     allowed: Option<Vec<String>>,
     /// What the server says about its use.
@@ -134,14 +137,23 @@ impl McpConnection {
         let parts = (&self.peer, &*self.shared);
         let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
         match called {
-            Err(McpError::Ended(_)) => Err(self.last_words().await),
-            called => called,
+            Ok(called) => Ok(called),
+            Err(error) => Err(match (self.shared.take_challenge(), error) {
+                (Some(wanted), _) => wanted,
+                (None, McpError::Ended(_)) => self.last_words().await,
+                (None, error) => error,
+            }),
         }
     }
 
-    /// Waits until the server says that it has other tools.
-    pub(super) async fn tools_changed(&self) {
-        self.shared.tools_changed.notified().await;
+    /// Waits until the server says that it has other tools, prompts or resources.
+    pub(super) async fn lists_changed(&self) {
+        self.shared.lists_changed.notified().await;
+    }
+
+    /// Which of its lists changed since this was asked last.
+    pub(super) fn take_changed(&self) -> ChangedLists {
+        self.shared.take_changed()
     }
 
     /// Waits for the end; why it ended.
@@ -153,7 +165,7 @@ impl McpConnection {
     }
 
     /// Why the connection ended. What a process prints in the end may come after its pipes are closed.
-    async fn last_words(&self) -> McpError {
+    pub(super) async fn last_words(&self) -> McpError {
         if let McpError::Ended(words) = self.shared.end_reason()
             && words.is_empty()
         {
@@ -250,6 +262,9 @@ async fn open_once(
                 env,
                 directory: &directory,
             };
+            if let Some(program) = &declaration.program {
+                check_program(program.clone()).await?;
+            }
             let (process, pipes) = command.start()?;
             let log = Arc::clone(shared);
             let reading = tokio::spawn(async move { log.log.follow(pipes.errors).await });
@@ -269,17 +284,55 @@ async fn open_once(
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
             match served {
                 Ok(running) => Ok((running, None)),
-                Err(error) => Err(read_failure(&error, shared)),
+                Err(error) => match read_failure(&error, shared) {
+                    // A server from before streamable HTTP refuses the first message.
+                    McpError::Unreachable(why) if shared.was_refused() => {
+                        let old = open_old_sse((url, headers), token, shared).await;
+                        old.map_err(|_| McpError::Unreachable(why))
+                    }
+                    error => Err(error),
+                },
             }
         }
     }
 }
 
+/// The same with the HTTP of older servers.
+async fn open_old_sse(
+    (url, headers): (&str, &BTreeMap<String, String>),
+    token: Option<&str>,
+    shared: &Arc<McpShared>,
+) -> Result<OpenedConnection, McpError> {
+    let transport = OldSseTransport::open((url, headers), token, shared).await?;
+    let handler = McpHandler(Arc::clone(shared));
+    let initialize = ClientLifecycleMode::Initialize;
+    let served = serve_client_with_lifecycle(handler, transport, initialize).await;
+    match served {
+        Ok(running) => Ok((running, None)),
+        Err(error) => Err(read_failure(&error, shared)),
+    }
+}
+
+/// Whether a program of the directory is still the one that the user agreed to: it may have changed since, also while the
+/// server ran.
+async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
+    let looking = tokio::task::spawn_blocking(move || {
+        let is_same = digest_of(&program.path).map(|digest| digest == program.digest);
+        let was_missing = program.digest.is_empty();
+        match is_same {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(McpError::ProgramChanged),
+            Err(_) if was_missing => Ok(()), // it is said that it is missing
+            Err(why) => Err(McpError::NotStarted(why)),
+        }
+    });
+    let stopped = |error: tokio::task::JoinError| McpError::NotStarted(error.to_string());
+    looking.await.map_err(stopped)?
+}
+
 fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
-    if let Some(challenge) = error.auth_challenge() {
-        return McpError::TokenWanted {
-            challenge: challenge.to_owned(),
-        };
+    if let Some(wanted) = shared.take_challenge() {
+        return wanted;
     }
     match error {
         ClientInitializeError::ConnectionClosed(_) => shared.end_reason(),

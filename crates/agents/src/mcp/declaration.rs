@@ -16,12 +16,22 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct McpDeclaration {
     pub name: String,
     pub transport: McpTransport,
+    /// The only program that may be started, if it lies in the directory that declares it (TR-2).
+    pub program: Option<DirectoryProgram>,
     /// The only tools that are offered; all without one.
     pub tools: Option<Vec<String>>,
     /// How long a call may go without a sign of life.
     pub timeout: Option<Duration>,
     /// Whether what the server says of its tools is believed (MC-7).
     pub trust_hints: bool,
+}
+
+/// A program of a directory, as it was when the user was asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryProgram {
+    pub path: PathBuf,
+    /// SHA-256; empty if there was none.
+    pub digest: String,
 }
 
 /// How a server is reached.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::declaration::{McpDeclaration, McpTransport, is_server_name};
 use super::expand::Expand;
@@ -15,38 +16,13 @@ use super::expand::Expand;
 /// The longest time limit of a call.
 const TIMEOUT_S_MAX: u64 = 24 * 60 * 60;
 
-/// `[[mcp]]` of the settings file.
+/// A server as a file declares it: `[[mcp]]` of the settings file, or an entry of a file of JSON, where the name is the key.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpEntry {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transport: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_s: Option<u64>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub trust_hints: bool,
-}
-
-/// The same in a file of JSON, where the name is the key. What other programs write beside it is ignored.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ServerEntry {
     /// `stdio`, `http` or `sse`; told by `command` and `url` without one.
-    #[serde(default, alias = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -72,18 +48,26 @@ pub struct ServerEntry {
     pub disabled: bool,
 }
 
+/// Every key of an entry but its name.
+const KEYS: [&str; 11] = [
+    "transport",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "tools",
+    "timeout_s",
+    "trust_hints",
+    "disabled",
+];
+
 impl std::fmt::Debug for McpEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("McpEntry");
-        shown.field("name", &self.name);
-        shown.field("server", &self.server()).finish()
-    }
-}
-
-impl std::fmt::Debug for ServerEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Values of variables and headers may be secrets.
-        f.debug_struct("ServerEntry")
+        f.debug_struct("McpEntry")
+            .field("name", &self.name)
             .field("command", &self.command)
             .field("url", &self.url)
             .finish_non_exhaustive()
@@ -99,21 +83,17 @@ pub struct McpEntryError {
 }
 
 impl McpEntry {
-    /// The same in the terms of all files.
-    pub(super) fn server(&self) -> ServerEntry {
-        ServerEntry {
-            transport: self.transport.clone(),
-            command: self.command.clone(),
-            args: self.args.clone(),
-            env: self.env.clone(),
-            cwd: self.cwd.clone(),
-            url: self.url.clone(),
-            headers: self.headers.clone(),
-            tools: self.tools.clone(),
-            timeout_s: self.timeout_s,
-            trust_hints: self.trust_hints,
-            disabled: false,
+    /// An entry of a file of JSON. What other programs write beside the keys that are known is ignored.
+    pub(super) fn read(name: &str, written: Value) -> Result<Self, String> {
+        let Value::Object(mut fields) = written else {
+            return Err("it is no object".to_owned());
+        };
+        if let Some(kind) = fields.remove("type") {
+            fields.entry("transport").or_insert(kind);
         }
+        fields.retain(|key, _| KEYS.contains(&key.as_str()));
+        fields.insert("name".to_owned(), Value::from(name));
+        serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
     }
 
     /// Whether all entries of the settings file can work.
@@ -135,16 +115,12 @@ impl McpEntry {
                 let message = format!("there are two servers named {:?}", entry.name);
                 return Err(wrong("name", &message));
             }
-            entry
-                .server()
-                .check()
-                .map_err(|(key, message)| wrong(key, &message))?;
+            let checked = entry.check();
+            checked.map_err(|(key, message)| wrong(key, &message))?;
         }
         Ok(())
     }
-}
 
-impl ServerEntry {
     fn check(&self) -> Result<(), (&'static str, String)> {
         let transport = self.transport.as_deref();
         match (&self.command, &self.url) {
@@ -180,12 +156,8 @@ impl ServerEntry {
     }
 
     /// The declaration, with what may be expanded in it.
-    pub(super) fn declare(
-        &self,
-        name: &str,
-        expand: &dyn Expand,
-    ) -> Result<McpDeclaration, String> {
-        if !is_server_name(name) {
+    pub(super) fn declare(&self, expand: &dyn Expand) -> Result<McpDeclaration, String> {
+        if !is_server_name(&self.name) {
             return Err(
                 "its name is empty, longer than 64 bytes, or has control characters".to_owned(),
             );
@@ -218,8 +190,9 @@ impl ServerEntry {
             (None, None) => return Err("it has neither a `command` nor a `url`".to_owned()),
         };
         Ok(McpDeclaration {
-            name: name.to_owned(),
+            name: self.name.clone(),
             transport,
+            program: None,
             tools: self.tools.clone(),
             timeout: self.timeout_s.map(Duration::from_secs),
             trust_hints: self.trust_hints && expand.is_users(),
@@ -230,6 +203,22 @@ impl ServerEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_key_is_read_from_json_and_others_are_ignored() {
+        let full = json!({
+            "name": "s", "transport": "stdio", "command": "c", "args": ["a"], "env": {"A": "1"}, "cwd": "d", "url": "u",
+            "headers": {"H": "1"}, "tools": ["t"], "timeout_s": 1, "trust_hints": true, "disabled": true,
+        });
+        let mut written = full.clone();
+        written["gallery"] = json!(1);
+        let entry = McpEntry::read("s", written).unwrap();
+        assert_eq!(json!(entry), full);
+        let entry = McpEntry::read("s", json!({"type": "http", "url": "https://h"})).unwrap();
+        assert_eq!(entry.transport.as_deref(), Some("http"));
+        assert!(McpEntry::read("s", json!([])).is_err());
+    }
 
     fn check(text: &str) -> Result<(), McpEntryError> {
         #[derive(Deserialize)]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rmcp::service::ServiceError;
 
+use super::auth::TokenChallenge;
+
 /// Characters of a server's own words in an error.
 const WORDS_CHARS_MAX: usize = 500;
 
@@ -19,6 +21,8 @@ pub enum McpError {
     CommandMissing { command: String },
     #[error("it could not be started: {0}")]
     NotStarted(String),
+    #[error("its program changed since it was allowed; the next message asks again")]
+    ProgramChanged,
     /// With the last line of its standard error.
     #[error("it ended{}", describe_words(.0))]
     Ended(String),
@@ -30,9 +34,13 @@ pub enum McpError {
     Unreachable(String),
     #[error("it does not speak a version of MCP that greenroom knows: {0}")]
     Handshake(String),
-    /// What the server says in `WWW-Authenticate`.
-    #[error("it wants a token")]
-    TokenWanted { challenge: String },
+    #[error(
+        "it wants a token; sign in by a client that can, or put one into the `headers` of its declaration"
+    )]
+    TokenWanted(TokenChallenge),
+    /// It wants a token, and nobody can find out which.
+    #[error("it wants a token, but {0}")]
+    NoSignIn(String),
     /// An error of the protocol in answer to a request.
     #[error("it answered with an error: {message} ({code})")]
     Refused { code: i32, message: String },
@@ -42,6 +50,8 @@ pub enum McpError {
     CallSilent(Duration),
     #[error("the call was ended after {} s", .0.as_secs())]
     CallTooLong(Duration),
+    #[error("its prompt has more than {} KiB", .0 >> 10)]
+    PromptTooLarge(usize),
     #[error("it was stopped")]
     Stopped,
 }

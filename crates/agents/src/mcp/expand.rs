@@ -3,6 +3,7 @@
 //! Promises: a file of a directory gets no variable that commands do not get, and none that its question does not name.
 //! Must not know: where declarations come from.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::tool::is_allowed_variable;
@@ -15,19 +16,24 @@ pub(super) trait Expand {
     fn is_users(&self) -> bool;
 }
 
+/// What users answered to the inputs of a file, by their ids.
+pub type McpInputs = BTreeMap<String, String>;
+
 /// In a file of the user's own: every variable of the host.
 pub(super) struct UsersOwn<'a> {
     pub directory: &'a Path,
+    pub inputs: &'a McpInputs,
 }
 
 /// In a file of a directory.
 pub(super) struct OfDirectory<'a> {
     pub directory: &'a Path,
+    pub inputs: &'a McpInputs,
 }
 
 impl Expand for UsersOwn<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
-        expand(text, self.directory, &|name| {
+        expand(text, self.directory, self.inputs, &|name| {
             let value = std::env::var(name);
             value.map_err(|_| format!("the variable {name} is not set where the host was started"))
         })
@@ -40,7 +46,7 @@ impl Expand for UsersOwn<'_> {
 
 impl Expand for OfDirectory<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
-        expand(text, self.directory, &|name| {
+        expand(text, self.directory, self.inputs, &|name| {
             if !is_allowed_variable(name) {
                 return Err(format!(
                     "it wants the variable {name}, which no file of a directory gets; declare the server in greenroom.toml"
@@ -85,10 +91,20 @@ fn variable_of(inside: &str) -> Option<(&str, Option<&str>)> {
 }
 
 const WORKSPACE: &str = "workspaceFolder";
+const INPUT: &str = "input:";
+
+/// The ids of the inputs that a text wants.
+pub(super) fn wanted_inputs(text: &str) -> Vec<String> {
+    let pieces = text.split("${").skip(1);
+    let insides = pieces.filter_map(|piece| Some(piece.split_once('}')?.0));
+    let ids = insides.filter_map(|inside| inside.strip_prefix(INPUT));
+    ids.map(str::to_owned).collect()
+}
 
 fn expand(
     text: &str,
     directory: &Path,
+    inputs: &McpInputs,
     variable: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut expanded = String::new();
@@ -109,10 +125,16 @@ fn expand(
                 (Err(_), Some(otherwise)) => expanded.push_str(otherwise),
                 (Err(why), None) => return Err(why),
             }
-        } else if let Some(input) = inside.strip_prefix("input:") {
-            return Err(format!(
-                "it asks for the input `{input}`, which greenroom does not ask for; declare the server in greenroom.toml"
-            ));
+        } else if let Some(input) = inside.strip_prefix(INPUT) {
+            match inputs.get(input) {
+                Some(value) => expanded.push_str(value),
+                None => {
+                    let input = input.escape_debug();
+                    return Err(format!(
+                        "it wants the input `{input}`, which was not given; answer its question, or declare the server in greenroom.toml"
+                    ));
+                }
+            }
         } else {
             return Err(format!("`${{{inside}}}` is not known"));
         }
@@ -129,8 +151,17 @@ mod tests {
     #[test]
     fn a_directory_gets_no_secrets() {
         let directory = Path::new("/w");
-        let own = UsersOwn { directory };
-        let other = OfDirectory { directory };
+        let inputs = McpInputs::from([("region".to_owned(), "north".to_owned())]);
+        let own = UsersOwn {
+            directory,
+            inputs: &inputs,
+        };
+        let other = OfDirectory {
+            directory,
+            inputs: &inputs,
+        };
+        assert_eq!(other.expand("-${input:region}-"), Ok("-north-".to_owned()));
+        assert_eq!(wanted_inputs("${input:a} ${b} ${input:c"), ["a"]);
         for expand in [&own as &dyn Expand, &other] {
             assert_eq!(
                 expand.expand("a/${workspaceFolder}/b"),

@@ -5,7 +5,6 @@
 //! another one if anything of it changes, or the program that lies in the directory. All functions block.
 //! Must not know: who is asked.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::declaration::{McpDeclaration, McpTransport};
-use super::entry::{McpEntry, ServerEntry};
-use super::expand::{Expand, OfDirectory, UsersOwn, wanted_variables};
+use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
+use super::entry::McpEntry;
+use super::expand::{Expand, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables};
 use super::jsonc::without_comments;
+use super::program::{find_program, hex, look_inside};
 
 /// Its name in the data directory.
 const USERS_FILE: &str = "mcp.json";
@@ -25,6 +25,9 @@ const FILE_BYTES_MAX: u64 = 256 * 1_024;
 
 /// Servers that a session may have.
 const SERVERS_MAX: usize = 64;
+
+/// What is said of one file: a person reads it.
+const PROBLEMS_MAX: usize = 8;
 
 /// A server that is declared.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,16 +39,43 @@ pub struct DeclaredServer {
     pub is_users: bool,
     /// Changes with the declaration, and with a program of the directory that it starts.
     pub digest: String,
+    /// Whether it is said to speak the older protocol over HTTP.
+    pub is_sse: bool,
     /// Variables of the host that it gets by name.
     pub variables: Vec<String>,
+    /// Ids of inputs that it names.
+    pub wanted: Vec<String>,
+    /// What the user must say first: inputs of the file that were not answered yet.
+    pub inputs: Vec<McpInput>,
     /// Or why it cannot be started.
     pub declaration: Result<McpDeclaration, String>,
 }
+
+/// Something that a file has the user say.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct McpInput {
+    pub id: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub default: Option<String>,
+    /// What may be chosen; anything without.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// A secret: chats are stored, so it is not asked for in one.
+    #[serde(default)]
+    pub password: bool,
+}
+
+/// Inputs of a file that are read; others are not asked for.
+const INPUTS_MAX: usize = 16;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeclaredServers {
     pub servers: Vec<DeclaredServer>,
+    /// Those whose name another one has already: never started. With the file of that one.
+    pub shadowed: Vec<(DeclaredServer, PathBuf)>,
     /// Files that could not be read, and why.
     pub problems: Vec<String>,
 }
@@ -55,16 +85,15 @@ pub fn find_declared(
     settings: (&[McpEntry], &Path),
     data: &Path,
     directory: &Path,
+    inputs: &McpInputs,
 ) -> DeclaredServers {
     let mut found = DeclaredServers::default();
-    let own = UsersOwn { directory };
+    let own = UsersOwn { directory, inputs };
     let (entries, settings_file) = settings;
-    for entry in entries {
-        let server = entry.server();
-        found.add(&entry.name, &server, settings_file, &own, directory);
-    }
+    let added = entries.iter().cloned().map(Ok);
+    found.add_all(added, settings_file, &own, directory);
     found.add_file(&data.join(USERS_FILE), &own, directory);
-    let other = OfDirectory { directory };
+    let other = OfDirectory { directory, inputs };
     found.add_file(&directory.join(".mcp.json"), &other, directory);
     found.add_file(&directory.join(".vscode/mcp.json"), &other, directory);
     found
@@ -75,6 +104,8 @@ pub fn find_declared(
 struct ServersFile {
     #[serde(default, rename = "mcpServers", alias = "servers")]
     servers: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    inputs: Vec<serde_json::Value>,
 }
 
 impl DeclaredServers {
@@ -95,43 +126,122 @@ impl DeclaredServers {
                 return;
             }
         };
-        for (name, entry) in file.servers {
-            match serde_json::from_value::<ServerEntry>(entry) {
-                Ok(entry) => self.add(&name, &entry, path, expand, directory),
-                Err(error) => {
-                    let why = format!("the server {name:?} is not understood: {error}");
-                    self.problems.push(describe_problem(path, &why));
-                }
-            }
+        let entries = file.servers.into_iter().map(|(name, entry)| {
+            let read = McpEntry::read(&name, entry);
+            read.map_err(|why| format!("the server {name:?} is not understood: {why}"))
+        });
+        let before = self.servers.len();
+        self.add_all(entries, path, expand, directory);
+        // What is written in another way is not asked for, and its server says what it wants.
+        let inputs = file.inputs.into_iter().take(INPUTS_MAX);
+        let inputs = inputs.filter_map(|input| serde_json::from_value(input).ok());
+        let inputs: Vec<McpInput> = inputs.collect();
+        for server in self.servers.iter_mut().skip(before) {
+            server.want_inputs(&inputs, expand);
         }
     }
 
-    fn add(
+    /// Adds what one file declares. Much that is wrong with it is said by a number.
+    fn add_all(
         &mut self,
-        name: &str,
-        entry: &ServerEntry,
+        entries: impl Iterator<Item = Result<McpEntry, String>>,
         file: &Path,
         expand: &dyn Expand,
         directory: &Path,
     ) {
-        let is_known = self.servers.iter().any(|server| server.name == name);
-        if entry.disabled || is_known {
-            return; // switched off, or the first one wins
+        let mut problems = Vec::new();
+        let mut unsaid = 0_usize;
+        for entry in entries {
+            let added = entry.and_then(|entry| self.add(&entry, file, expand, directory));
+            match added {
+                Ok(()) => {}
+                Err(why) if problems.len() < PROBLEMS_MAX => problems.push(why),
+                Err(_) => unsaid += 1,
+            }
+        }
+        if unsaid > 0 {
+            problems.push(format!("{unsaid} more servers are wrong or too many"));
+        }
+        let described = problems.iter().map(|why| describe_problem(file, why));
+        self.problems.extend(described);
+    }
+
+    fn add(
+        &mut self,
+        entry: &McpEntry,
+        file: &Path,
+        expand: &dyn Expand,
+        directory: &Path,
+    ) -> Result<(), String> {
+        let name = &entry.name;
+        if entry.disabled {
+            return Ok(());
+        }
+        let mut servers = self.servers.iter();
+        if let Some(first) = servers.find(|server| server.name == *name) {
+            let by = first.file.clone();
+            if self.shadowed.len() < SERVERS_MAX {
+                let why = "another file declares a server of this name first".to_owned();
+                let shadowed = make_declared(entry, file, expand, Err(why));
+                self.shadowed.push((shadowed, by));
+            }
+            return Ok(());
         }
         if self.servers.len() >= SERVERS_MAX {
-            let why = format!("{name:?} is left out: a session has at most {SERVERS_MAX} servers");
-            self.problems.push(describe_problem(file, &why));
-            return;
+            return Err(format!(
+                "{name:?} is left out: a session has at most {SERVERS_MAX} servers"
+            ));
         }
-        let declaration = entry.declare(name, expand);
-        self.servers.push(DeclaredServer {
-            name: name.to_owned(),
-            file: file.to_owned(),
-            is_users: expand.is_users(),
-            digest: digest(name, entry, declaration.as_ref().ok(), directory),
-            variables: all_variables(entry),
-            declaration,
+        let mut declaration = entry.declare(expand);
+        if let (Ok(declared), false) = (&mut declaration, expand.is_users()) {
+            match look_at_program(declared, directory) {
+                Ok(program) => declared.program = program,
+                Err(why) => declaration = Err(why),
+            }
+        }
+        let declared = make_declared(entry, file, expand, declaration);
+        self.servers.push(declared);
+        Ok(())
+    }
+}
+
+fn make_declared(
+    entry: &McpEntry,
+    file: &Path,
+    expand: &dyn Expand,
+    declaration: Result<McpDeclaration, String>,
+) -> DeclaredServer {
+    DeclaredServer {
+        name: entry.name.clone(),
+        file: file.to_owned(),
+        is_users: expand.is_users(),
+        digest: digest(entry, declaration.as_ref().ok()),
+        is_sse: entry.transport.as_deref() == Some("sse"),
+        variables: all_variables(entry),
+        wanted: all_texts(entry)
+            .flat_map(|text| wanted_inputs(text))
+            .collect(),
+        inputs: Vec::new(),
+        declaration,
+    }
+}
+
+impl DeclaredServer {
+    /// Finds the inputs that it wants and that nobody gave.
+    fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expand) {
+        let unanswered = inputs.iter().filter(|input| {
+            let is_given = expand.expand(&format!("${{input:{}}}", input.id)).is_ok();
+            self.wanted.contains(&input.id) && !is_given
         });
+        let unanswered: Vec<McpInput> = unanswered.cloned().collect();
+        if let Some(secret) = unanswered.iter().find(|input| input.password) {
+            self.declaration = Err(format!(
+                "it wants the secret `{}`, and what is typed in a chat is stored; declare the server in greenroom.toml with `${{env:NAME}}`",
+                secret.id.escape_debug()
+            ));
+        } else {
+            self.inputs = unanswered;
+        }
     }
 }
 
@@ -159,48 +269,54 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-fn all_variables(entry: &ServerEntry) -> Vec<String> {
+/// Everything in an entry that may hold placeholders.
+fn all_texts(entry: &McpEntry) -> impl Iterator<Item = &String> {
     let texts = entry.command.iter().chain(&entry.args).chain(&entry.cwd);
     let texts = texts.chain(&entry.url).chain(entry.env.values());
-    let texts = texts.chain(entry.headers.values());
+    texts.chain(entry.headers.values())
+}
+
+fn all_variables(entry: &McpEntry) -> Vec<String> {
+    let texts = all_texts(entry);
     let mut names: Vec<String> = texts.flat_map(|text| wanted_variables(text)).collect();
     names.sort();
     names.dedup();
     names
 }
 
-/// What an answer of the user is bound to (TR-2).
-fn digest(
-    name: &str,
-    entry: &ServerEntry,
-    declaration: Option<&McpDeclaration>,
+/// The program that a server of a directory starts, if it lies there.
+fn look_at_program(
+    declaration: &McpDeclaration,
     directory: &Path,
-) -> String {
+) -> Result<Option<DirectoryProgram>, String> {
+    let McpTransport::Process {
+        command, env, cwd, ..
+    } = &declaration.transport
+    else {
+        return Ok(None); // nothing is started
+    };
+    let from = cwd.as_ref().map(|cwd| directory.join(cwd));
+    match find_program(command, env, from.as_deref().unwrap_or(directory)) {
+        Some(program) => look_inside(&program, directory),
+        // One that is not there cannot be started; one that comes later is another one.
+        None => Ok(Some(DirectoryProgram {
+            path: from.as_deref().unwrap_or(directory).join(command),
+            digest: String::new(),
+        })),
+    }
+}
+
+/// What an answer of the user is bound to (TR-2).
+fn digest(entry: &McpEntry, declaration: Option<&McpDeclaration>) -> String {
     let mut hasher = Sha256::new();
     // Written anew, so that it does not depend on blanks and comments.
-    let written = serde_json::to_vec(&BTreeMap::from([(name, entry)]));
-    hasher.update(written.unwrap_or_default());
-    if let Some(McpDeclaration {
-        transport: McpTransport::Process { command, cwd, .. },
-        ..
-    }) = declaration
-        && command.contains('/')
-    {
-        let base = cwd
-            .as_ref()
-            .map_or(directory.to_owned(), |cwd| directory.join(cwd));
-        let program = base.join(command);
-        let real = program.canonicalize().unwrap_or(program);
-        if real.starts_with(directory) {
-            hasher.update([0]);
-            // One that is not there cannot be started either.
-            if let Ok(mut program) = File::open(real) {
-                let _ = std::io::copy(&mut program, &mut hasher);
-            }
-        }
+    hasher.update(serde_json::to_vec(entry).unwrap_or_default());
+    let program = declaration.and_then(|declaration| declaration.program.as_ref());
+    if let Some(program) = program {
+        hasher.update([0]);
+        hasher.update(&program.digest);
     }
-    let digest = hasher.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 #[cfg(test)]
@@ -214,7 +330,8 @@ mod tests {
 
     fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
         let settings = (entries, Path::new("/c/greenroom.toml"));
-        find_declared(settings, &root.join("data"), &root.join("work"))
+        let inputs = McpInputs::new();
+        find_declared(settings, &root.join("data"), &root.join("work"), &inputs)
     }
 
     #[test]
@@ -263,6 +380,11 @@ mod tests {
         };
         assert!(hints(1) && !hints(3), "only the user is believed");
         assert_eq!(found.servers[3].variables, ["PATH"]);
+        let (shadowed, by) = &found.shadowed[0];
+        assert_eq!(
+            (shadowed.name.as_str(), by.as_path()),
+            ("a", Path::new("/c/greenroom.toml"))
+        );
         assert!(found.servers[4].declaration.is_err());
         assert_eq!(found.problems.len(), 1);
         assert!(
@@ -284,15 +406,48 @@ mod tests {
         let digest = || find(&[], &root).servers[0].digest.clone();
         let declare = |text: &str| write(&root.join("work/.mcp.json"), text);
         declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["1"]}}}"#);
-        write(&root.join("work/run"), "one");
+        write_program(&root.join("work/run"), "one");
         let first = digest();
         declare("{\n \"mcpServers\": {\"a\": {\"args\": [\"1\"], \"command\": \"./run\"}}}");
         assert_eq!(digest(), first, "blanks and order say nothing");
         declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["2"]}}}"#);
         let second = digest();
         assert_ne!(second, first);
-        write(&root.join("work/run"), "two");
+        write_program(&root.join("work/run"), "two");
         assert_ne!(digest(), second);
+
+        // By a PATH of its own the command is a program of the directory, too.
+        let found = |text: &str| {
+            declare(text);
+            let mut found = find(&[], &root);
+            found.servers.remove(0).declaration.unwrap().program
+        };
+        let by_path =
+            r#"{"mcpServers": {"a": {"command": "run", "env": {"PATH": "${workspaceFolder}"}}}}"#;
+        assert!(found(by_path).is_some_and(|program| !program.digest.is_empty()));
+        let elsewhere = r#"{"mcpServers": {"a": {"command": "/bin/sh"}}}"#;
+        assert_eq!(found(elsewhere), None);
+    }
+
+    fn write_program(path: &Path, text: &str) {
+        write(path, text);
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, all).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_much_that_is_wrong_is_said_by_a_number() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let wrong: Vec<String> = (0..1_000).map(|n| format!("\"s{n}\": 7")).collect();
+        let text = format!("{{\"mcpServers\": {{{}}}}}", wrong.join(","));
+        write(&root.join("work/.mcp.json"), &text);
+        let problems = find(&[], &root).problems;
+        assert_eq!(problems.len(), PROBLEMS_MAX + 1);
+        assert!(
+            problems[PROBLEMS_MAX].contains("992 more servers"),
+            "{problems:?}"
+        );
     }
 
     #[test]

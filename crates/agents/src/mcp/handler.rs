@@ -8,7 +8,7 @@
     reason = "servers of today still ask for roots and log by the protocol"
 )]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ClientHandler;
@@ -21,6 +21,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::auth::TokenChallenge;
 use super::call::{Elicitation, ElicitationAnswer, ElicitationForm};
 use super::error::{McpError, clean};
 use super::log::ServerLog;
@@ -43,10 +44,23 @@ pub(super) struct McpShared {
     numbers: AtomicU64,
     /// Why the connection ended, if we ended it.
     failure: Mutex<Option<McpError>>,
+    /// What the server last said for want of a token.
+    challenge: Mutex<Option<TokenChallenge>>,
+    /// A message was refused as such, by its status.
+    was_refused: AtomicBool,
     /// There is such a reason: the connection is to be ended.
     pub failed: Notify,
-    /// The server said that it has other tools.
-    pub tools_changed: Notify,
+    /// The server said that it has other tools, prompts or resources.
+    pub lists_changed: Notify,
+    changed: Mutex<ChangedLists>,
+}
+
+/// Which lists of a server are not what they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ChangedLists {
+    pub tools: bool,
+    pub prompts: bool,
+    pub resources: bool,
 }
 
 struct OpenCall {
@@ -77,8 +91,11 @@ impl McpShared {
             calls: Mutex::default(),
             numbers: AtomicU64::new(0),
             failure: Mutex::default(),
+            challenge: Mutex::default(),
+            was_refused: AtomicBool::new(false),
             failed: Notify::new(),
-            tools_changed: Notify::new(),
+            lists_changed: Notify::new(),
+            changed: Mutex::default(),
         }
     }
 
@@ -101,12 +118,52 @@ impl McpShared {
         }
     }
 
+    /// Notes that lists changed, to be asked for again.
+    fn note_change(&self, note: impl FnOnce(&mut ChangedLists)) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut changed);
+        drop(changed);
+        self.lists_changed.notify_one();
+    }
+
+    /// The lists that changed since this was asked last.
+    pub(super) fn take_changed(&self) -> ChangedLists {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut changed)
+    }
+
     /// Ends the connection for a reason; the first one stays.
     pub(super) fn fail(&self, reason: McpError) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(reason);
         drop(failure);
         self.failed.notify_one();
+    }
+
+    pub(super) fn note_refusal(&self) {
+        self.was_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a message was refused by its status: older servers take none where newer ones do.
+    pub(super) fn was_refused(&self) -> bool {
+        self.was_refused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_challenge(&self, said: TokenChallenge) {
+        let mut challenge = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *challenge = Some(said);
+    }
+
+    /// That the server wants a token, if it said so since this was asked last.
+    pub(super) fn take_challenge(&self) -> Option<McpError> {
+        let mut challenge = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        challenge.take().map(McpError::TokenWanted)
     }
 
     /// Why the connection ended.
@@ -215,7 +272,15 @@ impl ClientHandler for McpHandler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.0.tools_changed.notify_one();
+        self.0.note_change(|changed| changed.tools = true);
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.note_change(|changed| changed.prompts = true);
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.note_change(|changed| changed.resources = true);
     }
 }
 

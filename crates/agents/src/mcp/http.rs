@@ -21,6 +21,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::auth::{TokenChallenge, TokenReason};
 use super::error::McpError;
 use super::handler::McpShared;
 use super::lines::MESSAGE_BYTES_MAX;
@@ -31,8 +32,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
-const EVENTS: &str = "text/event-stream";
-const JSON: &str = "application/json";
+pub(super) const EVENTS: &str = "text/event-stream";
+pub(super) const JSON: &str = "application/json";
 
 /// The way to a server.
 pub(super) async fn transport(
@@ -64,7 +65,7 @@ pub(super) async fn transport(
     Ok(StreamableHttpClientTransport::with_client(http, config))
 }
 
-async fn client(url: &Url) -> Result<Client, McpError> {
+pub(super) async fn client(url: &Url) -> Result<Client, McpError> {
     let encrypted = match url.scheme() {
         "https" => true,
         "http" => false,
@@ -93,7 +94,7 @@ async fn client(url: &Url) -> Result<Client, McpError> {
     built.map_err(|error| unusable(error.without_url().to_string()))
 }
 
-fn is_this_machine(url: &Url) -> bool {
+pub(super) fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -147,30 +148,54 @@ fn prepare(
 }
 
 /// An answer that is none: who is asked wants a token, or something is wrong.
-fn check_status(response: &Response, has_session: bool) -> Result<(), HttpError> {
+fn check_status(
+    response: &Response,
+    has_session: bool,
+    has_token: bool,
+    shared: &McpShared,
+) -> Result<(), HttpError> {
     let status = response.status();
     let challenge = response.headers().get(WWW_AUTHENTICATE);
     let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
     match (status, challenge) {
         (StatusCode::UNAUTHORIZED, challenge) => {
             let challenge = challenge.unwrap_or_default().to_owned();
+            shared.note_challenge(TokenChallenge {
+                reason: match has_token {
+                    true => TokenReason::Expired,
+                    false => TokenReason::Required,
+                },
+                header: challenge.clone(),
+            });
             Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
                 challenge,
             )))
         }
         (StatusCode::FORBIDDEN, Some(challenge)) => {
+            if challenge.contains("insufficient_scope") {
+                shared.note_challenge(TokenChallenge {
+                    reason: TokenReason::InsufficientScope,
+                    header: challenge.to_owned(),
+                });
+            }
             let error = InsufficientScopeError::new(challenge.to_owned(), None);
             Err(StreamableHttpError::InsufficientScope(error))
         }
         (StatusCode::NOT_FOUND, _) if has_session => Err(StreamableHttpError::SessionExpired),
-        (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
+        (StatusCode::METHOD_NOT_ALLOWED, _) => {
+            shared.note_refusal();
+            Err(StreamableHttpError::ServerDoesNotSupportSse)
+        }
         (status, _) if status.is_server_error() => {
             Err(HttpStatusError::new(status.as_u16(), None).into())
         }
         (status, _) if status.is_success() || is_json(response) => Ok(()),
-        (status, _) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
-            format!("HTTP {status}"),
-        ))),
+        (status, _) => {
+            shared.note_refusal();
+            Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
+                format!("HTTP {status}"),
+            )))
+        }
     }
 }
 
@@ -179,6 +204,10 @@ fn content_type(response: &Response) -> &str {
     header
         .and_then(|header| header.to_str().ok())
         .unwrap_or_default()
+}
+
+pub(super) fn is_event_stream(response: &Response) -> bool {
+    content_type(response).starts_with(EVENTS)
 }
 
 fn is_json(response: &Response) -> bool {
@@ -199,7 +228,7 @@ async fn read_body(mut response: Response, shared: &McpShared) -> Result<Vec<u8>
 }
 
 /// The events of a body, each counted before it is kept.
-fn read_events(
+pub(super) fn read_events(
     response: Response,
     shared: Arc<McpShared>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
@@ -231,6 +260,7 @@ impl StreamableHttpClient for McpHttp {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let session = session_id.as_deref();
+        let has_token = auth_header.is_some();
         let body = serde_json::to_vec(&message)?;
         let request = self
             .client
@@ -239,7 +269,7 @@ impl StreamableHttpClient for McpHttp {
             .body(body);
         let request = prepare(request, session, auth_header, custom_headers);
         let response = request.send().await.map_err(fault)?;
-        check_status(&response, session.is_some())?;
+        check_status(&response, session.is_some(), has_token, &self.shared)?;
         let is_answer_wanted = matches!(message, ClientJsonRpcMessage::Request(_));
         let is_accepted = matches!(
             response.status(),
@@ -291,12 +321,13 @@ impl StreamableHttpClient for McpHttp {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let session = session_id.as_deref();
+        let has_token = auth_header.is_some();
         let mut request = prepare(self.client.get(&*uri), session, auth_header, custom_headers);
         if let Some(id) = last_event_id {
             request = request.header(LAST_EVENT, id);
         }
         let response = request.send().await.map_err(fault)?;
-        check_status(&response, session.is_some())?;
+        check_status(&response, session.is_some(), has_token, &self.shared)?;
         match content_type(&response).starts_with(EVENTS) {
             true => Ok(read_events(response, Arc::clone(&self.shared))),
             false => Err(StreamableHttpError::ServerDoesNotSupportSse),

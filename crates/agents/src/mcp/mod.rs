@@ -5,6 +5,8 @@
 //! time limit; its processes end with it, and with the host. What it prints and logs stays in a log of its own.
 //! Must not know: the Agent Host Protocol, models, who is asked for consent.
 
+mod ask;
+mod auth;
 mod call;
 mod connection;
 mod content;
@@ -19,20 +21,28 @@ mod jsonc;
 mod lines;
 mod log;
 mod names;
+mod offers;
+mod old_sse;
 mod process;
+mod program;
+mod prompt;
 mod server;
 mod servers;
 mod sse;
 mod tool_list;
 
+pub use auth::{TokenChallenge, TokenReason, TokenRequest};
 pub use call::{CallHost, Elicitation, ElicitationAnswer, ElicitationForm};
 pub use connection::{McpConnection, ServerPlace};
 pub use content::{McpContent, McpResult};
-pub use declaration::{McpDeclaration, McpTransport, is_server_name};
-pub use entry::{McpEntry, McpEntryError, ServerEntry};
+pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_name};
+pub use entry::{McpEntry, McpEntryError};
 pub use error::McpError;
-pub use find::{DeclaredServer, DeclaredServers, find_declared};
-pub use names::model_names;
-pub use server::{McpServer, ServerState};
+pub use expand::McpInputs;
+pub use find::{DeclaredServer, DeclaredServers, McpInput, find_declared};
+pub use names::{model_names, typed_name};
+pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
+pub use program::start_program;
+pub use server::{McpServer, ServerOffers, ServerState, ServerToken};
 pub use servers::{SessionServers, SessionTool};
 pub use tool_list::{McpTool, ToolHints};

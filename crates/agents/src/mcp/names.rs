@@ -30,6 +30,11 @@ pub fn model_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> V
     names
 }
 
+/// A name of a server or a prompt as it is typed in a command.
+pub fn typed_name(name: &str) -> String {
+    replace(name)
+}
+
 /// Each run of characters that servers of models do not take becomes one `_`.
 fn replace(name: &str) -> String {
     let mut replaced = String::with_capacity(name.len());

@@ -4,11 +4,10 @@
 //! Must not know: what is said over its pipes.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{self, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::error::McpError;
+use super::program::{find_program, find_system_program};
 use crate::tool::{Mark, command_environment, end_marked, kill_session, new_mark};
 
 /// How long a process may take to go by itself when its input is closed, and again when it is told to.
@@ -61,7 +61,10 @@ pub(super) struct Pipes {
 
 impl ServerCommand<'_> {
     pub(super) fn start(&self) -> Result<(ServerProcess, Pipes), McpError> {
-        let program = self.find_program()?;
+        let program = find_program(self.command, self.env, self.directory);
+        let program = program.ok_or_else(|| McpError::CommandMissing {
+            command: self.command.to_owned(),
+        })?;
         let prefix = watch().map_err(|error| McpError::NotStarted(error.to_string()))?;
         let mark = Mark::named(format!("{prefix}-{}", new_mark()));
         let mut child = self
@@ -88,17 +91,21 @@ impl ServerCommand<'_> {
     }
 
     fn spawn(&self, program: &Path, mark: &Mark) -> io::Result<Child> {
-        let mut leader = process::Command::new("setsid");
-        leader.arg(program);
-        match self.spawn_as(leader, mark) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        // Not by a PATH that the declaration sets: what it names there was not agreed to.
+        let leader = match find_system_program("setsid") {
+            Some(setsid) => {
+                let mut leader = process::Command::new(setsid);
+                leader.arg(program);
+                leader
+            }
+            None => {
                 // Without `setsid` processes that make groups of their own are found by their mark alone.
                 let mut leader = process::Command::new(program);
                 leader.process_group(0);
-                self.spawn_as(leader, mark)
+                leader
             }
-            spawned => spawned,
-        }
+        };
+        self.spawn_as(leader, mark)
     }
 
     fn spawn_as(&self, mut leader: process::Command, mark: &Mark) -> io::Result<Child> {
@@ -115,33 +122,6 @@ impl ServerCommand<'_> {
             .stderr(Stdio::piped());
         Command::from(leader).spawn()
     }
-
-    /// The file that the command means: looked for like a shell does, so that it can be said that it is missing.
-    fn find_program(&self) -> Result<PathBuf, McpError> {
-        let missing = || McpError::CommandMissing {
-            command: self.command.to_owned(),
-        };
-        if self.command.contains('/') {
-            let program = self.directory.join(self.command);
-            return is_program(&program).then_some(program).ok_or_else(missing);
-        }
-        let declared = self.env.get("PATH").map(OsString::from);
-        let path = declared.or_else(|| std::env::var_os("PATH"));
-        let path = path.unwrap_or_default();
-        let mut directories = std::env::split_paths(&path);
-        let found = directories.find_map(|directory| {
-            let program = self.directory.join(directory).join(self.command);
-            is_program(&program).then_some(program)
-        });
-        found
-            .filter(|_| !self.command.is_empty())
-            .ok_or_else(missing)
-    }
-}
-
-fn is_program(path: &Path) -> bool {
-    let facts = path.metadata();
-    facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 impl ServerProcess {

@@ -3,19 +3,22 @@
 //! Promises: its state is what is really there; whoever waits for a state is told of it; stopping ends calls and processes.
 //! Must not know: whether it may be started, how its state is shown.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rmcp::model::JsonObject;
+use rmcp::model::{JsonObject, Reference};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use super::auth::{self, TokenChallenge, TokenRequest, covers};
 use super::call::CallHost;
 use super::connection::{McpConnection, ServerPlace};
-use super::content::McpResult;
-use super::declaration::McpDeclaration;
+use super::content::{McpContent, McpResult};
+use super::declaration::{McpDeclaration, McpTransport};
 use super::error::McpError;
+use super::offers::{McpPrompt, McpResource, McpTemplate};
 use super::tool_list::{McpTool, ToolList};
 
 /// How long after a crash it is started again.
@@ -38,10 +41,23 @@ pub enum ServerState {
     Starting,
     Ready,
     /// It wants a token before it answers.
-    TokenWanted {
-        challenge: String,
-    },
+    TokenWanted(Box<TokenRequest>),
     Failed(McpError),
+}
+
+/// What a server offers beside tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerOffers {
+    pub prompts: Vec<McpPrompt>,
+    pub resources: Vec<McpResource>,
+    pub templates: Vec<McpTemplate>,
+}
+
+/// A token, and the resource that it is for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerToken {
+    pub resource: String,
+    pub token: String,
 }
 
 /// A server of a session. Dropping it stops it.
@@ -62,8 +78,13 @@ struct Core {
 struct LiveServer {
     connection: Option<Arc<McpConnection>>,
     tools: Arc<ToolList>,
-    token: Option<String>,
+    offers: Arc<ServerOffers>,
+    token: Option<ServerToken>,
+    /// The one that the connection was opened with.
+    used_token: Option<ServerToken>,
     task: Option<JoinHandle<()>>,
+    /// How often it was started or stopped: a task of before changes nothing any more.
+    run: u64,
 }
 
 impl McpServer {
@@ -104,13 +125,14 @@ impl McpServer {
 
     /// Starts it unless it runs, or is about to.
     pub fn start(&self) {
+        let mut live = self.core.lock();
         match self.state() {
             ServerState::Starting | ServerState::Ready => {}
-            ServerState::Stopped | ServerState::TokenWanted { .. } | ServerState::Failed(_) => {
+            ServerState::Stopped | ServerState::TokenWanted(_) | ServerState::Failed(_) => {
                 self.core.state.send_replace(ServerState::Starting);
-                let core = Arc::clone(&self.core);
-                let task = tokio::spawn(async move { core.run().await });
-                self.core.lock().task = Some(task);
+                live.run += 1;
+                let (core, run) = (Arc::clone(&self.core), live.run);
+                live.task = Some(tokio::spawn(async move { core.run(run).await }));
             }
         }
     }
@@ -118,18 +140,26 @@ impl McpServer {
     /// Stops it: calls that wait fail.
     pub fn stop(&self) {
         self.end();
-        self.core.state.send_replace(ServerState::Stopped);
     }
 
     /// Used for HTTP from the next start on.
-    pub fn set_token(&self, token: Option<String>) {
+    pub fn set_token(&self, token: Option<ServerToken>) {
         self.core.lock().token = token;
+    }
+
+    /// What the token is for that it has.
+    pub fn token_resource(&self) -> Option<String> {
+        let live = self.core.lock();
+        live.token.as_ref().map(|token| token.resource.clone())
     }
 
     fn end(&self) {
         let (task, connection) = {
             let mut live = self.core.lock();
+            live.run += 1;
             live.tools = Arc::default();
+            live.offers = Arc::default();
+            self.core.state.send_replace(ServerState::Stopped);
             (live.task.take(), live.connection.take())
         };
         if let Some(task) = task {
@@ -148,6 +178,61 @@ impl McpServer {
     /// Tools that are not kept, and why.
     pub fn left_out(&self) -> Vec<String> {
         self.core.lock().tools.left_out.clone()
+    }
+
+    /// The prompts and resources that it has now.
+    pub fn offers(&self) -> Arc<ServerOffers> {
+        Arc::clone(&self.core.lock().offers)
+    }
+
+    /// The text of a prompt.
+    pub async fn get_prompt(&self, name: &str, arguments: JsonObject) -> Result<String, McpError> {
+        self.connection()?.get_prompt(name, arguments).await
+    }
+
+    /// What can be read at an address of the server.
+    pub async fn read(&self, uri: &str) -> Result<Vec<McpContent>, McpError> {
+        self.connection()?.read(uri).await
+    }
+
+    /// What an argument of a prompt may be; the arguments before it are known.
+    pub async fn complete_argument(
+        &self,
+        prompt: &str,
+        typed: (&str, &str),
+        before: BTreeMap<String, String>,
+    ) -> Result<Vec<String>, McpError> {
+        let reference = Reference::for_prompt(prompt);
+        self.connection()?.complete(reference, typed, before).await
+    }
+
+    /// What the variable of a template may be.
+    pub async fn complete_template(
+        &self,
+        template: &McpTemplate,
+        value: &str,
+    ) -> Result<Vec<String>, McpError> {
+        let reference = Reference::for_resource(&template.template);
+        let typed = (template.variable.as_str(), value);
+        let connection = self.connection()?;
+        connection.complete(reference, typed, BTreeMap::new()).await
+    }
+
+    fn connection(&self) -> Result<Arc<McpConnection>, McpError> {
+        let connection = self.core.lock().connection.clone();
+        match (connection, self.state()) {
+            (Some(connection), _) => Ok(connection),
+            (None, ServerState::Failed(error)) => Err(error),
+            (None, ServerState::TokenWanted(request)) => {
+                Err(McpError::TokenWanted(TokenChallenge {
+                    reason: request.reason,
+                    header: String::new(),
+                }))
+            }
+            (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
+                Err(McpError::Stopped)
+            }
+        }
     }
 
     /// What it says about its use.
@@ -171,16 +256,48 @@ impl McpServer {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let connection = self.core.lock().connection.clone();
-        match (connection, self.state()) {
-            (Some(connection), _) => connection.call(tool, arguments, host).await,
-            (None, ServerState::Failed(error)) => Err(error),
-            (None, ServerState::TokenWanted { challenge }) => {
-                Err(McpError::TokenWanted { challenge })
+        let called = self.connection()?.call(tool, arguments.clone(), host).await;
+        let Err(McpError::TokenWanted(challenge)) = called else {
+            return called;
+        };
+        match self.lose_token(challenge.clone()) {
+            // There is a newer token by now: the call is made again once.
+            true => {
+                self.settled().await;
+                self.connection()?.call(tool, arguments, host).await
             }
-            (None, ServerState::Stopped | ServerState::Starting | ServerState::Ready) => {
-                Err(McpError::Stopped)
-            }
+            false => Err(McpError::TokenWanted(challenge)),
+        }
+    }
+
+    /// The server does not take the token any more. Whether there is another one to begin anew with; if not, one is wanted.
+    fn lose_token(&self, challenge: TokenChallenge) -> bool {
+        let mut live = self.core.lock();
+        live.run += 1;
+        if let Some(task) = live.task.take() {
+            task.abort();
+        }
+        live.disconnect();
+        self.core.state.send_replace(ServerState::Starting);
+        let (core, run) = (Arc::clone(&self.core), live.run);
+        let has_another = live.token.is_some() && live.token != live.used_token;
+        live.task = Some(match has_another {
+            true => tokio::spawn(async move { core.run(run).await }),
+            false => tokio::spawn(async move {
+                core.fail(run, McpError::TokenWanted(challenge)).await;
+            }),
+        });
+        has_another
+    }
+
+    /// Whether a token for a resource is for this server.
+    pub fn takes_token_for(&self, resource: &str) -> bool {
+        let McpTransport::Http { url, .. } = &self.core.declaration.transport else {
+            return false; // a process gets what its declaration says
+        };
+        match (reqwest::Url::parse(resource), reqwest::Url::parse(url)) {
+            (Ok(resource), Ok(url)) => covers(&resource, &url),
+            _ => false,
         }
     }
 
@@ -205,37 +322,54 @@ impl Core {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes what is there, unless it was stopped or started again since; whether it did.
+    fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
+        let mut live = self.lock();
+        let is_current = live.run == run;
+        if is_current {
+            change(&mut live);
+            self.state.send_replace(state);
+        }
+        is_current
+    }
+
     /// Keeps it running until it fails for good.
-    async fn run(&self) {
+    async fn run(&self, run: u64) {
         let mut may_restart = true;
         loop {
             let began = Instant::now();
-            let reason = match self.connect().await {
-                Ok(connection) => self.follow(&connection).await,
-                Err(error) => return self.fail(error),
+            let reason = match self.connect(run).await {
+                Ok(Some(connection)) => self.follow(&connection).await,
+                Ok(None) => return, // it was stopped meanwhile
+                Err(error) => return self.fail(run, error).await,
             };
-            self.disconnect();
             may_restart |= began.elapsed() >= STABLE_AFTER;
             if !std::mem::take(&mut may_restart) {
-                return self.fail(reason);
+                return self.fail(run, reason).await;
             }
-            self.state.send_replace(ServerState::Starting);
+            self.change(run, ServerState::Starting, LiveServer::disconnect);
             sleep(RESTART_AFTER).await;
         }
     }
 
-    async fn connect(&self) -> Result<Arc<McpConnection>, McpError> {
-        let token = self.lock().token.clone();
+    /// The connection, unless nobody wants it any more.
+    async fn connect(&self, run: u64) -> Result<Option<Arc<McpConnection>>, McpError> {
+        let token = {
+            let mut live = self.lock();
+            let token = live.token.clone();
+            live.used_token.clone_from(&token);
+            token.map(|token| token.token)
+        };
         let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
         let connection = Arc::new(opening.await?);
-        let tools = Arc::new(connection.list().await?);
-        {
-            let mut live = self.lock();
+        let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
+        let (tools, offers) = (Arc::new(tools?), Arc::new(offers));
+        let is_wanted = self.change(run, ServerState::Ready, |live| {
             live.connection = Some(Arc::clone(&connection));
             live.tools = tools;
-        }
-        self.state.send_replace(ServerState::Ready);
-        Ok(connection)
+            live.offers = offers;
+        });
+        Ok(is_wanted.then_some(connection))
     }
 
     /// Lists the tools again whenever they changed, until the connection ends; why it ended.
@@ -243,33 +377,48 @@ impl Core {
         loop {
             tokio::select! {
                 reason = connection.ended() => return reason,
-                () = connection.tools_changed() => {}
+                () = connection.lists_changed() => {}
             }
             let began = Instant::now();
             while began.elapsed() < QUIET_MAX {
-                let changed = tokio::time::timeout(QUIET, connection.tools_changed());
+                let changed = tokio::time::timeout(QUIET, connection.lists_changed());
                 if changed.await.is_err() {
                     break;
                 }
             }
+            let changed = connection.take_changed();
             // What it listed before still holds if it cannot say what it has now.
-            if let Ok(tools) = connection.list().await {
+            if changed.tools
+                && let Ok(tools) = connection.list().await
+            {
                 self.lock().tools = Arc::new(tools);
+            }
+            if changed.prompts || changed.resources {
+                let offers = connection.list_offers().await;
+                self.lock().offers = Arc::new(offers);
             }
         }
     }
 
-    fn disconnect(&self) {
-        let mut live = self.lock();
-        live.tools = Arc::default();
-        live.connection = None;
-    }
-
-    fn fail(&self, error: McpError) {
-        let state = match error {
-            McpError::TokenWanted { challenge } => ServerState::TokenWanted { challenge },
-            error => ServerState::Failed(error),
+    async fn fail(&self, run: u64, error: McpError) {
+        let state = match (error, &self.declaration.transport) {
+            (McpError::TokenWanted(challenge), McpTransport::Http { url, .. }) => {
+                match auth::discover(url, &challenge).await {
+                    Ok(request) => ServerState::TokenWanted(Box::new(request)),
+                    Err(why) => ServerState::Failed(McpError::NoSignIn(why)),
+                }
+            }
+            (error, _) => ServerState::Failed(error),
         };
-        self.state.send_replace(state);
+        // Whoever stopped it wants to hear no more of it.
+        self.change(run, state, LiveServer::disconnect);
+    }
+}
+
+impl LiveServer {
+    fn disconnect(&mut self) {
+        self.tools = Arc::default();
+        self.offers = Arc::default();
+        self.connection = None;
     }
 }

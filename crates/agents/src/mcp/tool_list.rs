@@ -14,6 +14,9 @@ const TOOLS_MAX: usize = 512;
 /// Pages that are asked for.
 const PAGES_MAX: usize = 64;
 
+/// Tools with a longer name are left out.
+const NAME_BYTES_MAX: usize = 512;
+
 /// Longer descriptions are cut.
 const DESCRIPTION_BYTES_MAX: usize = 4 * 1_024;
 
@@ -91,6 +94,11 @@ pub(super) async fn list_tools(
 impl McpTool {
     fn read(tool: Tool) -> Result<Self, String> {
         let shown = clean(&tool.name);
+        if tool.name.len() > NAME_BYTES_MAX {
+            return Err(format!(
+                "`{shown}`: its name has more than {NAME_BYTES_MAX} bytes"
+            ));
+        }
         let schema = Value::Object(tool.input_schema.as_ref().clone());
         if wire::rpc::to_json(&schema).len() > SCHEMA_BYTES_MAX {
             return Err(format!(

@@ -23,6 +23,8 @@ pub(super) struct ToolContext<'a> {
     /// The model of the chat.
     pub model: &'a Model,
     pub workspace: &'a Workspace,
+    /// The tools of the custom agent that works here; none: all.
+    pub agent_tools: Option<Vec<String>>,
     pub events: &'a dyn EventSink,
     /// The user's rules.
     pub rules: Rules,
@@ -383,6 +385,7 @@ mod tests {
             shared: &agent.shared,
             model: &model,
             workspace: &workspace,
+            agent_tools: None,
             events: &events,
             rules: None,
             place,

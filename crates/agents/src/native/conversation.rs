@@ -19,6 +19,7 @@ use super::call;
 use super::call_events::ToolContext;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::fallback::{Fallback, SentEntries};
+use super::file_rules::FileRules;
 use super::mcp::TurnServers;
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
@@ -54,6 +55,8 @@ pub(super) struct Conversation<'a> {
     pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
+    /// Rules that do not hold yet.
+    pub file_rules: FileRules,
     /// The prompt as it was last rendered, before anybody rewrote it.
     pub sections: Vec<Section>,
     /// What the request's messages were made from, one for one.
@@ -91,6 +94,8 @@ impl<'a> Conversation<'a> {
             let offered = self.offer_tools().await?.for_mode(mode);
             prompt::apply_tools(&mut self.prompt, &offered, mode);
             self.request.tools = offered.specs();
+            let workspace = self.tool_context.workspace;
+            self.file_rules.apply(workspace, &mut self.prompt).await;
             self.sections = self.prompt.render();
             self.request.system = events.render(self.sections.clone()).await?;
             let admitted = match self.compact_near_window().await? {

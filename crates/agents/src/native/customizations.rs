@@ -4,21 +4,14 @@
 //! instructions and its list of tools it would be another one.
 
 use agent_api::{AgentError, TurnInput};
-use globset::GlobBuilder;
 use workspace::discovery::{ChildContent, Discovered, Skill};
 use workspace::{InstructionFile, Workspace};
 
+use super::file_rules::FileRules;
 use super::stop::TurnStop;
 
-/// What is read of a custom agent, and of a rule.
+/// What is read of a custom agent.
 const AGENT_BYTES_MAX: usize = 64 * 1_024;
-const RULE_BYTES_MAX: usize = 16 * 1_024;
-
-/// Rules that hold for the whole turn, in all.
-const RULES_BYTES_MAX: usize = 64 * 1_024;
-
-/// Rules that are listed with the files they are about.
-const LISTED_RULES_MAX: usize = 64;
 
 /// What of it concerns a turn.
 #[derive(Debug, Default)]
@@ -27,8 +20,8 @@ pub(super) struct TurnCustomizations {
     pub agent: Option<ChosenAgent>,
     /// Rules that hold, with what they say.
     pub rules: Vec<InstructionFile>,
-    /// Rules about certain files: which file has them, which files they are about, and what for.
-    pub listed_rules: Vec<String>,
+    /// Rules that do not hold yet.
+    pub file_rules: FileRules,
     /// Instruction files of the project that are switched off, by their paths.
     pub switched_off: Vec<String>,
 }
@@ -64,7 +57,11 @@ pub(super) async fn read(
             agent: agent.transpose()?,
             ..TurnCustomizations::default()
         };
-        add_rules(&workspace, &discovered, &mentioned, &mut found);
+        add_rules(&workspace, &discovered, &mut found);
+        let mut files = workspace.known_files();
+        files.extend(mentioned);
+        let hold_now = found.file_rules.take_about(&workspace, &files);
+        found.rules.extend(hold_now);
         found.skills = discovered.skills;
         Ok(found)
     });
@@ -108,61 +105,28 @@ fn read_agent(
     })
 }
 
-/// Adds the rules that hold in this turn with their text, and lists the others.
-fn add_rules(
-    workspace: &Workspace,
-    discovered: &Discovered,
-    mentioned: &[String],
-    found: &mut TurnCustomizations,
-) {
-    let mut bytes = 0;
+/// Adds the rules that are switched on; of those of the project itself the ones that are not.
+fn add_rules(workspace: &Workspace, discovered: &Discovered, found: &mut TurnCustomizations) {
     for container in &discovered.containers {
         for child in &container.children {
             let ChildContent::Rule(rule) = &child.content else {
                 continue;
             };
-            let path = workspace.display_uri(&child.uri);
             let is_on = container
                 .enabled_children(&discovered.switched_off)
                 .any(|enabled| enabled == child);
-            match (is_on, container.holds_instructions()) {
-                // Those of the project itself are read with the directories above it.
-                (true, true) => continue,
-                (false, true) => {
+            match is_on {
+                true => {
+                    let rule = (container, child, rule);
+                    let holds = found.file_rules.add(workspace, rule);
+                    found.rules.extend(holds);
+                }
+                false if container.holds_instructions() => {
+                    let path = workspace.display_uri(&child.uri);
                     found.switched_off.push(path);
-                    continue;
                 }
-                (false, false) => continue,
-                (true, false) => {}
-            }
-            let concerns = |file: &String| rule.globs.iter().any(|glob| matches(glob, file));
-            if rule.always_applies || mentioned.iter().any(concerns) {
-                // One that cannot be read by now is not there.
-                let text = workspace.read_instructions(&child.uri, RULE_BYTES_MAX).ok();
-                let text = text.filter(|text| bytes + text.len() <= RULES_BYTES_MAX);
-                if let Some(text) = text {
-                    bytes += text.len();
-                    found.rules.push(InstructionFile { path, text });
-                    continue;
-                }
-            }
-            if found.listed_rules.len() < LISTED_RULES_MAX {
-                let about = match rule.globs.is_empty() {
-                    true => String::new(),
-                    false => format!(" (for {})", rule.globs.join(", ")),
-                };
-                let description = child.description.as_deref().unwrap_or_default();
-                found
-                    .listed_rules
-                    .push(format!("{path}{about}: {description}"));
+                false => {}
             }
         }
     }
-}
-
-/// Whether a file is one of those that a rule is about. A pattern that cannot be read is about none.
-fn matches(glob: &str, file: &str) -> bool {
-    let file = file.trim_start_matches("./");
-    let glob = GlobBuilder::new(glob).literal_separator(true).build();
-    glob.is_ok_and(|glob| glob.compile_matcher().is_match(file))
 }

@@ -22,14 +22,23 @@ pub(super) fn request_of(
 ) -> Result<HostTask, String> {
     let request = tool.host_request(input);
     let request = request.ok_or_else(|| "The call is not possible.".to_owned())?;
-    let request = request.map_err(|ToolError(text)| text)?;
-    if let HostTask::Worker(worker) = &request {
-        check_worker(context, worker, known)?;
+    let mut request = request.map_err(|ToolError(text)| text)?;
+    if let HostTask::Worker(worker) = &mut request {
+        let brief = check_worker(context, worker, known)?;
+        if let Some(tools) = &context.agent_tools {
+            // A custom agent does not get more by letting others work.
+            worker.brief = brief.within(tools).to_bytes();
+        }
     }
     Ok(request)
 }
 
-fn check_worker(context: &ToolContext<'_>, worker: &Worker, known: &[&str]) -> Result<(), String> {
+/// What a worker is told, if it can be done.
+fn check_worker(
+    context: &ToolContext<'_>,
+    worker: &Worker,
+    known: &[&str],
+) -> Result<Brief, String> {
     let models = &context.shared.models;
     if let Some(id) = wanted_model(worker)
         && models.find(id).is_none()
@@ -43,7 +52,7 @@ fn check_worker(context: &ToolContext<'_>, worker: &Worker, known: &[&str]) -> R
     let known: Vec<&str> = known.collect();
     let impossible = brief.impossible_tools(&known);
     if impossible.is_empty() {
-        return Ok(());
+        return Ok(brief);
     }
     let impossible = impossible.join("`, `");
     let known = known.join(", ");

@@ -19,6 +19,7 @@ mod conversation;
 mod customizations;
 mod exit_plan;
 mod fallback;
+mod file_rules;
 mod history;
 mod host_call;
 mod mcp;
@@ -38,6 +39,7 @@ mod prompt;
 mod recorded_call;
 mod refusals;
 mod rules;
+mod servers;
 mod settings;
 mod shorten;
 mod stop;
@@ -49,12 +51,13 @@ mod usage;
 mod vendors;
 mod work_state;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
-    Agent, AgentError, AgentInfo, AgentSession, EventSink, HostNews, HostServices, McpRequest,
-    ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle, TurnInput, UserMessage,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, EventSink, HostNews,
+    HostServices, McpRequest, ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle,
+    TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
@@ -62,15 +65,15 @@ use serde_json::{Value, json};
 use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::locale::Locale;
+use crate::mcp_settings::McpSettings;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
-use mcp::SessionMcp;
+use mcp::{BroughtTokens, SessionMcp};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
-pub use mcp::McpSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::models_of_environment;
@@ -92,6 +95,8 @@ pub struct NativeAgent {
     chats: Mutex<HashMap<String, Arc<ChatTools>>>,
     /// The MCP servers of sessions that have a chat in memory.
     servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
+    /// Tokens for MCP servers that clients brought.
+    tokens: Arc<BroughtTokens>,
     /// Where news goes, once the host has started.
     host: OnceLock<HostLink>,
 }
@@ -146,6 +151,7 @@ impl NativeAgent {
             workspaces: Mutex::default(),
             chats: Mutex::default(),
             servers: Mutex::default(),
+            tokens: Arc::default(),
             host: OnceLock::new(),
         })
     }
@@ -189,34 +195,6 @@ impl NativeAgent {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(forget)),
             Err(_) => forget(), // nobody is kept waiting
-        }
-    }
-
-    /// The MCP servers of a session, which one more chat uses.
-    fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = servers
-            .entry(facts.conversation.clone())
-            .or_insert_with(|| {
-                let news = self.host.get().map(|host| Arc::clone(&host.news));
-                Arc::new(SessionMcp::new(&facts.conversation, news))
-            });
-        session.add_chat(&facts.chat);
-        Arc::clone(session)
-    }
-
-    /// A chat does not use its session's servers any more; the last one stops them.
-    fn leave_servers(&self, chat: &str) {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = servers.extract_if(|_, session| session.remove_chat(chat));
-        let left: Vec<Arc<SessionMcp>> = left.map(|(_, session)| session).collect();
-        drop(servers);
-        for session in left {
-            match self.host.get() {
-                // They may take a while to go by themselves.
-                Some(host) => drop(host.runtime.spawn(async move { session.stop() })),
-                None => session.stop(),
-            }
         }
     }
 
@@ -285,18 +263,59 @@ impl Agent for NativeAgent {
         debug_assert!(is_first, "a host starts its agents once");
     }
 
+    fn commands(&self, facts: &SessionFacts) -> Vec<AgentCommand> {
+        let session = self.running_servers(facts);
+        session.map_or_else(Vec::new, |session| session.commands())
+    }
+
+    async fn prepare_commands(&self, facts: &SessionFacts, switched_off: &BTreeSet<String>) {
+        self.start_servers_quietly(facts, switched_off).await;
+    }
+
+    async fn expand_command(
+        &self,
+        facts: &SessionFacts,
+        name: &str,
+        arguments: &[String],
+    ) -> Result<String, String> {
+        match self.running_servers(facts) {
+            Some(session) => session.expand_prompt(name, arguments).await,
+            None => Err("no MCP server runs".to_owned()),
+        }
+    }
+
+    async fn complete_argument(
+        &self,
+        facts: &SessionFacts,
+        name: &str,
+        arguments: &[String],
+    ) -> Vec<String> {
+        match self.running_servers(facts) {
+            Some(session) => session.complete_prompt(name, arguments).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn find_resources(&self, facts: &SessionFacts, typed: &str) -> Vec<AgentResource> {
+        match self.running_servers(facts) {
+            Some(session) => session.find_resources(typed).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn read_resource(&self, facts: &SessionFacts, uri: &str) -> Result<Vec<u8>, String> {
+        match self.running_servers(facts) {
+            Some(session) => session.read_resource(uri).await,
+            None => Err("no MCP server runs".to_owned()),
+        }
+    }
+
+    fn authenticated(&self, resource: &str, token: &str) {
+        self.bring_token(resource, token);
+    }
+
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
-        let Some(host) = self.host.get() else {
-            return; // no host, no clients
-        };
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(session) = servers.get(conversation).map(Arc::clone) else {
-            // Nothing runs before the session's first turn, which finds out what there is.
-            return host.news.mcp_servers(conversation, Vec::new());
-        };
-        let id = id.to_owned();
-        host.runtime
-            .spawn(async move { session.request(&id, request) });
+        self.request_server(conversation, id, request);
     }
 
     fn needs_history(&self) -> bool {
@@ -353,6 +372,15 @@ impl Agent for NativeAgent {
         // One that is gone since the host was started names nothing.
         let model = self.shared.models.find(titles.id.as_deref()?)?;
         titles.suggest(&model, &text, host).await
+    }
+
+    /// A host that died when a session was disposed of did not come to forget its rules.
+    async fn begin_session(&self, conversation: &str) -> Result<(), AgentError> {
+        let Some(rules) = self.shared.rules.clone() else {
+            return Ok(()); // this host stores none
+        };
+        let session = conversation.to_owned();
+        rules::run_blocking(move || rules::forget_session(&rules, &session)).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

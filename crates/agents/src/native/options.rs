@@ -56,9 +56,9 @@ impl NativeAgent {
 
     /// Starts the MCP servers that are declared in these places.
     #[must_use]
-    pub fn with_mcp(mut self, settings: McpSettings) -> Self {
+    pub fn with_mcp(mut self, settings: Arc<McpSettings>) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.mcp = Some(Arc::new(settings));
+            shared.mcp = Some(settings);
         }
         self
     }

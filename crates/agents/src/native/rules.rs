@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, TurnOver};
+use agent_api::{AgentError, AgentEvent, TurnOver};
 use serde_json::Value;
 use workspace::Workspace;
 
@@ -14,8 +14,8 @@ use super::call_events::ToolContext;
 use super::consent::{OfferedRule, RuleDecision, Verdict, verdict};
 use crate::permission::{
     ArgumentKind, CallSubject, FileSubject, FileUse, Pattern, PermissionRule, ReadingLimits,
-    RuleEffect, RuleScope, RuleStore, RulesError, SubjectDetail, allows, is_protected, propose,
-    read_host,
+    RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, allows, is_protected,
+    propose, read_host,
 };
 use crate::tool::{Nature, Plan, PlanSubject, Tool};
 
@@ -237,10 +237,34 @@ impl ToolContext<'_> {
 /// The rules of a host that has any.
 pub(super) type Rules = Option<Arc<RuleStore>>;
 
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}
+
+/// Forgets what another session of this name was allowed. Blocks.
+pub(super) fn forget_session(rules: &RuleStore, session: &str) -> Result<(), AgentError> {
+    let Err(error) = rules.remove_session(session) else {
+        return Ok(());
+    };
+    // Rules that cannot be read allow nothing.
+    let has_any = |known: Arc<RuleSet>| {
+        let mut rules = known.rules().iter();
+        rules.any(|rule| rule.is_of_session(session))
+    };
+    match rules.load().is_ok_and(has_any) {
+        false => Ok(()),
+        true => Err(AgentError {
+            error_type: "rulesNotForgotten".to_owned(),
+            message: format!(
+                "another session had this name, and what it was allowed cannot be forgotten ({error}); create one with another name"
+            ),
+            resumable: false,
+        }),
     }
 }
 

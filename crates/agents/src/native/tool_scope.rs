@@ -22,10 +22,22 @@ pub(super) struct ToolScope {
     agent: Option<Vec<String>>,
 }
 
+/// The tools that a custom agent lists, as we have them; none: all.
+fn own_names(listed: &[String]) -> Option<Vec<String>> {
+    let lists_all = listed.iter().any(|name| name == "*");
+    (!lists_all).then(|| listed.iter().map(|name| own_name(name)).collect())
+}
+
 impl ToolScope {
     pub(super) fn new(brief: Option<Brief>, agent: Option<&[String]>) -> Self {
-        let agent = agent.map(|names| names.iter().map(|name| own_name(name)).collect());
+        let of_brief = brief.as_ref().and_then(Brief::agent_tools);
+        let agent = agent.or(of_brief).and_then(own_names);
         Self { brief, agent }
+    }
+
+    /// What workers of this turn may use: no more than it may itself.
+    pub(super) fn agent_tools(&self) -> Option<Vec<String>> {
+        self.agent.clone()
     }
 
     /// Whether a tool may be used, by the name that models know it by.
@@ -92,6 +104,25 @@ mod tests {
             );
         }
         assert!(ToolScope::default().allows("write"));
+    }
+
+    #[test]
+    fn cu_008_an_empty_list_allows_nothing_and_a_star_everything() {
+        for tool in ["read", "bash", "mcp__time__now"] {
+            assert!(!scope(&[]).allows(tool));
+            assert!(scope(&["*"]).allows(tool));
+            assert!(scope(&["Read", "*"]).allows(tool));
+        }
+    }
+
+    #[test]
+    fn cu_008_a_brief_keeps_to_the_tools_of_the_custom_agent() {
+        let agent = scope(&["Read", "Task"]).agent_tools().unwrap();
+        let brief = Brief::read(b"{}").unwrap().within(&agent).to_bytes();
+        let worker = ToolScope::new(Some(Brief::read(&brief).unwrap()), None);
+        assert!(worker.allows("read"));
+        assert!(!worker.allows("bash") && !worker.allows("task"));
+        assert_eq!(ToolScope::default().agent_tools(), None);
     }
 
     #[test]

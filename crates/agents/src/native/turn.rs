@@ -19,6 +19,7 @@ use super::consent::PermissionMode;
 use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::customizations::{self, TurnCustomizations};
+use super::file_rules::FileRules;
 use super::history::Recalled;
 use super::mcp::{SessionMcp, TurnPlace, TurnServers};
 use super::memory::ChatMemory;
@@ -82,15 +83,15 @@ async fn converse(
     let scope = ToolScope::new(brief, custom.agent_tools());
     let tools = offered_tools(context, model, &custom.skills, &scope);
     let servers = start_servers(shared, context, (model, input), events).await?;
-    let prompt = build_prompt(shared, context, input, (&tools, &servers), custom).await;
+    let offered = (tools.as_slice(), &servers);
+    let (prompt, file_rules) = build_prompt(shared, context, input, offered, custom).await;
     let mut view = open_view(shared, model, input, (context.workspace, events)).await?;
     let mut usage = TurnUsage::resume(input.usage.as_ref());
     let mut budget = CallBudget::new(input.brief.is_some());
     let window = Window::new(model, shared.compaction);
     let memory = match input.compact {
         Some(_) => {
-            let tools = (tools.as_slice(), &servers);
-            let head = begin_requests((model, &scope), tools, &prompt, events).await?;
+            let head = begin_requests((model, &scope), offered, &prompt, events).await?;
             let summariser = Summariser {
                 model,
                 endpoint,
@@ -120,12 +121,13 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
+        tool_context: build_tool_context(shared, context, (model, &scope), events),
         servers,
         scope,
         left_out: Vec::new(),
-        tool_context: build_tool_context(shared, context, model, events),
         view,
         prompt,
+        file_rules,
         sections: Vec::new(),
         entries,
         newest,
@@ -185,13 +187,14 @@ async fn begin_request(
 fn build_tool_context<'a>(
     shared: &'a NativeContext,
     context: &TurnContext<'a>,
-    model: &'a Model,
+    (model, scope): (&'a Model, &ToolScope),
     events: &'a dyn EventSink,
 ) -> ToolContext<'a> {
     ToolContext {
         shared,
         model,
         workspace: context.workspace,
+        agent_tools: scope.agent_tools(),
         events,
         rules: shared.rules.clone(),
         place: CallPlace {
@@ -260,7 +263,7 @@ async fn build_prompt(
     input: &TurnInput,
     (tools, servers): (&[&dyn Tool], &TurnServers<'_>),
     custom: TurnCustomizations,
-) -> Prompt {
+) -> (Prompt, FileRules) {
     let mut facts = shared.gatherer.gather(context.directories).await;
     let is_on = |file: &InstructionFile| !custom.switched_off.contains(&file.path);
     facts.instructions.retain(is_on);
@@ -269,7 +272,7 @@ async fn build_prompt(
     let offered = OfferedTools::new(tools, Vec::new()).for_mode(mode);
     let mut prompt = prompt::build(facts, &offered, mode);
     prompt.tool_instructions.skills = prompt::list_skills(&custom.skills);
-    prompt.custom_instructions.listed = custom.listed_rules;
+    prompt.custom_instructions.listed = custom.file_rules.listed();
     let agent = custom.agent.map(|agent| (agent.name, agent.instructions));
     prompt.runtime_instructions.agent = agent;
     prompt.tool_instructions.servers = servers.instructions();
@@ -278,7 +281,7 @@ async fn build_prompt(
     prompt.runtime_instructions.todo = todo.map(|list| list.to_markdown());
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
-    prompt
+    (prompt, custom.file_rules)
 }
 
 /// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.

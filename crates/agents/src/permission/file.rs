@@ -283,8 +283,7 @@ fn scope_table<'a>(
 /// The text without the rules of a session; none if it has none.
 pub fn remove_session(text: &str, session: &str) -> Result<Option<String>, RulesError> {
     let known = parse(text)?;
-    let is_its = |rule: &PermissionRule| matches!(&rule.scope, RuleScope::Session { session: other, .. } if other == session);
-    if !known.rules().iter().any(is_its) {
+    if !known.rules().iter().any(|rule| rule.is_of_session(session)) {
         return Ok(None);
     }
     let mut document = document_of(text)?;

@@ -61,6 +61,9 @@ const STEERING: &[(&str, &[&str])] = &[
     ("yarn", &["cwd", "use-yarnrc"]),
 ];
 
+/// Programs that take several short options in one word.
+const CLUSTERING: &[&str] = &["cargo", "pytest"];
+
 /// Shorter beginnings of an option are other options.
 const ABBREVIATION_MIN: usize = 4;
 
@@ -77,7 +80,10 @@ pub(super) fn steers(command: &[Word]) -> bool {
     before_end
         .into_iter()
         .any(|word| match word.text.strip_prefix('-') {
-            Some(option) => is_one_of(option, options),
+            Some(option) => {
+                is_one_of(option, options)
+                    || (CLUSTERING.contains(&name) && has_short(option, options))
+            }
             // It may become an option.
             None => {
                 word.expands
@@ -86,6 +92,13 @@ pub(super) fn steers(command: &[Word]) -> bool {
                         .starts_with(|c: char| c.is_alphanumeric() || "./".contains(c))
             }
         })
+}
+
+/// Whether one of several short options in a word is such an option, or may be.
+fn has_short(word: &str, options: &[&str]) -> bool {
+    let short = options.iter().filter(|option| option.len() == 1);
+    let mut short = short.filter_map(|option| option.chars().next());
+    !word.starts_with('-') && short.any(|option| word.contains(option))
 }
 
 fn is_one_of(option: &str, options: &[&str]) -> bool {

@@ -200,6 +200,14 @@ fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &CallPlace) -
 }
 
 impl PermissionRule {
+    /// Whether it holds in this session alone.
+    pub(crate) fn is_of_session(&self, session: &str) -> bool {
+        match &self.scope {
+            RuleScope::Session { session: own, .. } => own == session,
+            RuleScope::Project(_) | RuleScope::Always => false,
+        }
+    }
+
     fn directory(&self) -> Option<&Path> {
         match &self.scope {
             RuleScope::Project(directory) => Some(directory),

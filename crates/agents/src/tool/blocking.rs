@@ -5,7 +5,7 @@ use workspace::{CancelOnDrop, Cancellation};
 use super::ToolError;
 
 /// Runs work on a thread that may block. Dropping the future cancels it.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce(&Cancellation) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let cancellation = Cancellation::default();

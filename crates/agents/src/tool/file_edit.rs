@@ -24,7 +24,7 @@ pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, V
 }
 
 /// The change as a turn records it, and the bodies it refers to.
-pub(super) fn recorded_edit(change: FileChange) -> Edits {
+pub(crate) fn recorded_edit(change: FileChange) -> Edits {
     let content = |body: &[u8], mode| FileContent {
         digest: digest_of(body),
         mode,

@@ -40,9 +40,10 @@ pub(crate) use bash::{
     Mark, command_environment, end_marked, end_processes, is_allowed_variable, kill_session,
     new_mark, with_mark,
 };
+pub(crate) use blocking::run_blocking;
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
-pub(crate) use file_edit::{preview_item, result_content};
+pub(crate) use file_edit::{preview_item, recorded_edit, result_content};
 pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
 pub(crate) use task::Brief;

@@ -43,12 +43,30 @@ pub(crate) struct Brief {
     /// The tools it may use; none named: all that workers have.
     #[serde(default)]
     tools: Vec<String>,
+    /// The tools of the custom agent that it works for: it has no others, whichever are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent_tools: Option<Vec<String>>,
 }
 
 impl Brief {
     /// A brief that cannot be read may have forbidden anything.
     pub(crate) fn read(brief: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(brief)
+    }
+
+    /// The same for a worker of a custom agent that lists these tools.
+    #[must_use]
+    pub(crate) fn within(mut self, agent_tools: &[String]) -> Self {
+        self.agent_tools = Some(agent_tools.to_vec());
+        self
+    }
+
+    pub(crate) fn agent_tools(&self) -> Option<&[String]> {
+        self.agent_tools.as_deref()
+    }
+
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        Bytes::from(wire::rpc::to_json(self))
     }
 
     /// The tools that it names and that no worker can be given, of those that there are.
@@ -167,11 +185,12 @@ impl Tool for TaskTool {
         let worker = TaskInput::parse(input).map(|input| {
             let brief = Brief {
                 tools: input.tools.0.clone(),
+                agent_tools: None,
             };
             HostTask::Worker(Box::new(Worker {
                 title: input.title(),
                 model: input.model.map(|id| json!({"id": id})),
-                brief: Bytes::from(json!(brief).to_string()),
+                brief: brief.to_bytes(),
                 task: input.prompt,
                 ..Worker::default()
             }))

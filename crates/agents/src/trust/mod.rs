@@ -7,6 +7,7 @@
 
 mod file;
 mod question;
+mod server;
 mod store;
 mod survey;
 #[cfg(test)]
@@ -14,5 +15,8 @@ mod tests;
 
 pub use file::{ItemEntry, TRUST_FILE, TrustEntry};
 pub use question::require_trust;
+pub(crate) use server::{
+    DeclaredItem, ServerAnswer, ask_about_server, describe_refusal, next_ask, shown_text,
+};
 pub use store::{Standing, TrustError, TrustStore, TrustedItem};
 pub use survey::{Survey, shown_path};

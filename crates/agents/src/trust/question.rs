@@ -16,7 +16,7 @@ use super::store::{Standing, TrustError, TrustStore};
 use super::survey::{Survey, shown_path};
 use crate::acp::config::{AcpAgentConfig, TrustPolicy};
 
-/// The number of the question in its turn: no agent counts as far.
+/// The number of the first question in its turn, others have those before it: no agent counts as far.
 const ASK: u64 = u64::MAX;
 
 const QUESTION: &str = "trust";
@@ -33,19 +33,34 @@ const PATH_CHARS_MAX: usize = 300;
 /// Who answered, where that is not known.
 const SOMEBODY: &str = "unknown";
 
-/// Returns once an agent may be started in a directory: it is trusted, or the user says so now. The error is `notTrusted`.
-/// `session` names the session whose turn asks.
+/// Returns once an agent may be started for these directories: all are trusted, or the user says so now. The error is
+/// `notTrusted`. `session` names the session whose turn asks.
 pub async fn require_trust(
     events: &dyn EventSink,
     store: &Arc<TrustStore>,
     agent: &AcpAgentConfig,
     session: &str,
-    directory: &Path,
+    directories: &[PathBuf],
 ) -> Result<(), AgentError> {
     match agent.trust {
         TrustPolicy::Always => return Ok(()),
         TrustPolicy::Ask | TrustPolicy::Never => {}
     }
+    let mut ask = ASK;
+    for directory in directories {
+        require_one(events, store, agent, session, (directory, ask)).await?;
+        ask -= 1;
+    }
+    Ok(())
+}
+
+async fn require_one(
+    events: &dyn EventSink,
+    store: &Arc<TrustStore>,
+    agent: &AcpAgentConfig,
+    session: &str,
+    (directory, ask): (&Path, u64),
+) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
     let Looked {
         directory,
@@ -62,7 +77,7 @@ pub async fn require_trust(
         return Err(not_trusted(agent, &directory, Some(why)));
     }
     let request = make_request(agent, &directory, &survey, fresh.as_deref());
-    let event = AgentEvent::InputRequested { ask: ASK, request };
+    let event = AgentEvent::InputRequested { ask, request };
     let reply = events.ask(event).await;
     // A turn that is over hears no error.
     let reply = reply.map_err(|_| not_trusted(agent, &directory, None))?;

@@ -56,10 +56,20 @@ impl World {
         Arc::new(TrustStore::new(&self.data, self.configured.clone()))
     }
 
-    /// Requires trust; what is asked is answered with an option, or cancelled.
     async fn require_in(
         &self,
         directory: &Path,
+        session: &str,
+        answer: Option<&str>,
+    ) -> (Result<(), AgentError>, Vec<InputRequest>) {
+        let directories = [directory.to_owned()];
+        self.require_all(&directories, session, answer).await
+    }
+
+    /// Requires trust; what is asked is answered with an option, or cancelled.
+    async fn require_all(
+        &self,
+        directories: &[PathBuf],
         session: &str,
         answer: Option<&str>,
     ) -> (Result<(), AgentError>, Vec<InputRequest>) {
@@ -68,7 +78,7 @@ impl World {
         let sink = channel_sink(events, replies.clone());
         let store = self.store();
         let mut asked = Vec::new();
-        let required = require_trust(&sink, &store, &self.agent, session, directory);
+        let required = require_trust(&sink, &store, &self.agent, session, directories);
         let mut required = std::pin::pin!(required);
         let result = loop {
             tokio::select! {
@@ -116,6 +126,26 @@ fn reply(ask: u64, answer: Option<&str>) -> AgentReply {
 fn message(asked: &[InputRequest]) -> String {
     assert_eq!(asked.len(), 1, "{asked:?}");
     asked[0].message.clone().unwrap()
+}
+
+/// An agent that works in several directories reads the configuration of each.
+#[tokio::test]
+async fn tr_1_every_directory_of_a_session_is_asked_about() {
+    let world = World::new();
+    let other = world.data.join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let both = [world.project.clone(), other];
+    let (result, asked) = world.require_all(&both, "s1", Some("session")).await;
+    assert_eq!((result, asked.len()), (Ok(()), 2));
+    let (result, asked) = world.require_all(&both, "s1", None).await;
+    assert_eq!((result, asked.len()), (Ok(()), 0));
+    let (result, asked) = world.require_all(&both, "s2", None).await;
+    assert_eq!(result.unwrap_err().error_type, "notTrusted");
+    assert_eq!(
+        asked.len(),
+        1,
+        "after a no nobody is asked about the others"
+    );
 }
 
 #[tokio::test]

@@ -39,6 +39,8 @@ pub(crate) enum ChatCommand {
     /// This permission mode, or asks.
     Approvals(String),
     Permissions,
+    /// This limit in dollars, or shows the one there is.
+    Budget(String),
     Earlier,
     /// With a name for the branch, or none.
     Fork(String),
@@ -138,6 +140,13 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "[MODE]",
         "choose what the agent may do without asking",
         ChatCommand::Approvals,
+    ),
+    command(
+        "/budget",
+        &[],
+        "[DOLLARS|off]",
+        "show or set what this session may spend on models",
+        ChatCommand::Budget,
     ),
     on_terminals(command(
         "/permissions",

@@ -4,6 +4,7 @@
 //! the terminal.
 
 mod attention;
+mod budget;
 mod command;
 mod complete;
 mod confirm;

@@ -19,7 +19,7 @@ use wire::ext::compose::ComposeResult;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
-use crate::serve::document_reader;
+use crate::serve::{document_reader, settings};
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line, json_line};
@@ -93,6 +93,7 @@ pub(crate) async fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
     let documents = DocumentReader::new(document_reader());
     let context = PreviewContext {
         workspace: &options.workspace,
+        user: settings(options.host.data_directory()?, None)?.user_directories(),
         entities,
         capabilities,
         documents: &documents,

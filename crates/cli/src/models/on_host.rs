@@ -86,10 +86,15 @@ pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bo
 
 /// The ids of the native agent's models, the default first; none if it is not offered.
 pub(crate) fn model_ids(live: &Live) -> Vec<String> {
+    models_of(live, NATIVE)
+}
+
+/// The ids of an agent's models, the default first; none if it is not offered.
+pub(crate) fn models_of(live: &Live, agent: &str) -> Vec<String> {
     let root = live.root();
     let agents = root.iter().flat_map(|root| root.agents.iter());
-    let native = agents.filter(|agent| agent["provider"] == NATIVE);
-    let models = native.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
+    let agents = agents.filter(|offered| offered["provider"] == agent);
+    let models = agents.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
     let ids = models.filter_map(|model| model["id"].as_str());
     ids.map(str::to_owned).collect()
 }
@@ -110,6 +115,28 @@ impl FromStr for ModelChoice {
         }
         let model = Model::parse_for_host(text).map_err(|error| anyhow!(error.to_string()))?;
         Ok(Self::At(Box::new(model)))
+    }
+}
+
+/// A model of an agent that brings its own.
+pub(crate) fn find_of_agent(
+    known: &[String],
+    agent: &str,
+    choice: &ModelChoice,
+) -> anyhow::Result<String> {
+    let ModelChoice::Id(id) = choice else {
+        bail!("the agent {agent} brings its own models: name one of them, or leave --agent out");
+    };
+    match known {
+        [] => bail!("the host offers no agent {agent}; `greenroom agents` lists those that it has"),
+        _ if known.contains(id) => Ok(id.clone()),
+        [_] => bail!(
+            "{agent} has not said yet which models it has: talk to it once without --model, or choose in a session with /model"
+        ),
+        _ => {
+            let known: Vec<String> = known.iter().map(|id| escape_line(id)).collect();
+            bail!("{agent} has no model {id}; it has {}", known.join(", "))
+        }
     }
 }
 
@@ -200,6 +227,26 @@ mod tests {
         assert_eq!(model.id, "m");
         for bad in ["", "http://h/v1", "localhost#m", "#m"] {
             assert!(choice(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_another_agent_is_one_that_it_named() {
+        let find = |known: &[&str], choice: &str| {
+            let known: Vec<String> = known.iter().map(|id| (*id).to_owned()).collect();
+            let found = find_of_agent(&known, "claude", &choice.parse().unwrap());
+            found.map_err(|error| error.to_string())
+        };
+        assert_eq!(find(&["default", "opus"], "opus"), Ok("opus".to_owned()));
+        assert_eq!(find(&["default"], "default"), Ok("default".to_owned()));
+        for (known, choice, expected) in [
+            (&[][..], "opus", "offers no agent claude"),
+            (&["default"][..], "opus", "has not said yet"),
+            (&["default", "opus"][..], "opsu", "it has default, opus"),
+            (&["default"][..], "http://h/v1#m", "brings its own models"),
+        ] {
+            let error = find(known, choice).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use client::chat::{Attachment, OpenChat, OpenOptions};
+use client::chat::{Attachment, OpenChat, OpenOptions, SessionBudget};
 use wire::ChannelUri;
 
 use crate::chat::{connect, explain_no_session};
+use crate::dollars::parse_limit;
 use crate::exit::Exit;
 use crate::models::key_alone;
 use crate::serve::settings;
@@ -56,6 +57,9 @@ pub(crate) struct SendOptions {
     /// What the agent may do without asking, from now on in this session
     #[arg(long, value_name = "MODE", value_enum)]
     approvals: Option<ApprovalMode>,
+    /// What this session may spend on models from now on, in dollars; `off` for no limit of its own
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_limit)]
+    budget: Option<f64>,
     /// A file that goes along with the message; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
@@ -229,6 +233,14 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
             bail!("the agent of {session} has no such permission mode: leave --approvals out");
         };
         chat.change_permission_mode(mode).await?;
+    }
+    if let Some(usd) = options.budget {
+        if chat.session_budget() == SessionBudget::NotOffered {
+            let session = chat.session().clone();
+            chat.close().await;
+            bail!("the agent of {session} has no budget: leave --budget out");
+        }
+        chat.change_session_budget(usd).await?;
     }
     Ok(chat)
 }

@@ -5,9 +5,10 @@
 use serde_json::{Value, json};
 use wire::state::SessionState;
 
-use crate::{ClientError, Live};
+use crate::ClientError;
 
-use super::{ChatError, ChatEvent, OpenChat};
+use super::session_setting::find_setting;
+use super::{ChatError, OpenChat};
 
 /// The session setting that holds the mode.
 const SETTING: &str = "approvals";
@@ -49,22 +50,7 @@ impl OpenChat {
     /// Sets the mode and waits until the host took it: a message that is sent then is worked on in this mode.
     pub async fn change_permission_mode(&mut self, mode: &OfferedMode) -> Result<(), ChatError> {
         let sent = self.dispatch_mode(mode)?;
-        let is_pending = |live: &Live| {
-            live.read(|replica| replica.pending().any(|pending| pending.client_seq == sent))
-        };
-        while is_pending(&self.live) {
-            match self.next().await? {
-                ChatEvent::Refused { reason, .. } => {
-                    return Err(ClientError::ActionRefused(reason).into());
-                }
-                ChatEvent::ConnectionLost { why } => return Err(why.into()),
-                ChatEvent::Changed
-                | ChatEvent::NotResent { .. }
-                | ChatEvent::ReconnectFailed { .. }
-                | ChatEvent::Reconnected => {}
-            }
-        }
-        // A refusal may have been among what was heard before.
+        self.wait_until_taken(sent).await?;
         match self.permission_mode() {
             Some(current) if current.id == mode.id => Ok(()),
             _ => Err(ChatError::ModeNotTaken(mode.id.clone())),
@@ -72,24 +58,20 @@ impl OpenChat {
     }
 
     fn dispatch_mode(&self, mode: &OfferedMode) -> Result<i64, ClientError> {
-        let config = json!({ SETTING: mode.id });
-        let action = json!({"type": "session/configChanged", "config": config});
-        self.live.dispatch(&self.session, action)
+        self.dispatch_setting(SETTING, &json!(mode.id))
     }
 }
 
 fn read_modes(session: &SessionState) -> Vec<OfferedMode> {
-    let Some(config) = &session.config else {
-        return Vec::new(); // an agent without settings
+    let Some((schema, current)) = find_setting(session, SETTING) else {
+        return Vec::new(); // an agent without modes
     };
-    let schema = &config.schema["properties"][SETTING];
     let texts = |field: &str| -> Vec<String> {
         let texts = schema[field].as_array().into_iter().flatten();
         texts
             .map(|text| text.as_str().unwrap_or("").to_owned())
             .collect()
     };
-    let current = config.values.get(SETTING).or_else(|| schema.get("default"));
     let (titles, descriptions) = (texts("enumLabels"), texts("enumDescriptions"));
     let modes = texts("enum").into_iter().enumerate().map(|(index, id)| {
         let title = titles.get(index).filter(|title| !title.is_empty());

@@ -118,10 +118,11 @@ impl Completion {
         let about = &item["_meta"]["compositor/about"];
         let about = |field: &str| about[field].as_str().unwrap_or("").to_owned();
         let attachment = &item["attachment"];
+        // A word of a command is a part of the command's text.
+        let is_argument = attachment["displayKind"] == "argument";
         let completion = Self {
             insert_text: item["insertText"].as_str()?.to_owned(),
-            attachment: attachment
-                .is_object()
+            attachment: (attachment.is_object() && !is_argument)
                 .then(|| Attachment(attachment.clone())),
             argument_hint: about("argumentHint"),
             description: about("description"),

@@ -39,6 +39,8 @@ pub enum ChatError {
     Gone,
     #[error("the host did not take the permission mode `{0}`, so nothing was sent")]
     ModeNotTaken(String),
+    #[error("the host did not take the budget, so nothing was sent")]
+    BudgetNotTaken,
     #[error("the agent is working: there is nothing to resume")]
     TurnRunning,
     #[error("there is no turn to resume")]

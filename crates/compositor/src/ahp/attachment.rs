@@ -199,6 +199,14 @@ pub fn insert_text(part: &Part) -> Option<String> {
             MentionTarget::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),
             MentionTarget::File { path, .. } => Some(format!("@file:{}", typed(path))),
             MentionTarget::Context { name } => Some(format!("@{name}")),
+            MentionTarget::Entity {
+                kind: "mcp",
+                target,
+            } => {
+                let text = |key: &str| target.get(key).and_then(Value::as_str);
+                let value = format!("{}:{}", text("server")?, text("uri")?);
+                Some(format!("@mcp:{}", typed(&value)))
+            }
             MentionTarget::Entity { .. } => None,
         },
         View::Command(command) => Some(command.id.to_owned()),

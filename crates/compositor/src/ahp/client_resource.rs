@@ -9,8 +9,8 @@ use super::PART_KEY;
 use super::attachment::text;
 use crate::part::{Location, Part, View};
 
-/// Schemes of what the host reads itself, and of what an agent fetches itself (C-020).
-const OTHER_SCHEMES: [&str; 4] = ["file", "http", "https", "data"];
+/// Schemes of what the host reads itself, and of what an agent fetches or reads itself (C-020, MC-13).
+const OTHER_SCHEMES: [&str; 5] = ["file", "http", "https", "data", "mcp-resource"];
 
 /// The longest URI that a client is asked for.
 const URI_BYTES_MAX: usize = 4_096;

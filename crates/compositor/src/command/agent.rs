@@ -3,6 +3,8 @@
 //! Promises: names are bounded and can be typed; what the host does itself keeps its name, but for `/compact`.
 //! Must not know: which agent it is.
 
+use std::collections::BTreeMap;
+
 use super::{Catalogue, CommandEffect, Entry, Source};
 use crate::parse;
 
@@ -30,6 +32,8 @@ pub struct AgentCommandEntry {
     pub name: String,
     pub description: Option<String>,
     pub hint: Option<String>,
+    /// Whether it stands for a text ([`CommandEffect::Prompt`]).
+    pub expands: bool,
 }
 
 impl AgentCommands {
@@ -59,13 +63,28 @@ impl Catalogue {
 
     fn add_agent_command(&mut self, command: &AgentCommandEntry) {
         let id = format!("/{}", command.name);
+        let (source, effect) = match command.expands {
+            true => (
+                Source::Mcp {
+                    server: String::new(), // it is in the name
+                },
+                CommandEffect::Prompt {
+                    name: command.name.clone(),
+                    answers: BTreeMap::new(),
+                },
+            ),
+            false => (
+                Source::Agent,
+                CommandEffect::Agent {
+                    name: command.name.clone(),
+                },
+            ),
+        };
         let entry = Entry {
-            source: Source::Agent,
+            source,
             description: command.description.as_deref().map(one_line),
             argument_hint: command.hint.as_deref().map(one_line),
-            effect: CommandEffect::Agent {
-                name: command.name.clone(),
-            },
+            effect,
         };
         let is_ours = |entry: &Entry| matches!(entry.effect, CommandEffect::Refused { .. });
         if id == COMPACT && self.entries.get(&id).is_some_and(is_ours) {
@@ -121,6 +140,7 @@ mod tests {
             name: name.to_owned(),
             description: None,
             hint: None,
+            expands: false,
         }
     }
 

@@ -46,6 +46,12 @@ pub enum CommandEffect {
     Skill { skill: String },
     /// The agent gets it as it was typed, under the name that it has there (AG-28).
     Agent { name: String },
+    /// Expands to a text that somebody else knows, by the words after it (MC-12). Without an answer for those words nothing is
+    /// expanded yet; an answer may be a refusal.
+    Prompt {
+        name: String,
+        answers: BTreeMap<String, Result<String, String>>,
+    },
     /// It cannot be done here: a message with it is refused, with the reason.
     Refused { reason: String },
 }
@@ -183,6 +189,15 @@ impl Catalogue {
         })
     }
 
+    /// Says what a [prompt](CommandEffect::Prompt) is with the words that were typed after it.
+    pub fn answer_prompt(&mut self, used: PromptUse, answer: Result<String, String>) {
+        if let Some(entry) = self.entries.get_mut(&used.id)
+            && let CommandEffect::Prompt { answers, .. } = &mut entry.effect
+        {
+            answers.insert(used.raw, answer);
+        }
+    }
+
     /// All of them in the order of their ids; those whose plain name belongs to another by their qualified one.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         let mut all: Vec<_> = self.entries.iter().chain(&self.shadowed).collect();
@@ -200,6 +215,18 @@ fn qualified(name: &str, source: &Source) -> Option<String> {
         Source::Skill => Some(format!("/skill:{name}")),
         Source::Mcp { server } => Some(format!("/mcp:{server}:{name}")),
     }
+}
+
+/// A prompt in a message whose text is not known yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptUse {
+    /// With its slash.
+    pub id: String,
+    /// As whoever knows the text calls it.
+    pub name: String,
+    /// What was typed after it, and its words.
+    pub raw: String,
+    pub words: Vec<String>,
 }
 
 /// Something the host is to do before the model sees a message.

@@ -145,6 +145,7 @@ impl MessageLowering<'_> {
             part::MentionTarget::File { path, range } => {
                 self.lower_reference(at, &Reference::of_mention(path, *range));
             }
+            part::MentionTarget::Entity { kind: "mcp", .. } => self.omit(at, "its parts follow it"),
             part::MentionTarget::Entity { kind, target } => self.lower_entity(at, kind, target),
         }
     }

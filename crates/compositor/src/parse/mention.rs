@@ -119,7 +119,7 @@ fn with_value(kind: &str, text: &str, kinds: &Kinds<'_>) -> Option<(Object, usiz
     let is_known = match (kind, kinds) {
         ("skill", _) => true,
         (_, Kinds::Skills) => false,
-        ("file", _) => true,
+        ("file" | "mcp", _) => true,
         (kind, Kinds::All { entities, .. }) => entities.contains(kind),
     };
     if !is_known {
@@ -129,6 +129,13 @@ fn with_value(kind: &str, text: &str, kinds: &Kinds<'_>) -> Option<(Object, usiz
     let target = match kind {
         "skill" => (json!({"kind": "skill", "name": value}), len),
         "file" => file(value, len, text),
+        "mcp" => {
+            let (server, uri) = value.split_once(':')?;
+            if server.is_empty() || uri.is_empty() {
+                return None;
+            }
+            (json!({"kind": "mcp", "server": server, "uri": uri}), len)
+        }
         kind => (json!({"kind": kind, "id": value}), len),
     };
     Some((object(target.0), target.1))

@@ -300,6 +300,7 @@ fn with_agent(names: &[&str]) -> World {
         name: (*name).to_owned(),
         description: None,
         hint: None,
+        expands: false,
     });
     world.catalogue.add_agent_commands(&AgentCommands {
         commands: commands.collect(),

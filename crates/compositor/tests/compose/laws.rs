@@ -16,8 +16,11 @@ use wire::{Digest, Object};
 use crate::environment::{ROOT, World};
 use crate::fuzzed::{self, all_written, written};
 
+// Each strategy is boxed: what proptest keeps of one holds all that its parts are made of, and a thread's stack is not made for
+// hundreds of kilobytes of it at every level.
+
 /// Any Unicode, and more of what means something.
-fn text() -> impl Strategy<Value = String> {
+fn text() -> BoxedStrategy<String> {
     let piece = prop_oneof![
         3 => any::<String>(),
         2 => "[ -~]{0,12}",
@@ -27,10 +30,10 @@ fn text() -> impl Strategy<Value = String> {
             "\n", "e\u{301}", "\u{feff}", "\0", "é", "\u{2028}", "$1", "`",
         ]).prop_map(str::to_owned),
     ];
-    vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+    vec(piece, 0..5).prop_map(|pieces| pieces.concat()).boxed()
 }
 
-fn json_value() -> impl Strategy<Value = Value> {
+fn json_value() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -45,14 +48,15 @@ fn json_value() -> impl Strategy<Value = Value> {
                 .prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
+    .boxed()
 }
 
 /// Unknown fields.
-fn extra() -> impl Strategy<Value = Vec<(String, Value)>> {
-    prop_oneof![3 => Just(vec![]), 1 => vec(("x-[a-z]{0,3}", json_value()), 0..3)]
+fn extra() -> BoxedStrategy<Vec<(String, Value)>> {
+    prop_oneof![3 => Just(vec![]), 1 => vec(("x-[a-z]{0,3}", json_value()), 0..3)].boxed()
 }
 
-fn body() -> impl Strategy<Value = String> {
+fn body() -> BoxedStrategy<String> {
     let bytes = prop_oneof![
         vec(any::<u8>(), 0..40),
         text().prop_map(String::into_bytes),
@@ -65,9 +69,10 @@ fn body() -> impl Strategy<Value = String> {
         1 => Just("AAAA\n".to_owned()),
         1 => Just("AAE".to_owned()),
     ]
+    .boxed()
 }
 
-fn mime() -> impl Strategy<Value = String> {
+fn mime() -> BoxedStrategy<String> {
     prop_oneof![
         prop::sample::select(vec![
             "text/plain",
@@ -82,22 +87,27 @@ fn mime() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned),
         text(),
     ]
+    .boxed()
 }
 
-fn position() -> impl Strategy<Value = Value> {
+fn position() -> BoxedStrategy<Value> {
     let number = || prop_oneof![8 => 0..12_i64, 1 => any::<i64>()];
-    (0..4_i64, number()).prop_map(|(line, character)| json!({"line": line, "character": character}))
+    (0..4_i64, number())
+        .prop_map(|(line, character)| json!({"line": line, "character": character}))
+        .boxed()
 }
 
-fn range() -> impl Strategy<Value = Value> {
-    (position(), position()).prop_map(|(start, end)| json!({"start": start, "end": end}))
+fn range() -> BoxedStrategy<Value> {
+    (position(), position())
+        .prop_map(|(start, end)| json!({"start": start, "end": end}))
+        .boxed()
 }
 
-fn selection() -> impl Strategy<Value = Value> {
-    range().prop_map(|range| json!({ "range": range }))
+fn selection() -> BoxedStrategy<Value> {
+    range().prop_map(|range| json!({ "range": range })).boxed()
 }
 
-fn uri() -> impl Strategy<Value = String> {
+fn uri() -> BoxedStrategy<String> {
     prop_oneof![
         "[a-z./ ]{0,8}".prop_map(|path| format!("file://{ROOT}/{path}")),
         text().prop_map(|path| format!("file:///{path}")),
@@ -105,10 +115,11 @@ fn uri() -> impl Strategy<Value = String> {
         Just(Digest::new([7; 32]).uri()),
         text(),
     ]
+    .boxed()
 }
 
 /// Values that a client puts under our own key of an attachment.
-fn carried() -> impl Strategy<Value = Value> {
+fn carried() -> BoxedStrategy<Value> {
     prop_oneof![
         part(),
         json_value(),
@@ -117,9 +128,10 @@ fn carried() -> impl Strategy<Value = Value> {
         Just(json!({"type": "mention", "target": {"kind": "skill", "name": "known"}})),
         Just(json!({"type": "mention", "target": {"kind": "context", "name": "selection"}})),
     ]
+    .boxed()
 }
 
-fn attachment() -> impl Strategy<Value = Value> {
+fn attachment() -> BoxedStrategy<Value> {
     let simple = option::of(text()).prop_map(|representation| match representation {
         Some(representation) => json!({"type": "simple", "modelRepresentation": representation}),
         None => json!({"type": "simple"}),
@@ -157,25 +169,27 @@ fn attachment() -> impl Strategy<Value = Value> {
         option::of(carried()),
         extra(),
     );
-    (kind, common_fields).prop_map(|(mut it, (label, range, display, carried, extra))| {
-        it["label"] = json!(label);
-        if let Some(range) = range {
-            it["range"] = range;
-        }
-        if let Some(display) = display {
-            it["displayKind"] = json!(display);
-        }
-        if let Some(carried) = carried {
-            it["_meta"] = json!({"theirs": 1, "compositor/part": carried});
-        }
-        for (key, value) in extra {
-            it[key] = value;
-        }
-        it
-    })
+    (kind, common_fields)
+        .prop_map(|(mut it, (label, range, display, carried, extra))| {
+            it["label"] = json!(label);
+            if let Some(range) = range {
+                it["range"] = range;
+            }
+            if let Some(display) = display {
+                it["displayKind"] = json!(display);
+            }
+            if let Some(carried) = carried {
+                it["_meta"] = json!({"theirs": 1, "compositor/part": carried});
+            }
+            for (key, value) in extra {
+                it[key] = value;
+            }
+            it
+        })
+        .boxed()
 }
 
-fn message() -> impl Strategy<Value = Object> {
+fn message() -> BoxedStrategy<Object> {
     let meta = option::of(prop_oneof![
         Just(json!({"theirs": [1, 2]})),
         json_value().prop_map(|forged| json!({"compositor/message": forged})),
@@ -204,10 +218,11 @@ fn message() -> impl Strategy<Value = Object> {
             }
             object(message)
         })
+        .boxed()
 }
 
 /// A part that nobody should send.
-fn odd_part() -> impl Strategy<Value = Value> {
+fn odd_part() -> BoxedStrategy<Value> {
     prop_oneof![
         (text(), json_value()).prop_map(|(kind, value)| json!({"type": kind, "value": value})),
         json_value().prop_map(|value| json!({"type": "file-ref", "ref": value})),
@@ -220,9 +235,10 @@ fn odd_part() -> impl Strategy<Value = Value> {
         json_value().prop_map(|it| json!({"type": "ahp-attachment", "attachment": it})),
         Just(json!({"type": "directory-ref", "ref": {"kind": "path", "path": "d", "name": "d"}})),
     ]
+    .boxed()
 }
 
-fn part() -> impl Strategy<Value = Value> {
+fn part() -> BoxedStrategy<Value> {
     let line_range = (0..20_u64, 0..20_u64, option::of(selection()));
     let line_range = line_range.prop_map(|(start, end, selection)| match selection {
         Some(selection) => {
@@ -277,18 +293,20 @@ fn part() -> impl Strategy<Value = Value> {
         1 => file_ref, 1 => attached, 1 => stored, 1 => command, 1 => mention, 1 => context, 1 => odd_part()
     ];
     let common_fields = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
-    (kind, common_fields).prop_map(|(mut it, (anchor, derived_from, extra))| {
-        if let (Some(anchor), true) = (anchor, it["type"] != "text") {
-            it["anchor"] = json!(anchor);
-        }
-        if let Some(origin) = derived_from {
-            it["derived_from"] = json!({"part": origin});
-        }
-        for (key, value) in extra {
-            it[key] = value;
-        }
-        it
-    })
+    (kind, common_fields)
+        .prop_map(|(mut it, (anchor, derived_from, extra))| {
+            if let (Some(anchor), true) = (anchor, it["type"] != "text") {
+                it["anchor"] = json!(anchor);
+            }
+            if let Some(origin) = derived_from {
+                it["derived_from"] = json!({"part": origin});
+            }
+            for (key, value) in extra {
+                it[key] = value;
+            }
+            it
+        })
+        .boxed()
 }
 
 fn object(value: Value) -> Object {

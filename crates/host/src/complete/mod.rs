@@ -1,6 +1,7 @@
 //! Completions as the kernel asks for them: suggestions of the workspace as `CompletionItem`s of the protocol.
 
 mod item;
+mod of_agent;
 
 use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed};
@@ -8,6 +9,8 @@ use serde_json::Value;
 pub use workspace::completion::Completer;
 use workspace::completion::{self, CompletionRequest, OffsetOutsideText, Paths};
 use workspace::discovery::Discovered;
+
+pub(crate) use of_agent::suggestions;
 
 /// Answers a request, with what its agent can be told to do. Blocks.
 pub fn completions(

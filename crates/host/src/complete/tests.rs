@@ -329,6 +329,7 @@ fn ag_28_commands_of_the_agent_are_completed_whole() {
         name: name.to_owned(),
         description: Some(format!("Does {name}")),
         hint: None,
+        expands: false,
     };
     let commands = AgentCommands {
         commands: ["init", "memory show", "memory add"].map(command).to_vec(),

@@ -45,6 +45,14 @@ impl Effects {
         }
     }
 
+    /// A client named the session of a chat.
+    pub(crate) fn tell_title(&self, chat: &ChannelUri, provider: &str, title: &str) {
+        match self.agent(provider) {
+            Some(agent) => agent.title_changed(chat.as_str(), title),
+            None => tracing::debug!("a session whose agent is gone was named"),
+        }
+    }
+
     /// A client wants something of an MCP server.
     pub(crate) fn request_mcp(&self, wish: &McpWish) {
         match self.agent(&wish.provider) {

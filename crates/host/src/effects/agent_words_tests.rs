@@ -86,6 +86,10 @@ impl Agent for Shared {
             .hear(format!("settings {conversation} {}", json!(config)));
     }
 
+    fn title_changed(&self, chat: &str, title: &str) {
+        self.0.hear(format!("title {chat} {title}"));
+    }
+
     fn authenticated(&self, resource: &str, token: &str) {
         self.0.hear(format!("token {resource} {token:?}"));
     }
@@ -199,10 +203,15 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     let values = json!({"a": 1}).as_object().cloned().unwrap();
     host.effects.tell_settings(&uri("x:/s"), PROVIDER, &values);
     host.effects.tell_settings(&uri("x:/s"), "other", &values);
+    host.effects.tell_title(&uri("ahp-chat:/c"), PROVIDER, "T");
     host.effects.unload_chat(&uri("ahp-chat:/c"));
     assert_eq!(
         recorder.heard(),
-        ["settings x:/s {\"a\":1}", "unload ahp-chat:/c"]
+        [
+            "settings x:/s {\"a\":1}",
+            "title ahp-chat:/c T",
+            "unload ahp-chat:/c"
+        ]
     );
 }
 

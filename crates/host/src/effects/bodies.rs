@@ -134,8 +134,10 @@ impl Bodies {
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
+        let prompts = self.ask_for_prompts(&compose, agent.as_ref()).await?;
         self.work(move |store| {
-            let known = known_names(&discovery, &compose, agent.as_deref(), entity_kinds);
+            let mut known = known_names(&discovery, &compose, agent.as_deref(), entity_kinds);
+            prompts.add_to(&mut known);
             compose::compose_message(store, &known, compose, clock.now())
         })
         .await
@@ -150,9 +152,11 @@ impl Bodies {
     ) -> Result<Value, WorkFailed> {
         let (clock, confinement) = (self.clock, self.confinement.clone());
         let discovery = self.discovery.clone();
+        let prompts = self.ask_for_prompts(&check.compose, agent.as_ref()).await?;
         self.work(move |store| {
             let compose = &check.compose;
-            let known = known_names(&discovery, compose, agent.as_deref(), entities.kinds());
+            let mut known = known_names(&discovery, compose, agent.as_deref(), entities.kinds());
+            prompts.add_to(&mut known);
             let context = CheckContext {
                 known: &known,
                 confinement: Some(&confinement),
@@ -243,7 +247,7 @@ impl Bodies {
     }
 
     /// Does what may wait for the disk where waiting harms nobody.
-    async fn work<T: Send + 'static>(
+    pub(super) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Blobs) -> Result<T, WorkFailed> + Send + 'static,
     ) -> Result<T, WorkFailed> {
@@ -255,7 +259,7 @@ impl Bodies {
 }
 
 /// The commands and skills that a message may name.
-fn known_names(
+pub(super) fn known_names(
     discovery: &DiscoveryCache,
     compose: &Compose,
     agent: Option<&dyn Agent>,

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed, Input, Ticket, WorkFailed};
+use serde_json::Value;
 use tokio::sync::Semaphore;
+use workspace::completion::SUGGESTIONS_MAX;
 
 use super::{Effects, send};
-use crate::complete::{Completer, completions};
-use crate::compose::commands_of;
+use crate::complete::{Completer, completions, suggestions};
+use crate::compose::{commands_of, facts_of};
 
 /// Lookups at a time; the others wait.
 const LOOKUPS_MAX: usize = 4;
@@ -55,8 +57,28 @@ impl Effects {
         tokio::spawn(async move {
             let directories = &complete.working_directories;
             let commands = commands_of(agent.as_deref(), &complete.place, directories);
+            let of_agent = match &agent {
+                Some(agent) => {
+                    let facts = facts_of(&complete.place, directories);
+                    suggestions(&**agent, &facts, &complete.text, complete.offset).await
+                }
+                None => Vec::new(),
+            };
             let completed = completions.look_up(complete, commands).await;
+            let completed = completed.map(|completed| with_more(completed, of_agent));
             send(&arrivals, Input::Completed { ticket, completed }).await;
         });
+    }
+}
+
+/// What the agent suggests comes first: it is asked only for what nobody else knows.
+fn with_more(completed: Completed, mut of_agent: Vec<Value>) -> Completed {
+    match completed {
+        Completed::Items(items) => {
+            of_agent.extend(items);
+            of_agent.truncate(SUGGESTIONS_MAX);
+            Completed::Items(of_agent)
+        }
+        Completed::OutsideText => Completed::OutsideText,
     }
 }

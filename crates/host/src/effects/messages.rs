@@ -14,6 +14,7 @@ use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredM
 use serde_json::Value;
 use wire::Timestamp;
 
+use super::resources::ResourceReader;
 use super::sources::HostSources;
 use super::transcript;
 use crate::blobs::Blobs;
@@ -29,6 +30,8 @@ pub(crate) struct Messages {
     pub blobs: Arc<dyn Blobs>,
     pub sources: Arc<Mutex<HostSources>>,
     pub chat: ChannelId,
+    /// Who reads what is no file.
+    pub resources: Option<Arc<ResourceReader>>,
     pub now: Timestamp,
 }
 
@@ -78,7 +81,17 @@ impl Messages {
         if stored.is_empty() {
             return Vec::new();
         }
-        let transcripts = self.read_transcripts(&stored).await;
+        let mut transcripts = self.read_transcripts(&stored).await;
+        let mut unreadable = BTreeMap::new();
+        if let Some(resources) = &self.resources {
+            for read in resources.read_all(&stored).await {
+                let outcomes = match read.is_read {
+                    true => &mut transcripts,
+                    false => &mut unreadable,
+                };
+                outcomes.insert(read.part_id, read.resolved);
+            }
+        }
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let now = self.now;
         let work = tokio::task::spawn_blocking(move || {
@@ -86,7 +99,8 @@ impl Messages {
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,
-                transcripts,
+                read_before: transcripts,
+                unreadable,
                 now,
                 records: Vec::new(),
             };
@@ -140,8 +154,10 @@ impl Messages {
 struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
-    /// Chats that were read for this, by part.
-    transcripts: BTreeMap<String, Resolved>,
+    /// Chats and resources that were read for this, by part.
+    read_before: BTreeMap<String, Resolved>,
+    /// Those that could not be: they are tried again.
+    unreadable: BTreeMap<String, Resolved>,
     now: Timestamp,
     records: Vec<FrozenRecord>,
 }
@@ -169,8 +185,11 @@ impl ReferenceResolver<'_> {
     }
 
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
-        let resolved = match self.transcripts.remove(part_id) {
-            Some(transcript) => transcript,
+        if let Some(unreadable) = self.unreadable.remove(part_id) {
+            return Some(unreadable);
+        }
+        let resolved = match self.read_before.remove(part_id) {
+            Some(read) => read,
             None => resolve(part, self.sources, &InlineLimits::default())?,
         };
         match frozen::store(&resolved, self.blobs, self.now) {

@@ -10,7 +10,9 @@ mod kernel_sink;
 mod messages;
 mod models;
 mod past_turns;
+mod prompts;
 mod renders;
+mod resources;
 mod restore;
 mod run_turn;
 mod services;
@@ -190,7 +192,10 @@ impl Effects {
                 message: format!("this host has no agent `{provider}` any more"),
                 resumable: false,
             };
-            let result = agent.as_ref().map(|_| ()).ok_or_else(failure);
+            let result = match &agent {
+                Some(agent) => agent.begin_session(session.as_str()).await,
+                None => Err(failure()),
+            };
             let started = session.clone();
             let started = Input::SessionStarted {
                 session: started,

@@ -18,6 +18,7 @@ use tracing::Instrument;
 
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
+use super::resources::ResourceReader;
 use super::services::TurnServices;
 use super::turn_log::TurnLog;
 use super::{history, past_turns, restore, send};
@@ -62,6 +63,16 @@ pub(super) async fn run(
         log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     }
+    services.resources = Some(Arc::new(ResourceReader {
+        agent: Arc::clone(&agent),
+        facts: SessionFacts {
+            conversation: turn.session.to_string(),
+            chat: turn.chat.to_string(),
+            working_directories: turn.working_directories.clone(),
+            attachments: services.staging.clone(),
+        },
+        switched_off: turn.switched_off.clone(),
+    }));
     let sink = KernelSink::new(
         &turn,
         arrivals.clone(),

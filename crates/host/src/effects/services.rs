@@ -9,6 +9,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 
 use super::Bodies;
 use super::messages::Messages;
+use super::resources::ResourceReader;
 use super::sources;
 use crate::budget::Budget;
 use crate::document_reader::DocumentReader;
@@ -29,6 +30,8 @@ pub(crate) struct TurnServices {
     pub calls: CallRetention,
     /// What turns may spend; anything if absent.
     pub budget: Option<Arc<Budget>>,
+    /// Who reads what messages refer to and is no file.
+    pub resources: Option<Arc<ResourceReader>>,
 }
 
 impl TurnServices {
@@ -41,6 +44,7 @@ impl TurnServices {
             documents: Arc::default(),
             calls: CallRetention::default(),
             budget: None,
+            resources: None,
         }
     }
 
@@ -60,6 +64,7 @@ impl TurnServices {
             blobs,
             sources: Arc::new(Mutex::new(sources)),
             chat,
+            resources: self.resources.clone(),
             now: self.bodies.now(),
         }
     }

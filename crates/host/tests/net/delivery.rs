@@ -91,6 +91,7 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
     };
     let frame = Frame::Response(Arc::new(LateResponse {
         id: wire::Id::Null,
+        generation: wire::Generation::V1_0,
         body,
     }));
     link.push(frame.clone(), 0);

@@ -1,6 +1,8 @@
 //! `authenticate`: a client brings a token for a resource that an agent advertises (H-316). The token is handed on, and is in no
 //! state, record or log (H-318).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use wire::published::commands::AuthenticateParams;
 use wire::{Id, RpcError};
@@ -44,10 +46,21 @@ pub(super) fn gather(
         token: TokenText(params.token.clone()),
         expires_in_s,
     });
-    let brought: Vec<BroughtToken> = brought.collect();
+    let mut brought: Vec<BroughtToken> = brought.collect();
+    for provider in servers_that_want(kernel, &params.resource) {
+        if !brought.iter().any(|token| token.provider == provider) {
+            brought.push(BroughtToken {
+                provider,
+                resource: params.resource.clone(),
+                token: TokenText(params.token.clone()),
+                expires_in_s,
+            });
+        }
+    }
     match brought.is_empty() {
         true => Err(uri::bad(
-            "`resource`: no agent of this host advertises it; see `protectedResources` of the agents",
+            "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
+             the states of MCP servers",
         )),
         false => Ok(brought),
     }
@@ -57,6 +70,21 @@ fn advertises(agent: &AgentFacts, resource: &str) -> bool {
     let resources = agent.info["protectedResources"].as_array();
     let mut resources = resources.into_iter().flatten();
     resources.any(|known| known["resource"] == resource)
+}
+
+/// The agents of sessions in memory with an MCP server that wants a token for a resource, or that got one (H-316, MC-14).
+fn servers_that_want(kernel: &Kernel, resource: &str) -> BTreeSet<String> {
+    let sessions = kernel.channels().sessions_in_memory().into_iter();
+    let wanting = sessions.filter_map(|uri| {
+        let state = kernel.session(&uri).state();
+        let mut entries = state.customizations.iter().flatten();
+        let is_wanted = entries.any(|entry| {
+            entry["state"]["resource"]["resource"] == resource
+                || entry["_meta"]["tokenFor"] == resource
+        });
+        is_wanted.then(|| state.provider.clone())
+    });
+    wanting.collect()
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<BroughtToken>) {

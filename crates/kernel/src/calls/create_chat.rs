@@ -22,6 +22,7 @@ use crate::prepare::{compose, place_of};
 use crate::record::{Answer, Query, TurnPage};
 use crate::record_message::record_message;
 use crate::refusal::{CONTENT_DEPTH_MAX, Refusal, depth_of};
+use crate::selection;
 use crate::state::{Kernel, Step};
 use crate::submission::Submission;
 use crate::turn::start::begin_turn;
@@ -108,7 +109,8 @@ pub(super) fn gather(
             Some((source, wanted))
         }
     };
-    let new = plan(kernel, &session, &chat, params, source)?;
+    let mut new = plan(kernel, &session, &chat, params, source)?;
+    new.meta = selection::meta_of(raw);
     if let Some(message) = message {
         check_message(kernel, &session, &mut message.clone(), answers)?;
     }
@@ -232,6 +234,7 @@ fn plan(
         source,
         brief: None,
         depth: 0,
+        meta: None,
     })
 }
 
@@ -275,26 +278,60 @@ fn find_source(
             partial,
         ));
     }
-    let Some(n) = find_turn(kernel, &wanted.chat, turn_id, answers)? else {
-        return Err(bad("`source.turnId` names no turn of that chat").into());
+    if visible {
+        return find_fork(kernel, &wanted.chat, turn_id, answers);
+    }
+    let n = find_number(kernel, &wanted.chat, turn_id, answers)?;
+    let page = TurnPage::default();
+    Ok(source_through(kernel, wanted, Some(n), page, None))
+}
+
+fn find_number(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    turn_id: &str,
+    answers: &HandlerAnswers,
+) -> Result<u64, Stop> {
+    let n = find_turn(kernel, chat, turn_id, answers)?;
+    n.ok_or_else(|| bad("`turnId` names no turn of that chat").into())
+}
+
+/// The turns of a chat up to one of them, for another chat to begin with.
+pub(super) fn find_fork(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    turn_id: &str,
+    answers: &HandlerAnswers,
+) -> Result<ForkSource, Stop> {
+    let Some(source) = kernel.find_chat(chat) else {
+        return Err(uri::not_found(kernel, chat).into());
     };
-    let page = match visible {
-        false => TurnPage::default(),
-        true if source.first_n() <= n => source.page_through(n),
-        true => {
-            let answer = answers.read(Query::Turns {
-                chat: kernel.id_of(&wanted.chat),
-                before_n: n + 1,
-                turns_max: kernel.limits().open_turns,
-                bytes_max: kernel.limits().message_out_bytes as u64,
-            })?;
-            match answer {
-                Answer::Turns(page) => page.clone(),
-                _ => unreachable!("answers fit their queries"),
-            }
+    if source.active_turn_id() == Some(turn_id) {
+        return Err(bad("a chat can be forked from a completed turn only").into());
+    }
+    let n = find_number(kernel, chat, turn_id, answers)?;
+    let page = if source.first_n() <= n {
+        source.page_through(n)
+    } else {
+        let answer = answers.read(Query::Turns {
+            chat: kernel.id_of(chat),
+            before_n: n + 1,
+            turns_max: kernel.limits().open_turns,
+            bytes_max: kernel.limits().message_out_bytes as u64,
+        })?;
+        match answer {
+            Answer::Turns(page) => page.clone(),
+            _ => unreachable!("answers fit their queries"),
         }
     };
-    Ok(source_through(kernel, wanted, Some(n), page, None))
+    let wanted = WantedSource {
+        kind: "fork",
+        chat: chat.clone(),
+        turn_id: turn_id.to_owned(),
+        selection_bytes: 0,
+        origin: Value::Null,
+    };
+    Ok(source_through(kernel, &wanted, Some(n), page, None))
 }
 
 /// A source that ends with turn `through_n`.
@@ -318,6 +355,7 @@ fn source_through(
         host_like_turn_ids: private.host_like_turn_ids.clone(),
         compacted: private.compacted.clone().filter(|_| visible),
         refusals: private.refusals.clone(),
+        agent_notes: private.agent_notes.clone().filter(|_| visible),
         checkpoint: checkpoint.filter(|_| visible),
     }
 }

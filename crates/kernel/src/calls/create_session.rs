@@ -4,15 +4,17 @@ use serde_json::Value;
 use wire::published::commands::CreateSessionParams;
 use wire::rpc::code;
 use wire::state::ConfigState;
-use wire::{Id, Object, RpcError};
+use wire::{ChannelUri, Id, Object, RpcError};
 
+use super::create_chat::find_fork;
 use super::uri;
 use crate::config;
 use crate::io::{AgentFacts, PeerId};
-use crate::load::need_channels;
+use crate::load::{need_channel, need_channels};
 use crate::pause::{HandlerAnswers, Stop};
 use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
-use crate::sessions::{self, NewSession, default_chat_of};
+use crate::selection;
+use crate::sessions::{self, NewSession, SessionSource, default_chat_of};
 use crate::state::{Kernel, Step};
 
 /// The session that is to be made: everything that can be wrong with the request is checked.
@@ -38,7 +40,13 @@ pub(super) fn gather(
         let message = format!("{uri} exists already");
         return Err(RpcError::new(code::SESSION_ALREADY_EXISTS, message).into()); // H-110
     }
-    let agent = agent_of(kernel, params.provider.as_deref())?;
+    let fork = fork_of(kernel, raw, answers)?;
+    let forked = fork
+        .as_ref()
+        .and_then(|fork| kernel.find_session(&fork.session));
+    let provider = forked.map(|session| session.state().provider.clone());
+    let provider = params.provider.clone().or(provider);
+    let agent = agent_of(kernel, provider.as_deref())?;
     let creator = kernel.ready(peer).map(|ready| ready.client_id.clone());
     let entry = params.active_client.as_ref();
     if entry.is_some_and(|client| Some(&client.client_id) != creator.as_ref()) {
@@ -53,7 +61,54 @@ pub(super) fn gather(
         directories: directories_of(kernel, params)?,
         creator,
         active_client: active_client.filter(|client| client.is_object()).cloned(),
+        meta: selection::meta_of(raw),
+        source: fork.map(|fork| fork.source),
     })
+}
+
+/// A session that a new one begins as a copy of, up to a turn of its default chat.
+struct SessionFork {
+    session: ChannelUri,
+    source: SessionSource,
+}
+
+/// `x-fork`: what `createSession` had as `fork` before 0.9.
+fn fork_of(
+    kernel: &Kernel,
+    raw: &Value,
+    answers: &HandlerAnswers,
+) -> Result<Option<SessionFork>, Stop> {
+    let Some(fork) = raw.get("x-fork").filter(|fork| !fork.is_null()) else {
+        return Ok(None);
+    };
+    let (Some(session), Some(turn_id)) = (fork["session"].as_str(), fork["turnId"].as_str()) else {
+        return Err(uri::bad("a fork has a `session` and a `turnId`").into());
+    };
+    let session = uri::parse("fork.session", session)?;
+    need_channel(kernel, &session, answers)?;
+    let Some(state) = kernel.find_session(&session).map(|session| session.state()) else {
+        return Err(uri::not_found(kernel, &session).into());
+    };
+    let Some(chat) = state.default_chat.clone() else {
+        return Err(uri::bad("the session to fork has no default chat").into());
+    };
+    let chat = uri::parse("fork.session", &chat)?;
+    need_channels(
+        kernel,
+        &[(chat.clone(), kernel.limits().open_turns)],
+        answers,
+    )?;
+    let source = find_fork(kernel, &chat, turn_id, answers)?;
+    let title = state.title.clone();
+    Ok(Some(SessionFork {
+        session,
+        source: SessionSource {
+            chat,
+            turn_id: turn_id.to_owned(),
+            title,
+            turns: source,
+        },
+    }))
 }
 
 fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigState, RpcError> {

@@ -1,8 +1,8 @@
 //! `fetchTurns`: a page of older turns for one connection, as an action before the answer (H-238, H-240, G-18).
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::published::commands::FetchTurnsParams;
-use wire::{ChannelUri, Id};
+use wire::{ChannelUri, Generation, Id, compat};
 
 use super::uri;
 use crate::io::PeerId;
@@ -51,9 +51,30 @@ pub(super) fn gather(
     }
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, (uri, page): &(ChannelUri, TurnPage)) {
+pub(super) fn apply(
+    step: &mut Step,
+    peer: PeerId,
+    id: &Id,
+    (uri, page): &(ChannelUri, TurnPage),
+    limit: Option<usize>,
+) {
+    let generation = step.ready(peer).map(|ready| ready.generation);
+    if let Some(generation) = generation.filter(|of| *of <= Generation::V0_5_0) {
+        // Their page is the answer itself, and the next one is asked for by the turn it begins with.
+        let skipped = page.turns.len().saturating_sub(limit.unwrap_or(usize::MAX));
+        let turns = page.turns.iter().skip(skipped);
+        let turns = turns.map(|turn| compat::down_turn(generation, turn_value(&turn.json)));
+        let turns: Vec<Value> = turns.collect();
+        let result = json!({"turns": turns, "hasMore": page.older || skipped > 0});
+        return step.respond(peer, id, &result);
+    }
     send_page(step, peer, uri, page);
     step.respond(peer, id, &json!({}));
+}
+
+/// A stored turn; null if its bytes are not JSON, which only a damaged journal can cause.
+fn turn_value(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or_default()
 }
 
 /// The number of the turn that a cursor names. A cursor describes itself: `before:<turn id>`.

@@ -107,7 +107,12 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
         snapshots,
     };
     let id = id.clone();
-    step.send(peer, Frame::Response(Arc::new(LateResponse { id, body })));
+    let response = LateResponse {
+        id,
+        generation: ready.generation,
+        body,
+    };
+    step.send(peer, Frame::Response(Arc::new(response)));
 }
 
 /// `InitializeResult` without its snapshots.

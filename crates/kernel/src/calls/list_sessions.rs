@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 use wire::published::commands::ListSessionsParams;
-use wire::{Object, Timestamp, compat};
+use wire::{Generation, Object, Timestamp, compat};
 
 use super::uri;
 use crate::io::PeerId;
 use crate::pause::{HandlerAnswers, Stop};
 use crate::record::{Answer, ChannelId, Query, SummaryRecord};
 use crate::state::Kernel;
+
+/// How many sessions a client is told of that cannot ask for a second page.
+const WHOLE_LIST_MAX: u32 = 10_000;
 
 /// The `ListSessionsResult`.
 pub(super) fn gather(
@@ -18,7 +21,10 @@ pub(super) fn gather(
     answers: &HandlerAnswers,
 ) -> Result<Value, Stop> {
     let most = kernel.limits().list_page_max;
+    let generation = kernel.ready(peer).map(|ready| ready.generation);
     let limit = match params.limit {
+        // They have no cursor: what is not in this answer they never see.
+        None if generation <= Some(Generation::V0_5_0) => WHOLE_LIST_MAX,
         None => most,
         Some(limit) if limit > 0 => u32::try_from(limit).unwrap_or(most).min(most),
         Some(_) => return Err(uri::bad("`limit` must be above 0").into()),

@@ -75,8 +75,8 @@ pub(crate) fn handle(
             .map(|page| step.respond(peer, id, &page)),
         Call::ResourceRead(params) => resource_read::gather(step, params, answers)
             .map(|content| resource_read::apply(step, peer, id, content)),
-        Call::FetchTurns(params) => fetch_turns::gather(step, peer, params, answers)
-            .map(|page| fetch_turns::apply(step, peer, id, &page)),
+        Call::FetchTurns(params, limit) => fetch_turns::gather(step, peer, params, answers)
+            .map(|page| fetch_turns::apply(step, peer, id, &page, *limit)),
         Call::Completions(params) => {
             completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
         }
@@ -91,7 +91,7 @@ pub(crate) fn handle(
         }
         Call::ReloadModels => change_models::gather(step, answers, || ModelChange::Reload)
             .map(|answer| step.respond(peer, id, &answer)),
-        Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
+        Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, peer, params)
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),
         Call::SessionConfigCompletions(params) => {

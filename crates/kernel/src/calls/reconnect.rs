@@ -251,7 +251,12 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
         }
     };
     let id = id.clone();
-    step.send(peer, Frame::Response(Arc::new(LateResponse { id, body })));
+    let response = LateResponse {
+        id,
+        generation: ready.generation,
+        body,
+    };
+    step.send(peer, Frame::Response(Arc::new(response)));
 }
 
 /// Channels that the client did not ask for again need not be remembered for it.
@@ -295,6 +300,7 @@ fn resume(
         step.replays_mut().add(from.clone(), before, envelopes);
     }
     let envelopes = replay::with_actions_since(step, envelopes, &client.channels, before)?;
+    let envelopes = replay::known_to(&client.ready, envelopes)?;
     for uri in &client.channels {
         let Some(floor) = client.floors.get(uri) else {
             unreachable!("what is replayed was served before");
@@ -310,7 +316,7 @@ fn resume(
         step.peers_mut().subscribe(peer, uri, subscription);
     }
     Some(LateBody::ReconnectReplay {
-        replay: replay::known_to(&client.ready, envelopes),
+        replay: envelopes,
         missing: client.missing.clone(),
     })
 }

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Deserialize;
-use wire::ActionKind;
-use wire::{ChannelUri, Generation, compat};
+use serde_json::Value;
+use wire::compat::{self, AfterAction, OlderForm};
+use wire::{Action, ActionKind, ChannelUri, Generation, Object, rpc};
 
 use crate::frame::Replayed;
 use crate::pause::{HandlerAnswers, Load, Unread};
@@ -144,24 +146,51 @@ pub(super) fn with_actions_since(
     Some(Arc::new(Replayed::new(envelopes)))
 }
 
-/// An older client is replayed what it would have heard live (H-089).
-pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
-    if ready.generation == Generation::V1_0 {
-        return replay;
+/// An older client is replayed what it would have heard live (H-089). `None` if that takes states of before, which are gone.
+pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Option<Arc<Replayed>> {
+    let generation = ready.generation;
+    if generation == Generation::V1_0 {
+        return Some(replay);
     }
-    let known = replay.envelopes.iter().filter(|envelope| {
+    let mut known = Vec::with_capacity(replay.envelopes.len());
+    for envelope in &replay.envelopes {
         let Ok(outline) = serde_json::from_slice::<Outline>(envelope) else {
             debug_assert!(false, "an envelope that was recorded can be read");
-            return false;
+            continue;
         };
+        let kind = ActionKind::from_name(&outline.action.name);
+        if compat::needs_state(generation, kind) {
+            return None;
+        }
         let origin = outline.origin;
         let own = origin.is_some_and(|origin| origin.client_id == ready.client_id);
-        own || compat::knows(
-            ready.generation,
-            ActionKind::from_name(&outline.action.name),
-        )
-    });
-    Arc::new(Replayed::new(known.cloned().collect()))
+        match older_form(generation, kind, envelope) {
+            None => known.push(envelope.clone()),
+            // Its sender waits for the echo, whether its version knows the action or not (G-23).
+            Some(forms) if forms.is_empty() && own => known.push(envelope.clone()),
+            Some(forms) => known.extend(forms),
+        }
+    }
+    Some(Arc::new(Replayed::new(known)))
+}
+
+/// The envelopes an older client gets in the place of one; `None` if it gets the same as everyone.
+fn older_form(generation: Generation, kind: ActionKind, envelope: &Bytes) -> Option<Vec<Bytes>> {
+    if compat::is_same(generation, kind) {
+        return None;
+    }
+    let mut whole: Object = serde_json::from_slice(envelope).ok()?;
+    let action = Action::from_record(whole.get_mut("action")?.take())?;
+    match compat::down_action(generation, &action, AfterAction::Root) {
+        OlderForm::Same => None,
+        OlderForm::Instead(actions) => {
+            let forms = actions.into_iter().map(|action| {
+                whole.insert("action".to_owned(), Value::Object(action));
+                Bytes::from(rpc::to_json(&whole))
+            });
+            Some(forms.collect())
+        }
+    }
 }
 
 /// As much of an envelope as is needed to know who hears it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wire::published::commands::ResourceReadParams;
 use wire::rpc::code;
-use wire::{Digest, Id, RpcError, content};
+use wire::{Digest, Generation, Id, RpcError, content};
 
 use crate::frame::{Content, Frame, LateBody, LateResponse};
 use crate::io::{Fetch, Fetched, PeerId};
@@ -45,6 +45,8 @@ pub(super) fn gather(
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, content: Content) {
     let response = LateResponse {
         id: id.clone(),
+        // Content is the same in every version.
+        generation: Generation::V1_0,
         body: LateBody::Content(content),
     };
     step.send(peer, Frame::Response(Arc::new(response)));

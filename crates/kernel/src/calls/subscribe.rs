@@ -49,9 +49,13 @@ pub(super) fn gather(
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, wanted: WantedChannel) {
+    let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
+        unreachable!("only an admitted peer subscribes");
+    };
     for snapshot in serve_snapshots(step, peer, &[wanted], Serving::More) {
         let response = LateResponse {
             id: id.clone(),
+            generation,
             body: LateBody::Subscribe(snapshot),
         };
         step.send(peer, Frame::Response(Arc::new(response)));

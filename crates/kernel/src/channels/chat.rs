@@ -64,6 +64,7 @@ pub(crate) struct ChatBeginning {
     pub host_like_turn_ids: BTreeSet<String>,
     pub compacted: Option<Compacted>,
     pub refusals: Option<String>,
+    pub agent_notes: Option<String>,
     pub brief: Option<Bytes>,
     pub depth: usize,
 }
@@ -130,6 +131,7 @@ impl Chat {
         private.host_like_turn_ids = beginning.host_like_turn_ids;
         private.compacted = beginning.compacted;
         private.refusals = beginning.refusals;
+        private.agent_notes = beginning.agent_notes;
         private.brief = beginning.brief;
         private.depth = beginning.depth;
         Self::from_stored(

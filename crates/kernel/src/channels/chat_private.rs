@@ -54,7 +54,8 @@ pub(crate) struct ChatPrivate {
     /// What the agent noted of what its model refused (G-50). Opaque.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusals: Option<String>,
-    /// What the agent wants to know again in later turns of this chat, and of no other: a fork begins without it. Opaque.
+    /// What the agent wants to know again in later turns of this chat. A fork begins with its source's: who writes them says of
+    /// which chat they are. Opaque.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_notes: Option<String>,
 }

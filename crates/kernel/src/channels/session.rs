@@ -136,8 +136,18 @@ impl Session {
         self.private.enablement.get(id).copied()
     }
 
+    /// Everything that was decided for this session alone.
+    pub(crate) fn decisions(&self) -> impl Iterator<Item = (&str, bool)> {
+        super::enablement::pairs(&self.private.enablement)
+    }
+
     pub(crate) fn set_decision(&mut self, id: &str, decision: Option<bool>) {
         super::enablement::set(&mut self.private.enablement, id, decision);
+    }
+
+    /// Forgets the decisions about everything but these.
+    pub(crate) fn keep_decisions(&mut self, ids: &BTreeSet<String>) {
+        self.private.enablement.retain(|id, _| ids.contains(id));
     }
 
     pub(crate) fn is_titled_by_client(&self) -> bool {

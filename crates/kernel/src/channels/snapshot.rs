@@ -32,7 +32,7 @@ impl SnapshotWindow {
                 let turns = chat.turns.as_slice();
                 turns.get(*first_turn).map(|turn| turn.id.clone())
             }
-            SnapshotState::Root(_) | SnapshotState::Session(_) => None,
+            SnapshotState::Root(_) | SnapshotState::Session { .. } => None,
         }
     }
 }
@@ -69,7 +69,11 @@ impl Channels {
             return Some(SnapshotWindow { snapshot, oldest_n });
         }
         let state = match &channel.body {
-            ChannelBody::Session(session) => SnapshotState::Session(session.shared_state()),
+            ChannelBody::Session(session) => SnapshotState::Session {
+                state: session.shared_state(),
+                created: session.created(),
+                modified: session.modified(),
+            },
             ChannelBody::Chat(chat) => SnapshotState::Chat {
                 chat: chat.shared_state(),
                 first_turn,

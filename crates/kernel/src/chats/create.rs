@@ -26,6 +26,8 @@ pub(crate) struct NewChat {
     /// What a worker is given, and how deep it works.
     pub brief: Option<Bytes>,
     pub depth: usize,
+    /// `_meta` of its state.
+    pub meta: Option<Value>,
 }
 
 /// The turns of another chat that a new one begins with.
@@ -45,6 +47,8 @@ pub(crate) struct ForkSource {
     pub compacted: Option<Compacted>,
     /// What the agent noted of what its model refused of them.
     pub refusals: Option<String>,
+    /// Of a fork: what the agent noted about the source.
+    pub agent_notes: Option<String>,
 }
 
 /// Makes a chat and enters it into its session's catalogue. Nothing can go wrong here: everything was checked before.
@@ -61,6 +65,9 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
     );
     state.working_directories = new.working_directories;
     state.extra.insert("origin".to_owned(), new.origin);
+    if let Some(meta) = new.meta {
+        state.extra.insert("_meta".to_owned(), meta);
+    }
     if let Some(mode) = new.interactivity {
         // The enum is closed: clients could not read the whole chat for a value they do not know (H-051).
         let known = matches!(mode.as_str(), "full" | "read-only" | "hidden");
@@ -113,6 +120,7 @@ fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
     let compacted = source.compacted;
     beginning.compacted = compacted.filter(|compacted| compacted.is_before(beginning.next_n));
     beginning.refusals = source.refusals;
+    beginning.agent_notes = source.agent_notes;
     if source.visible {
         beginning.turns = source.page;
     }

@@ -8,6 +8,7 @@ use wire::{Action, ChannelUri};
 use super::gather::Permitted;
 use crate::io::{Effect, McpWish};
 use crate::prepare::Prepared;
+use crate::selection;
 use crate::sessions::follow_title_of_client;
 use crate::state::{Sender, Step};
 use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
@@ -61,6 +62,9 @@ fn apply_to_session(
     if verb == SessionAction::SystemMessageTransformSet {
         return render::opt_in(step, uri, &action, sender);
     }
+    if verb == SessionAction::SelectionSet {
+        return selection::select(step, uri, &action, sender);
+    }
     if verb == SessionAction::CustomizationToggled {
         return customization::toggle(step, uri, action, sender);
     }
@@ -89,6 +93,7 @@ fn apply_to_session(
         | SessionAction::WorkingDirectoryRemoved
         | SessionAction::WorkingDirectoryReplaced
         | SessionAction::CustomizationToggled
+        | SessionAction::SelectionSet
         | SessionAction::SystemMessageTransformSet => {}
     }
 }

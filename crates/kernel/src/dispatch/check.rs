@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::message::{is_longer_than, not_a_user_message, size_of, too_large};
 use crate::pause::HandlerAnswers;
 use crate::refusal::Refusal;
+use crate::selection;
 use crate::state::Kernel;
 use crate::tool_call::check as tool_call;
 use crate::turn::check as turn;
@@ -79,6 +80,12 @@ pub(super) fn session(
         SessionAction::SystemMessageTransformSet => {
             render::check_opt_in(session, client_id, &action).map(|()| action)
         }
+        SessionAction::SelectionSet => match selection::is_selection(&action) {
+            true => Ok(action),
+            false => Err(Refusal::because(
+                "a selection has a `model` or an `agent`, each an object",
+            )),
+        },
         SessionAction::DefaultChatChanged => {
             let chat = action.text("defaultChat");
             match chat.is_some_and(|chat| session.chat(chat).is_some()) {

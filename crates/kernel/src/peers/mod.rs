@@ -204,6 +204,25 @@ impl Peers {
         (!some.is_empty()).then_some(Recipients::Many(some))
     }
 
+    /// The versions older than the current one that watch a channel, each once.
+    pub(crate) fn older_generations(&self, uri: &ChannelUri) -> BTreeSet<Generation> {
+        let watchers = self.watchers(uri).iter();
+        let older = watchers.map(|watcher| watcher.generation);
+        older.filter(|of| *of < Generation::V1_0).collect()
+    }
+
+    /// The watchers of a channel that speak one version; `None` if there are none.
+    pub(crate) fn recipients_of(
+        &self,
+        uri: &ChannelUri,
+        generation: Generation,
+    ) -> Option<Recipients> {
+        let watchers = self.watchers(uri).iter();
+        let speak = watchers.filter(|watcher| watcher.generation == generation);
+        let speak: Arc<[Recipient]> = speak.map(Watcher::recipient).collect();
+        (!speak.is_empty()).then_some(Recipients::Many(speak))
+    }
+
     pub(crate) fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {
         self.peers.get(&peer)?.subscriptions.get(uri)
     }

@@ -5,11 +5,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use wire::state::{ChatState, ConfigState, SessionState, status};
-use wire::{Action, ActionKind, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, Session};
-use crate::chats::chat_summary;
+use crate::chats::{ForkSource, NewChat, chat_summary, create_chat};
 use crate::customization;
 use crate::follow_up::FollowUp;
 use crate::io::Effect;
@@ -32,6 +32,19 @@ pub(crate) struct NewSession {
     /// The creator's entry among the active clients, as it was sent: fields that the published types do not know must
     /// survive (H-365).
     pub active_client: Option<Value>,
+    /// `_meta` of its state.
+    pub meta: Option<Value>,
+    /// Turns of another session that it begins with.
+    pub source: Option<SessionSource>,
+}
+
+/// The turns of another session's default chat, up to one of them.
+pub(crate) struct SessionSource {
+    pub chat: ChannelUri,
+    pub turn_id: String,
+    /// What that session is called.
+    pub title: String,
+    pub turns: ForkSource,
 }
 
 /// How the URIs of chats begin that come with a session (G-26).
@@ -46,46 +59,38 @@ pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
 }
 
 /// Makes a session with its first chat and starts its agent. Nothing can go wrong here: everything was checked before.
-pub(crate) fn create_session(step: &mut Step, new: NewSession) {
+pub(crate) fn create_session(step: &mut Step, mut new: NewSession) {
+    let source = new.source.take();
     let NewSession { uri, chat, .. } = &new;
     let session_id = ChannelId(step.next_seq().0);
-    let chat_id = ChannelId(step.next_seq().0);
     let now = step.now();
     let directories = (!new.directories.is_empty()).then(|| new.directories.clone());
+    let title = source.as_ref().map(|source| source.title.clone());
+    let meta = new.meta.clone().map(|meta| ("_meta".to_owned(), meta));
     let state = SessionState {
         provider: new.provider.clone(),
-        title: NEW_SESSION_TITLE.to_owned(),
+        title: title.unwrap_or_else(|| NEW_SESSION_TITLE.to_owned()),
         status: status::IDLE,
         activity: None,
         lifecycle: "creating".to_owned(),
-        working_directories: directories.clone(),
+        working_directories: directories,
         active_clients: Vec::new(),
         chats: Vec::new(),
         default_chat: None,
         config: Some(new.config.clone()),
         customizations: None,
         input_needed: Vec::new(),
-        extra: Object::new(),
+        extra: meta.into_iter().collect(),
     };
-    let session = Session::new(state, new.creator.clone(), now);
+    let mut session = Session::new(state, new.creator.clone(), now);
+    if source.is_some() {
+        session.set_had_turn();
+    }
     step.insert_channel(uri.clone(), Channel::session(session_id, now, session));
-    let mut chat_state = ChatState::new(
-        chat.as_str(),
-        NEW_SESSION_TITLE,
-        status::IDLE,
-        now.to_rfc3339(),
-    );
-    chat_state.working_directories = directories;
-    let origin = json!({"kind": "user"});
-    chat_state.extra.insert("origin".to_owned(), origin);
-    let summary = chat_summary(&chat_state);
-    let channel = Chat::new(chat_state, uri.clone(), session_id);
-    step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
-    step.act_as_host(
-        uri,
-        ActionKind::SessionChatAdded,
-        json!({"summary": summary}),
-    );
+    match source {
+        Some(source) => copy_chat(step, uri, chat, source),
+        None => add_first_chat(step, uri, chat),
+    }
     let fields = json!({"defaultChat": chat.as_str()});
     step.act_as_host(uri, ActionKind::SessionDefaultChatChanged, fields);
     start_agent(step, uri);
@@ -94,6 +99,50 @@ pub(crate) fn create_session(step: &mut Step, new: NewSession) {
         step.act_as_host(uri, ActionKind::SessionActiveClientSet, fields);
         step.add_active_client(uri, client_id);
     }
+}
+
+/// The chat that comes with a session, empty.
+fn add_first_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri) {
+    let chat_id = ChannelId(step.next_seq().0);
+    let now = step.now();
+    let mut state = ChatState::new(
+        chat.as_str(),
+        NEW_SESSION_TITLE,
+        status::IDLE,
+        now.to_rfc3339(),
+    );
+    let directories = &step.session(session).state().working_directories;
+    state.working_directories.clone_from(directories);
+    let origin = json!({"kind": "user"});
+    state.extra.insert("origin".to_owned(), origin);
+    let summary = chat_summary(&state);
+    let channel = Chat::new(state, session.clone(), step.id_of(session));
+    step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
+    step.act_as_host(
+        session,
+        ActionKind::SessionChatAdded,
+        json!({"summary": summary}),
+    );
+}
+
+/// The chat that comes with a session, with the turns of another session's.
+fn copy_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri, source: SessionSource) {
+    // Rows of the chat refer to its session.
+    step.write_head(session);
+    let working_directories = step.session(session).state().working_directories.clone();
+    let origin = json!({"kind": "fork", "chat": source.chat.as_str(), "turnId": source.turn_id});
+    let new = NewChat {
+        uri: chat.clone(),
+        title: source.title,
+        origin,
+        interactivity: None,
+        working_directories,
+        source: Some(source.turns),
+        brief: None,
+        depth: 0,
+        meta: None,
+    };
+    create_chat(step, session, new);
 }
 
 /// Starts the agent of a session that is being created.

@@ -33,7 +33,7 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
     if is_announced {
         count_sessions(step, -1);
-        return step.notify_root("root/sessionRemoved", &params, Some(&params));
+        return step.notify_root("root/sessionRemoved", |_| Some(params.clone()));
     }
     // Nobody was told of it but whoever watches it (G-28).
     let text = rpc::notification("root/sessionRemoved", &params);

@@ -5,6 +5,7 @@ use serde_json::json;
 use wire::ActionKind;
 use wire::ChannelUri;
 
+use crate::io::Effect;
 use crate::state::Step;
 
 /// The session's title changed: the catalogue says the same of the default chat, and so does that chat's own state, without an
@@ -29,6 +30,17 @@ fn follow_title(step: &mut Step, session: &ChannelUri) {
 pub(crate) fn follow_title_of_client(step: &mut Step, session: &ChannelUri) {
     step.session_mut(session).set_titled_by_client();
     follow_title(step, session);
+    let state = step.session(session).state();
+    let chat = state.default_chat.as_deref();
+    let Some(chat) = chat.and_then(|chat| ChannelUri::parse(chat).ok()) else {
+        return; // a session that is being made has none yet
+    };
+    let (provider, title) = (state.provider.clone(), state.title.clone());
+    step.effect(Effect::TitleChanged {
+        chat,
+        provider,
+        title,
+    });
 }
 
 /// An agent names a session, unless a client has.

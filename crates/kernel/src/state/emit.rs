@@ -1,10 +1,12 @@
 //! Recording and sending: the only place where a seq is given to an action and frames are made of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 use wire::ActionKind;
 use wire::action::{self, EncodedAction};
+use wire::compat::{AfterAction, OlderForm};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri, Generation, Id, Origin, RpcError, compat, rpc};
 
@@ -13,7 +15,7 @@ use crate::bodies::SentAction;
 use crate::follow_up::FollowUp;
 use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
-use crate::record::{ChannelId, Record};
+use crate::record::{ChannelId, Record, Seq};
 
 /// The client behind an action. Its echo reaches it as a watcher of the channel (H-043, H-063); a refusal, or the answer
 /// that nothing changed, reaches it in any case.
@@ -121,18 +123,75 @@ impl Step<'_> {
             envelope,
         });
         // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
+        let told = self.send_older_forms(uri, action, seq, origin);
         let sender = sender.map(|sender| sender.peer);
-        let is_known = |generation| compat::knows(generation, action.kind);
-        if let Some(recipients) = self.kernel.peers.recipients(uri, sender, is_known) {
+        let untold =
+            |generation| compat::is_same(generation, action.kind) && !told.contains(&generation);
+        let sender = sender.filter(|sender| !told.contains(&self.generation_of(*sender)));
+        if let Some(recipients) = self.kernel.peers.recipients(uri, sender, untold) {
             let frame = Frame::Text(frame);
             self.out.frames.push(Outgoing { recipients, frame });
         }
         bytes
     }
 
+    /// Sends an action to the watchers of older versions that have another form of it, once for each version. The versions
+    /// that were sent something.
+    fn send_older_forms(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        seq: Seq,
+        origin: Option<&Origin>,
+    ) -> BTreeSet<Generation> {
+        let mut told = BTreeSet::new();
+        for generation in self.kernel.peers.older_generations(uri) {
+            if compat::is_same(generation, action.kind) {
+                continue;
+            }
+            let channels = &self.kernel.channels;
+            let after = match (channels.find_session(uri), channels.find_chat(uri)) {
+                (Some(session), _) => AfterAction::Session(session.state()),
+                (None, Some(chat)) => AfterAction::Chat(chat.state()),
+                (None, None) => AfterAction::Root,
+            };
+            let OlderForm::Instead(actions) = compat::down_action(generation, action, after) else {
+                continue;
+            };
+            for body in actions {
+                let encoded = action::encode(uri, &body, seq.0, origin, None);
+                if let Some(recipients) = self.kernel.peers.recipients_of(uri, generation) {
+                    let frame = Frame::Text(encoded.frame);
+                    self.out.frames.push(Outgoing { recipients, frame });
+                    told.insert(generation);
+                }
+            }
+        }
+        told
+    }
+
+    fn generation_of(&self, peer: PeerId) -> Generation {
+        let ready = self.peers().ready(peer);
+        ready.map_or(Generation::V1_0, |ready| ready.generation)
+    }
+
     /// An action for one connection alone: uses a seq, is not replayed (G-18).
     pub(crate) fn act_for_one(&mut self, peer: PeerId, uri: &ChannelUri, json: &[u8]) {
         let seq = self.next_seq();
+        let generation = self.generation_of(peer);
+        if generation < Generation::V0_9
+            && let Some(action) = serde_json::from_slice(json)
+                .ok()
+                .and_then(Action::from_record)
+            && let OlderForm::Instead(actions) =
+                compat::down_action(generation, &action, AfterAction::Root)
+        {
+            for body in actions {
+                let encoded = action::encode(uri, &body, seq.0, None, None);
+                self.send(peer, Frame::Text(encoded.frame));
+            }
+            return;
+        }
         let mut envelope = Vec::with_capacity(json.len() + 128);
         envelope.extend_from_slice(br#"{"channel":"#);
         envelope.extend_from_slice(&rpc::to_json(uri.as_str()));
@@ -176,21 +235,23 @@ impl Step<'_> {
         self.send(sender.peer, Frame::Refused(Arc::new(refused)));
     }
 
-    /// A notification to everyone who watches the root channel (H-043), in the form their generation knows.
-    pub(crate) fn notify_root(&mut self, method: &str, params: &Value, older: Option<&Value>) {
-        let text = rpc::notification(method, params);
-        let older = older.map(|params| rpc::notification(method, params));
+    /// A notification to everyone who watches the root channel (H-043), in the form their version knows; `params` says none
+    /// for a version that has nothing to hear.
+    pub(crate) fn notify_root(
+        &mut self,
+        method: &str,
+        params: impl Fn(Generation) -> Option<Value>,
+    ) {
         let root = ChannelUri::root();
-        let mut send = |text: bytes::Bytes, to: Generation| {
-            let recipients = self.kernel.peers.recipients(&root, None, |of| of == to);
-            if let Some(recipients) = recipients {
-                let frame = Frame::Text(text);
+        let older = self.kernel.peers.older_generations(&root);
+        for generation in older.into_iter().chain([Generation::V1_0]) {
+            let recipients = self.kernel.peers.recipients_of(&root, generation);
+            if let Some(recipients) = recipients
+                && let Some(params) = params(generation)
+            {
+                let frame = Frame::Text(rpc::notification(method, &params));
                 self.out.frames.push(Outgoing { recipients, frame });
             }
-        };
-        send(text, Generation::V1_0);
-        if let Some(older) = older {
-            send(older, Generation::V0_9);
         }
     }
 }

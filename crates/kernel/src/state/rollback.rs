@@ -113,6 +113,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::Survey(_)
         | Effect::RecordRender { .. }
         | Effect::SettingsChanged { .. }
+        | Effect::TitleChanged { .. }
         | Effect::RequestMcp(_)
         | Effect::Configure { .. } => false,
         Effect::Read { .. }

@@ -65,7 +65,7 @@ fn turn_for_agent(
         message,
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
-        switched_off: switched_off(session.state()),
+        switched_off: switched_off(kernel, chat.session()),
         said: said.map(|part| Value::Object(part.0.clone())).collect(),
         usage,
         resume,

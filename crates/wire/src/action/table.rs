@@ -61,6 +61,7 @@ macro_rules! with_action_table {
         SessionMetaChanged                  "session/metaChanged"                  host                               V0_1    head   session::set_meta;
     } extensions {
         SystemMessageTransformSet           "x-session/systemMessageTransformSet"  client(SystemMessageTransformSet)  V0_3    head   leave_unchanged;
+        SessionSelectionSet                 "x-session/selectionSet"               client(SelectionSet)               V0_4    head   leave_unchanged;
     }
     channel Chat: ChatAction, reduce_chat(ChatState) {
         ChatTurnStarted                     "chat/turnStarted"                     both(TurnStarted)                  V0_4    head   turn::start, message "message";

@@ -1,64 +1,224 @@
-//! Older peers: what their messages need before they are read, and what they are not sent. One file per step.
+//! Clients of older versions: what they are sent, and what their messages mean. The rest of the host knows 1.0 only.
 //!
-//! Pure functions over JSON; each does nothing for a generation that needs nothing.
+//! One file per step between two neighbouring versions, each a pair of pure directions: *down* makes what is sent one version
+//! older, *up* makes what was received one version newer. A client of version v gets the steps from 1.0 down to v composed,
+//! and its messages pass the same steps upwards. An action that no step changes for a version is sent as it is, so a stream of
+//! text is encoded once for all versions.
+//!
+//! Must not know: who is connected, how messages are encoded.
 
+mod shape;
+mod v0_4;
+mod v0_5_0;
+mod v0_5_1;
+mod v0_5_2;
+mod v0_6;
+mod v0_7;
+mod v0_8;
 mod v0_9;
 
 use serde_json::Value;
 
-use crate::{ActionKind, Generation, Object};
+use crate::methods::Method;
+use crate::state::{ChatState, SessionState};
+use crate::{Action, ActionKind, Generation, Object, Timestamp};
 
-/// Makes an action of an older client one that the current types read.
-pub fn up_action(generation: Generation, action: &mut Value) {
-    match generation {
-        Generation::V1_0 => {}
-        Generation::V0_9 => v0_9::up_action(action),
-    }
+pub use v0_4::{SELECTION_META, selection_of};
+
+/// The state of a channel after an action: what some actions of older versions have to hold.
+#[derive(Debug, Clone, Copy)]
+pub enum AfterAction<'a> {
+    Root,
+    Session(&'a SessionState),
+    Chat(&'a ChatState),
 }
 
-/// The same for the params of `createSession`.
-pub fn up_create_session(generation: Generation, params: &mut Value) {
-    match generation {
-        Generation::V1_0 => {}
-        Generation::V0_9 => v0_9::up_create_session(params),
-    }
+/// What a snapshot is of.
+#[derive(Debug, Clone, Copy)]
+pub enum SnapshotOf<'a> {
+    Root,
+    /// With the session's entry in the list of sessions, which was part of its state in 0.4.
+    Session {
+        resource: &'a str,
+        summary: &'a Object,
+    },
+    Chat,
 }
 
-/// Whether clients of a generation know an action, so that it may be sent to them (H-026).
+/// An action as a client of an older version gets it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OlderForm {
+    /// As everyone else.
+    Same,
+    /// These in its place, in this order; none if the version has no word for it.
+    Instead(Vec<Object>),
+}
+
+/// What is known where an action of an older client arrives: some of their actions left out what newer ones say.
+#[derive(Debug, Clone, Copy)]
+pub struct Receiving<'a> {
+    pub client_id: &'a str,
+    pub now: Timestamp,
+    /// The session or chat the action is for, if it is in memory.
+    pub session: Option<&'a SessionState>,
+    pub chat: Option<&'a ChatState>,
+}
+
+/// One step: from the version after `to` down to `to`, and back up.
+struct VersionStep {
+    to: Generation,
+    /// Whether `down_action` changes anything about an action of this kind.
+    touches: fn(ActionKind) -> bool,
+    down_action: fn(Object, AfterAction, &mut Vec<Object>),
+    down_state: fn(SnapshotOf, &mut Object),
+    /// A session's entry in the list, whole or only what changed.
+    down_summary: fn(&mut Object),
+    up_action: fn(&mut Object, &Receiving),
+    up_params: fn(Method, &mut Object),
+}
+
+/// Newest first.
+const STEPS: [VersionStep; 8] = [
+    v0_9::STEP,
+    v0_8::STEP,
+    v0_7::STEP,
+    v0_6::STEP,
+    v0_5_2::STEP,
+    v0_5_1::STEP,
+    v0_5_0::STEP,
+    v0_4::STEP,
+];
+
+/// The steps between 1.0 and a version, newest first.
+fn steps(generation: Generation) -> impl DoubleEndedIterator<Item = &'static VersionStep> {
+    STEPS.iter().filter(move |step| step.to >= generation)
+}
+
+/// Whether clients of a version know an action by its name, so that it may be sent to them (H-026).
 pub fn knows(generation: Generation, kind: ActionKind) -> bool {
     kind.since() <= generation.oldest_version()
 }
 
-/// Takes from a session summary, whole or partial, what a generation does not know.
-pub fn down_summary(generation: Generation, summary: &mut Object) {
-    match generation {
-        Generation::V1_0 => {}
-        Generation::V0_9 => v0_9::down_summary(summary),
+/// Whether an action is the same for clients of this version as for those of 1.0. Cheap: asked for every action.
+pub fn is_same(generation: Generation, kind: ActionKind) -> bool {
+    generation == Generation::V1_0
+        || kind != ActionKind::SessionSelectionSet
+            && knows(generation, kind)
+            && !steps(generation).any(|step| (step.touches)(kind))
+}
+
+/// Whether the older form of an action needs the state it leads to, which is not at hand when it is replayed.
+pub fn needs_state(generation: Generation, kind: ActionKind) -> bool {
+    match kind {
+        ActionKind::ChatTurnResume => generation <= Generation::V0_8,
+        ActionKind::SessionWorkingDirectoryReplaced => generation <= Generation::V0_7,
+        ActionKind::SessionActiveClientSet | ActionKind::SessionActiveClientRemoved => {
+            generation <= Generation::V0_4
+        }
+        _ => false,
     }
+}
+
+/// An action as clients of a version get it.
+pub fn down_action(generation: Generation, action: &Action, after: AfterAction) -> OlderForm {
+    if is_same(generation, action.kind) {
+        return OlderForm::Same;
+    }
+    if action.kind == ActionKind::SessionSelectionSet && generation > Generation::V0_4 {
+        return OlderForm::Instead(Vec::new()); // the word of 0.4 alone; others see the `_meta` that follows it
+    }
+    let mut actions = vec![action.body.clone()];
+    for step in steps(generation) {
+        let mut older = Vec::with_capacity(actions.len());
+        for action in actions {
+            (step.down_action)(action, after, &mut older);
+        }
+        older.retain(|action| knows(step.to, shape::kind_of(action)));
+        actions = older;
+    }
+    OlderForm::Instead(actions)
+}
+
+/// A state as clients of a version get it in a snapshot.
+pub fn down_state(generation: Generation, of: SnapshotOf, state: &mut Object) {
+    for step in steps(generation) {
+        (step.down_state)(of, state);
+    }
+}
+
+/// Makes an entry of the list of sessions, whole or partial, one of an older version.
+pub fn down_summary(generation: Generation, summary: &mut Object) {
+    for step in steps(generation) {
+        (step.down_summary)(summary);
+    }
+}
+
+/// Makes a completed turn one of an older version.
+pub fn down_turn(generation: Generation, turn: Value) -> Value {
+    let mut chat = Object::from_iter([("turns".to_owned(), Value::Array(vec![turn]))]);
+    down_state(generation, SnapshotOf::Chat, &mut chat);
+    match chat.shift_remove("turns") {
+        Some(Value::Array(turns)) => turns.into_iter().next().unwrap_or_default(),
+        _ => unreachable!("no step removes the turns of a chat"),
+    }
+}
+
+/// The schema of settings, whose choices were texts once.
+pub fn down_schema(generation: Generation, schema: &mut Value) {
+    if generation <= Generation::V0_4 {
+        v0_4::down_schema(schema);
+    }
+}
+
+/// Makes an action of an older client one that the current types read.
+pub fn up_action(generation: Generation, action: &mut Value, receiving: &Receiving) {
+    if let Value::Object(action) = action {
+        for step in steps(generation).rev() {
+            (step.up_action)(action, receiving);
+        }
+    }
+}
+
+/// The same for the params of a request.
+pub fn up_params(generation: Generation, method: Method, params: &mut Value) {
+    if let Value::Object(params) = params {
+        for step in steps(generation).rev() {
+            (step.up_params)(method, params);
+        }
+    }
+}
+
+/// Whether a version has a method at all.
+pub fn has_method(generation: Generation, method: Method) -> bool {
+    match method {
+        Method::MoveChat => generation >= Generation::V1_0,
+        Method::ListAutomationTriggerDefinitions
+        | Method::RunAutomation
+        | Method::FetchAutomationRuns => generation >= Generation::V0_9,
+        _ => true,
+    }
+}
+
+/// Steps that have nothing to say in a direction.
+mod unchanged {
+    use super::{ActionKind, AfterAction, Method, Object, Receiving, SnapshotOf};
+
+    pub(super) fn no_action(_: ActionKind) -> bool {
+        false
+    }
+
+    pub(super) fn down_action(action: Object, _: AfterAction, out: &mut Vec<Object>) {
+        out.push(action);
+    }
+
+    pub(super) fn down_summary(_: &mut Object) {}
+
+    pub(super) fn up_action(_: &mut Object, _: &Receiving) {}
+
+    pub(super) fn up_params(_: Method, _: &mut Object) {}
+
+    pub(super) fn down_state(_: SnapshotOf, _: &mut Object) {}
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_current_generation_is_left_alone() {
-        let bare =
-            json!({"type": "session/activeClientSet", "activeClient": {"customizations": [{}]}});
-        let mut action = bare.clone();
-        up_action(Generation::V1_0, &mut action);
-        assert_eq!(action, bare);
-        let mut summary = Object::from_iter([("chats".to_owned(), json!([]))]);
-        down_summary(Generation::V1_0, &mut summary);
-        assert_eq!(summary.len(), 1);
-    }
-
-    #[test]
-    fn an_older_client_is_sent_what_it_knows() {
-        assert!(knows(Generation::V0_9, ActionKind::ChatTurnStarted));
-        assert!(!knows(Generation::V0_9, ActionKind::ChatIsReadChanged));
-        assert!(knows(Generation::V1_0, ActionKind::ChatIsReadChanged));
-    }
-}
+mod tests;

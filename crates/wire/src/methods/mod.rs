@@ -36,7 +36,8 @@ pub enum Call {
     CreateChat(Box<CreateChatParams>, Value),
     DisposeChat(DisposeChatParams),
     ListSessions(ListSessionsParams),
-    FetchTurns(FetchTurnsParams),
+    /// With the number of turns wanted at most, which clients up to 0.5.0 say.
+    FetchTurns(FetchTurnsParams, Option<usize>),
     ResourceRead(ResourceReadParams),
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
@@ -81,7 +82,11 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
             Ok(Call::CreateChat(Box::new(typed), params))
         }
         Method::DisposeChat => typed(params).map(Call::DisposeChat),
-        Method::FetchTurns => typed(params).map(Call::FetchTurns),
+        Method::FetchTurns => {
+            let limit = params.get("limit").and_then(Value::as_u64);
+            let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+            typed(params).map(|params| Call::FetchTurns(params, limit))
+        }
         Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
         Method::Completions => typed(or_session(params)).map(Call::Completions),
         Method::ImportSession => {

@@ -1,5 +1,6 @@
 //! Custom agents: Markdown files whose body is what the model is told (CU-3).
 
+use super::checked_text::{check_items, is_name};
 use super::customization::{Child, ChildContent, Container, CustomAgent};
 use super::scan::Scan;
 use super::skill_file::{invoked_by, is_skill_name};
@@ -24,7 +25,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     description,
                     content: ChildContent::Agent(agent),
                 };
-                scan.add_child(container, child, &file.path);
+                if !scan.add_child(container, child, &file.path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&file.path, &reason),
         }
@@ -40,13 +43,21 @@ fn parse(text: &str, stem: &str) -> Result<(String, Option<String>, CustomAgent)
     if document.body.trim().is_empty() {
         return Err("it says nothing to the model".to_owned());
     }
+    if document.is_map("tools") {
+        // Without its limits it would be another agent.
+        return Err("its `tools` is not a list".to_owned());
+    }
+    // `tools:` with nothing after it says nothing; `tools: []` says that there are none.
     let tools = document.list("tools");
+    let tools = tools.filter(|tools| !tools.is_empty() || document.field("tools").is_some());
+    check_items("tools", tools.as_deref().unwrap_or_default())?;
+    let model = document.field("model").filter(|model| *model != "inherit");
+    if model.is_some_and(|model| !is_name(model)) {
+        return Err("its `model` is too long or cannot be shown".to_owned());
+    }
     let agent = CustomAgent {
-        model: document
-            .field("model")
-            .filter(|model| *model != "inherit")
-            .map(str::to_owned),
-        tools: tools.filter(|tools| !tools.is_empty()),
+        model: model.map(str::to_owned),
+        tools,
         invoked_by: invoked_by(&document),
     };
     let description = super::describe(document.field("description"), document.body);

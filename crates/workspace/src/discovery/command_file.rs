@@ -2,6 +2,7 @@
 
 use compositor::command::{CommandEffect, Entry, Mentions, Source};
 
+use super::checked_text::is_hint;
 use super::customization::{Child, ChildContent, Container, PromptFile};
 use super::front_matter::{self, Document};
 use super::scan::Scan;
@@ -40,19 +41,31 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     pending.push((directory, format!("{prefix}{name}:"), depth + 1));
                 }
             } else if let Some(name) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) {
-                add_file(scan, &entry.path, format!("{prefix}{name}"), container);
+                let name = format!("{prefix}{name}");
+                if !add_file(scan, &entry.path, name, container) {
+                    return;
+                }
             }
         }
     }
 }
 
-fn add_file(scan: &mut Scan<'_>, path: &WorkspacePath, name: String, container: &mut Container) {
+/// Adds the command of a file; false if no more may be added.
+fn add_file(
+    scan: &mut Scan<'_>,
+    path: &WorkspacePath,
+    name: String,
+    container: &mut Container,
+) -> bool {
     let Some(text) = scan.read_whole(path, COMMAND_BYTES_MAX) else {
         // It is gone by now, or a warning says what is wrong with it.
-        return;
+        return true;
     };
     match parse(&text) {
-        Ok(prompt) => {
+        Ok(mut prompt) => {
+            for (key, _) in prompt.hints.extract_if(.., |(_, value)| !is_hint(value)) {
+                scan.warn_invalid(path, &format!("its `{key}` is too long or cannot be shown"));
+            }
             let child = Child {
                 name,
                 uri: scan.uri(path),
@@ -60,9 +73,12 @@ fn add_file(scan: &mut Scan<'_>, path: &WorkspacePath, name: String, container: 
                 description: prompt.entry.description.clone(),
                 content: ChildContent::Prompt(prompt),
             };
-            scan.add_child(container, child, path);
+            scan.add_child(container, child, path)
         }
-        Err(reason) => scan.warn_invalid(path, &reason),
+        Err(reason) => {
+            scan.warn_invalid(path, &reason);
+            true
+        }
     }
 }
 

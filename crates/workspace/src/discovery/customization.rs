@@ -7,7 +7,14 @@
 use compositor::command::Entry;
 use sha2::{Digest, Sha256};
 
+use super::checked_text::is_unshowable;
 use super::skill_file::{InvokedBy, Skill};
+
+/// Sentences about what cannot be used, for each container.
+const PROBLEMS_MAX: usize = 64;
+
+/// What a container says that holds more than is listed.
+const THERE_IS_MORE: &str = "there is more than is listed";
 
 /// The name of the container of a project's own instruction files.
 pub(super) const INSTRUCTIONS: &str = "instructions";
@@ -91,7 +98,7 @@ pub struct PromptFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomAgent {
     pub model: Option<String>,
-    /// The tools it may use; none: all.
+    /// The tools it may use; absent: all.
     pub tools: Option<Vec<String>>,
     pub invoked_by: InvokedBy,
 }
@@ -142,6 +149,21 @@ impl Container {
             kind: ContainerKind::Directory { contents },
             children: Vec::new(),
             problems: Vec::new(),
+        }
+    }
+
+    /// Says what of it cannot be used: a sentence, in which names from outside may stand.
+    pub(super) fn add_problem(&mut self, problem: &str) {
+        if self.problems.len() < PROBLEMS_MAX {
+            let problem = problem.replace(is_unshowable, "\u{fffd}");
+            self.problems.push(problem);
+        }
+    }
+
+    /// Says once that not everything is listed, before all that is wrong otherwise.
+    pub(super) fn note_more(&mut self) {
+        if self.problems.first().map(String::as_str) != Some(THERE_IS_MORE) {
+            self.problems.insert(0, THERE_IS_MORE.to_owned());
         }
     }
 

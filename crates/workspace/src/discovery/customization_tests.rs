@@ -114,6 +114,33 @@ fn cu_003_every_convention_is_found() {
 }
 
 #[test]
+fn cu_008_an_empty_list_of_tools_is_not_all_of_them() {
+    for (front, expected) in [
+        ("tools: []", Some(vec![])),
+        ("tools: [ ]", Some(vec![])),
+        ("tools:", None),
+        ("model: big", None),
+        ("tools: ['*']", Some(vec!["*".to_owned()])),
+    ] {
+        let text = format!("---\n{front}\n---\nYou work.");
+        let project = Project::new(&[(".claude/agents/a.md", text.as_str())]);
+        let found = project.discover();
+        let ChildContent::Agent(agent) = &child(&found, ".claude/agents", "a").content else {
+            panic!("not an agent");
+        };
+        assert_eq!(agent.tools, expected, "{front}");
+    }
+    let project = Project::new(&[(
+        ".claude/agents/a.md",
+        "---\ntools:\n  write: false\n---\nYou work.",
+    )]);
+    let found = project.discover();
+    let agents = container(&found, ".claude/agents");
+    assert_eq!(agents.children, []);
+    assert!(agents.problems[0].contains("`tools` is not a list"));
+}
+
+#[test]
 fn cu_003_rules_say_when_they_hold() {
     let found = tree().discover();
     for (name, rule, always, globs) in [
@@ -244,6 +271,26 @@ fn what_is_switched_off_is_neither_a_command_nor_a_skill() {
         .map(|skill| skill.name.as_str())
         .collect();
     assert_eq!(skills, ["pdf"]);
+}
+
+#[test]
+fn a_skill_that_takes_the_name_of_another_is_read_anew() {
+    let project = Project::new(&[
+        (".agents/skills/maps/SKILL.md", "Draw."),
+        (".claude/skills/maps/SKILL.md", "Print."),
+    ]);
+    let workspace = Workspace::open(&[project.uri()], &Confinement::none()).unwrap();
+    let text = || workspace.read_skill("maps", 1_024).unwrap().text.clone();
+    assert_eq!(text(), "Draw.");
+    let found = project.discover();
+    let first = container(&found, ".agents/skills");
+    let first = first.child_key(&first.children[0]).id();
+    workspace.switch_off(BTreeSet::from([first]));
+    assert_eq!(text(), "Print.");
+    // Each is as the session read it first.
+    project.write(".agents/skills/maps/SKILL.md", b"Changed.");
+    workspace.switch_off(BTreeSet::new());
+    assert_eq!(text(), "Draw.");
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(super) struct Document<'a> {
 struct Field {
     text: String,
     items: Vec<String>,
+    /// There are lines beneath its key that are not understood: a map.
+    is_map: bool,
 }
 
 impl Document<'_> {
@@ -43,6 +45,13 @@ impl Document<'_> {
                 .filter(|item| !item.is_empty())
                 .collect(),
         )
+    }
+
+    /// Whether a field's value is a map, which is not read.
+    pub(super) fn is_map(&self, key: &str) -> bool {
+        let mut fields = self.fields.iter();
+        let field = fields.find(|(known, _)| *known == key);
+        field.is_some_and(|(_, field)| field.is_map)
     }
 
     /// Whether a field is true. What follows a number sign is a comment.
@@ -146,7 +155,18 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Fie
         Some(b'\'') => single_quoted(value)?,
         _ => plain(value, &more),
     };
-    Some((key, Field { text, items }))
+    let is_map = value.is_empty()
+        && items.is_empty()
+        && more.iter().any(|line| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with(['#', '-'])
+        });
+    let field = Field {
+        text,
+        items,
+        is_map,
+    };
+    Some((key, field))
 }
 
 /// The items of lines that each begin with a dash.
@@ -350,6 +370,9 @@ mod tests {
         assert_eq!(document.list("a"), Some(Vec::new()));
         assert_eq!(document.list("b"), Some(Vec::new()));
         assert_eq!(document.list("c").unwrap(), ["**/*.{ts,js}"]);
+        let document = parse("---\na:\n  # none\nb:\n  x: false\nc:\n  - x\n---\n").unwrap();
+        let maps = ["a", "b", "c", "d"].map(|key| document.is_map(key));
+        assert_eq!(maps, [false, true, false, false]);
     }
 
     #[test]

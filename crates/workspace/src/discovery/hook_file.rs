@@ -49,7 +49,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                 description: None,
                 content: ChildContent::Hook,
             };
-            scan.add_child(container, child, &file.path);
+            if !scan.add_child(container, child, &file.path) {
+                return;
+            }
         }
     }
 }

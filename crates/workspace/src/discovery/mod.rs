@@ -7,6 +7,7 @@
 
 mod agent_file;
 mod cache;
+mod checked_text;
 mod command_file;
 mod customization;
 mod front_matter;
@@ -32,6 +33,7 @@ pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use warning::{Warning, WarningKind};
 
 use crate::{Confinement, FileError, UserDirectories, Workspace};
+use checked_text::is_unshowable;
 use scan::Scan;
 
 /// The longest file of a custom agent, a rule or hooks.
@@ -211,7 +213,7 @@ fn describe(description: Option<&str>, body: &str) -> Option<String> {
 }
 
 fn single_line(text: &str) -> String {
-    let text = text.split(char::is_control).flat_map(str::split_whitespace);
+    let text = text.split(is_unshowable).flat_map(str::split_whitespace);
     let text = text.collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(DESCRIPTION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -219,6 +221,8 @@ fn single_line(text: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod bounds_tests;
 #[cfg(test)]
 mod customization_tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where projects, users and plugins keep what agents read (CU-3, CU-4).
 
 use super::customization::{ChildKind, Container, ContainerOrigin};
-use super::scan::Scan;
+use super::scan::{CHILDREN_MAX, Scan};
 use super::{agent_file, command_file, hook_file, plugin, rule_file, skill_file};
 use crate::WorkspacePath;
 use crate::roots::Role;
@@ -36,9 +36,6 @@ const PLUGIN: [(&str, ChildKind); 5] = [
 
 /// Containers in all.
 const CONTAINERS_MAX: usize = 64;
-
-/// What they hold in all.
-const CHILDREN_MAX: usize = 512;
 
 /// Everything that the directories hold, in the order in which names count.
 pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
@@ -96,6 +93,9 @@ fn add_plugins(
     found: &mut FoundContainers,
 ) {
     for directory in scan.subdirectories(path) {
+        if found.containers.len() >= CONTAINERS_MAX {
+            return scan.warn_of_limit();
+        }
         let plugin = plugin::read(scan, &directory, origin, &PLUGIN);
         found.add(scan, plugin);
     }
@@ -133,7 +133,9 @@ pub(super) fn fill(
         ChildKind::Rule => rule_file::find(scan, &directory, container),
         ChildKind::Hook => hook_file::find(scan, &directory, container),
     }
-    container.problems.extend(scan.problems_since(before));
+    for problem in scan.problems_since(before) {
+        container.add_problem(&problem);
+    }
     true
 }
 
@@ -153,9 +155,7 @@ impl FoundContainers {
         if self.containers.len() >= CONTAINERS_MAX || container.children.len() > room {
             scan.warn_of_limit();
             container.children.truncate(room);
-            container
-                .problems
-                .push("there is more than is listed".to_owned());
+            container.note_more();
         }
         if self.containers.len() < CONTAINERS_MAX {
             self.children += container.children.len();

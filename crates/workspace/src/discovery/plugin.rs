@@ -5,10 +5,12 @@
 use serde_json::Value;
 
 use super::FILE_BYTES_MAX;
+use super::checked_text::is_name;
 use super::customization::{ChildKind, Container, ContainerKind, ContainerOrigin};
 use super::places;
 use super::scan::Scan;
 use super::skill_file::is_skill_name;
+use super::warning::WarningKind;
 use crate::WorkspacePath;
 
 /// Where a manifest may lie; the first counts.
@@ -17,6 +19,9 @@ const MANIFESTS: [&str; 3] = [
     ".claude-plugin/plugin.json",
     "plugin.json",
 ];
+
+/// Paths that a manifest may name for one kind of things.
+const PATHS_MAX: usize = 32;
 
 /// Reads a directory as a plugin; `None` if it is nothing of the kind.
 pub(super) fn read(
@@ -35,6 +40,14 @@ pub(super) fn read(
     let own_name = own_name.file_name()?.to_str()?.to_owned();
     let name = manifest.get("name").and_then(Value::as_str);
     let name = name.filter(|name| is_skill_name(name)).unwrap_or(&own_name);
+    if !is_name(name) {
+        scan.warn_of(
+            WarningKind::Name,
+            path,
+            "its name is too long or cannot be shown",
+        );
+        return None;
+    }
     let mut container = Container {
         uri: scan.uri(path),
         name: name.to_owned(),
@@ -72,7 +85,14 @@ fn directories_of(
         _ => vec![part],
     };
     let mut directories = Vec::new();
-    for path in named {
+    if named.len() > PATHS_MAX {
+        let manifest = scan.workspace.absolute_path(plugin);
+        let manifest = manifest.display();
+        container.add_problem(&format!(
+            "{manifest}: `{part}` names more than {PATHS_MAX} paths; the others are not read"
+        ));
+    }
+    for path in named.into_iter().take(PATHS_MAX) {
         match plugin.join_inside(path) {
             Some(path) => directories.push(path),
             None => {
@@ -80,9 +100,7 @@ fn directories_of(
                 let manifest = manifest.display();
                 let problem =
                     format!("{manifest}: `{part}` leads out of the plugin and is not read");
-                container
-                    .problems
-                    .push(problem.replace(char::is_control, "\u{fffd}"));
+                container.add_problem(&problem);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Rules: instructions for every message, or for those about certain files (CU-3).
 
+use super::checked_text::check_items;
 use super::customization::{Child, ChildContent, ChildKind, Container, INSTRUCTIONS, RuleFile};
 use super::front_matter::Document;
 use super::scan::Scan;
@@ -19,16 +20,20 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
             // It is gone by now, or a warning says what is wrong with it.
             continue;
         };
-        match front_matter::parse(&text) {
-            Ok(document) => {
+        let document = front_matter::parse(&text);
+        let read = document.and_then(|document| Ok((rule(&document, file.ending)?, document)));
+        match read {
+            Ok((rule, document)) => {
                 let child = Child {
                     name: file.stem.clone(),
                     uri: scan.uri(&file.path),
                     range: None,
                     description: super::describe(document.field("description"), document.body),
-                    content: ChildContent::Rule(rule(&document, file.ending)),
+                    content: ChildContent::Rule(rule),
                 };
-                scan.add_child(container, child, &file.path);
+                if !scan.add_child(container, child, &file.path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&file.path, &reason),
         }
@@ -61,17 +66,20 @@ pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Op
 
 /// When a rule holds. Where a file does not say, each kind of file has a custom of its own: a plain one always, one for an
 /// editor only when asked for.
-fn rule(document: &Document<'_>, ending: &str) -> RuleFile {
+fn rule(document: &Document<'_>, ending: &str) -> Result<RuleFile, String> {
     let keys = ["applyTo", "globs", "paths"];
-    let globs = keys.iter().find_map(|key| document.list(key));
-    let globs = globs.unwrap_or_default();
+    let globs = keys
+        .iter()
+        .find_map(|key| Some((*key, document.list(key)?)));
+    let (key, globs) = globs.unwrap_or_default();
+    check_items(key, &globs)?;
     let is_everywhere = globs.iter().any(|glob| glob == "**" || glob == "**/*");
     let always_applies = match ending {
         ".md" => !document.is_false("alwaysApply") && (globs.is_empty() || is_everywhere),
         _ => document.is_true("alwaysApply") || is_everywhere,
     };
-    RuleFile {
+    Ok(RuleFile {
         always_applies,
         globs,
-    }
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::checked_text::is_name;
 use super::customization::{Child, Container};
 use super::warning::{Warning, WarningKind};
 use crate::directory::{Directory, EntryKind, Listing};
@@ -17,6 +18,12 @@ const BYTES_MAX: usize = 8 * 1_024 * 1_024;
 const TIME_MAX: Duration = Duration::from_millis(1_000);
 
 const WARNINGS_MAX: usize = 64;
+
+/// Of a file whose name, or that of something in it, may not enter a session's state.
+const UNSHOWABLE_NAME: &str = "its name, or one in it, is too long or cannot be shown";
+
+/// What containers hold in all; so no one holds more.
+pub(super) const CHILDREN_MAX: usize = 512;
 
 pub(super) struct Scan<'a> {
     pub(super) workspace: &'a Workspace,
@@ -59,6 +66,9 @@ impl<'a> Scan<'a> {
 
     /// A directory that a project may have; `None` if it does not, or if it was visited already under another name.
     pub(super) fn directory(&mut self, path: &WorkspacePath) -> Option<Directory> {
+        if self.is_spent() {
+            return None;
+        }
         match self.workspace.directory_if_exists(path) {
             Ok(directory) => {
                 let directory = directory?;
@@ -160,13 +170,23 @@ impl<'a> Scan<'a> {
         directories.map(|entry| entry.path.clone()).collect()
     }
 
-    /// Adds a child, unless the container has one of the same kind and name.
+    /// Adds a child, unless the container has one of the same kind and name. False if no more may be added.
+    #[must_use]
     pub(super) fn add_child(
         &mut self,
         container: &mut Container,
         child: Child,
         path: &WorkspacePath,
-    ) {
+    ) -> bool {
+        if container.children.len() >= CHILDREN_MAX || self.is_spent() {
+            self.warn_of_limit();
+            container.note_more();
+            return false;
+        }
+        if !is_name(&child.name) {
+            self.warn_of(WarningKind::Name, path, UNSHOWABLE_NAME);
+            return true;
+        }
         let mut others = container.children.iter();
         let kind = child.content.kind();
         match others.find(|other| other.name == child.name && other.content.kind() == kind) {
@@ -176,6 +196,7 @@ impl<'a> Scan<'a> {
                 self.warn_of(WarningKind::Name, path, &reason);
             }
         }
+        true
     }
 
     pub(super) fn warn_invalid(&mut self, path: &WorkspacePath, reason: &str) {

@@ -39,17 +39,18 @@ pub enum InvokedBy {
     Models,
     /// Not listed for models: a user must name it.
     Users,
+    Nobody,
 }
 
 impl Skill {
     /// Whether it is listed for people.
     pub fn is_for_users(&self) -> bool {
-        self.invoked_by != InvokedBy::Models
+        matches!(self.invoked_by, InvokedBy::Anybody | InvokedBy::Users)
     }
 
     /// Whether it is listed for models.
     pub fn is_for_models(&self) -> bool {
-        self.invoked_by != InvokedBy::Users
+        matches!(self.invoked_by, InvokedBy::Anybody | InvokedBy::Models)
     }
 }
 
@@ -111,7 +112,9 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
                     content: ChildContent::Skill(skill),
                 };
-                scan.add_child(container, child, &path);
+                if !scan.add_child(container, child, &path) {
+                    return;
+                }
             }
             Err(reason) => scan.warn_invalid(&path, &reason),
         }
@@ -147,15 +150,16 @@ fn parse_skill(
 }
 
 pub(super) fn invoked_by(document: &Document<'_>) -> InvokedBy {
-    let is_for_models_only = document.is_false("user-invocable")
+    let is_not_for_users = document.is_false("user-invocable")
         || document.is_true("disable-user-invocation")
         || document.is_true("disableUserInvocation");
-    if is_for_models_only {
-        return InvokedBy::Models;
-    }
-    match document.is_true("disable-model-invocation") {
-        true => InvokedBy::Users,
-        false => InvokedBy::Anybody,
+    let is_not_for_models =
+        document.is_true("disable-model-invocation") || document.is_true("disableModelInvocation");
+    match (is_not_for_users, is_not_for_models) {
+        (false, false) => InvokedBy::Anybody,
+        (true, false) => InvokedBy::Models,
+        (false, true) => InvokedBy::Users,
+        (true, true) => InvokedBy::Nobody,
     }
 }
 
@@ -180,15 +184,21 @@ impl Workspace {
     /// file may have changed since.
     pub fn read_skill(&self, name: &str, bytes_max: usize) -> Result<Arc<SkillBody>, SkillError> {
         let skills = self.discover().skills;
-        let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
-            let known = skills.into_iter().map(|skill| skill.name).collect();
+        // One that models may not choose is read if a user named it.
+        let mut readable = skills
+            .iter()
+            .filter(|skill| skill.invoked_by != InvokedBy::Nobody);
+        let Some(skill) = readable.find(|skill| skill.name == name) else {
+            let known = skills.into_iter().filter(Skill::is_for_models);
+            let known = known.map(|skill| skill.name).collect();
             return Err(SkillError::Unknown { known });
         };
-        if let Some(body) = self.remembered_skill(name) {
+        // Not by its name: when this one is switched off, another may have it.
+        if let Some(body) = self.remembered_skill(&skill.uri) {
             return Ok(body);
         }
         let body = self.read_skill_body(skill, bytes_max)?;
-        Ok(self.remember_skill(name, body))
+        Ok(self.remember_skill(&skill.uri, body))
     }
 
     fn read_skill_body(&self, skill: &Skill, bytes_max: usize) -> Result<SkillBody, SkillError> {

@@ -295,6 +295,35 @@ fn skills_are_discovered_and_the_first_of_a_name_counts() {
 }
 
 #[test]
+fn who_may_ask_for_a_skill_is_said_in_either_spelling() {
+    let project = Project::new(&[
+        (
+            ".claude/skills/a/SKILL.md",
+            "---\ndisableModelInvocation: true\n---\nx",
+        ),
+        (
+            ".claude/skills/b/SKILL.md",
+            "---\ndisableUserInvocation: true\ntrigger: b\n---\nx",
+        ),
+        (
+            ".claude/skills/c/SKILL.md",
+            "---\ndisable-model-invocation: true\nuser-invocable: false\ntrigger: c\n---\nx",
+        ),
+    ]);
+    let found = project.discover();
+    let by: Vec<InvokedBy> = found.skills.iter().map(|skill| skill.invoked_by).collect();
+    assert_eq!(by, [InvokedBy::Users, InvokedBy::Models, InvokedBy::Nobody]);
+    let nobodys = &found.skills[2];
+    assert!(!nobodys.is_for_users() && !nobodys.is_for_models());
+    assert!(found.catalogue.lookup("/c").is_none());
+    let workspace = Workspace::open(&[project.uri()], &Confinement::none()).unwrap();
+    assert_eq!(workspace.read_skill("a", 100).unwrap().text, "x");
+    let known = vec!["b".to_owned()];
+    let refused = workspace.read_skill("c", 100).unwrap_err();
+    assert_eq!(refused, SkillError::Unknown { known });
+}
+
+#[test]
 fn the_same_directory_under_two_names_is_visited_once() {
     let project = Project::new(&[
         (".agents/skills/a/SKILL.md", "# A"),

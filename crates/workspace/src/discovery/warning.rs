@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::checked_text::is_unshowable;
+
 /// Why something of a project was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -26,7 +28,7 @@ pub enum WarningKind {
 impl Warning {
     pub(super) fn new(kind: WarningKind, message: String) -> Self {
         // A name of a file must not be able to look like a line of its own.
-        let message = message.replace(char::is_control, "\u{fffd}");
+        let message = message.replace(is_unshowable, "\u{fffd}");
         Self { kind, message }
     }
 }

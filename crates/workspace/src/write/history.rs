@@ -80,6 +80,14 @@ impl FileHistory {
         self.insert(path, digest, lineage, was_read);
     }
 
+    /// The files that the session was shown or has written, as far as they are remembered.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &WorkspacePath> {
+        let known = self.files.values.iter();
+        known
+            .filter(|(_, known)| known.was_read)
+            .map(|(path, _)| path)
+    }
+
     pub(super) fn freshness(&self, path: &WorkspacePath, digest: Digest) -> Freshness {
         match self.files.get(path) {
             Some(known) if known.was_read && known.digest == digest => Freshness::Unchanged,

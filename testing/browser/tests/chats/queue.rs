@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use browser::{Browser, Host, Page, Screen, button, labelled};
 use serde_json::json;
 
-use crate::script::Script;
+use crate::script::{Script, VIEW};
 use crate::signed_in::{go, is_live, sign_in, start_session};
 
 /// The messages that a page shows as waiting.
@@ -60,6 +60,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     waits(&first, &["one", "three", "two"]).await?;
     first.press(&on_message("one", "Move down")).await?;
     waits(&second, &["three", "one", "two"]).await?;
+    waits(&first, &["three", "one", "two"]).await?;
 
     // What is edited is out of the queue first, and its text is in the field.
     first.press(&on_message("one", "Edit")).await?;
@@ -69,6 +70,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
         .await?;
     first.key("Enter", 0).await?;
     waits(&second, &["three", "two", "one"]).await?;
+    waits(&first, &["three", "two", "one"]).await?;
 
     first.type_into(&labelled("Message"), "to the left").await?;
     first.press(&button("Steer")).await?;
@@ -81,8 +83,12 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     second.wait_for_text("Queue paused. Send now?").await?;
     first.wait_for_text("Queue paused. Send now?").await?;
     second.press(&button("Send now")).await?;
-    first.wait_for_text("Heard: to the left").await?;
-    first.wait_for_text("Heard: one").await?;
+    // A page in the background draws no turns, so its text is read from the document.
+    for said in ["Heard: to the left", "Heard: three", "Heard: one"] {
+        first
+            .wait_for(&format!("{VIEW}.textContent.includes({})", json!(said)))
+            .await?;
+    }
     waits(&first, &[]).await?;
     for page in [&first, &second] {
         page.observed().check(&host.origin, &[])?;

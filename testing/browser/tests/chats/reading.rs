@@ -36,12 +36,12 @@ async fn check(page: &Page, before: f64, what: &str) -> Result<()> {
     Ok(())
 }
 
+/// Scrolls, and waits until the page heard of it.
 async fn scroll_by(page: &Page, pixels: i32) -> Result<()> {
-    let before = page.evaluate(&format!("{VIEW}.scrollTop")).await?;
-    let wheel = json!({"type": "mouseWheel", "x": 200, "y": 400, "deltaX": 0, "deltaY": pixels});
-    page.command("Input.dispatchMouseEvent", wheel).await?;
-    page.wait_for(&format!("{VIEW}.scrollTop !== {before}"))
-        .await
+    let script = format!(
+        "new Promise(done => {{ {VIEW}.addEventListener('scroll', () => requestAnimationFrame(done), {{once: true}}); {VIEW}.scrollTop += {pixels}; }})"
+    );
+    page.evaluate(&script).await.map(drop)
 }
 
 async fn grows_by(page: &Page, pixels: u32) -> Result<()> {
@@ -67,13 +67,18 @@ async fn what_is_read_stays_where_it_is() -> Result<()> {
     page.wait_for("document.querySelectorAll('.turn').length > 5")
         .await?;
 
-    // An older page comes above.
-    scroll_by(&page, -600).await?;
-    page.wait_for(&format!("{VIEW}.scrollTop > 0")).await?;
+    // An older page comes above, first as room for it, then drawn when it is near.
+    let height = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
+    scroll_by(&page, -3_200).await?;
+    let before = mark(&page).await?;
+    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + 3_000"))
+        .await?;
+    check(&page, before, "an older page").await?;
+    scroll_by(&page, -800).await?;
     let before = mark(&page).await?;
     page.wait_for("document.querySelectorAll('.turn').length > 20")
         .await?;
-    check(&page, before, "an older page").await?;
+    check(&page, before, "turns drawn above").await?;
 
     // At the end the end is followed.
     page.press(&button("Go to the end")).await?;

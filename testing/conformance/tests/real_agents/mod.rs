@@ -4,7 +4,7 @@
 pub(crate) mod model;
 pub(crate) mod processes;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ pub(crate) struct RealAgent {
     pub name: &'static str,
     /// The script that starts it, from that directory.
     program: &'static str,
-    /// Variables; `URL` is the server's address, `HOME` the agent's own home.
+    /// Variables; `{url}` is the server's address, `{home}` the agent's own home.
     env: &'static [(&'static str, &'static str)],
     /// Files of that home.
     files: &'static [(&'static str, &'static str)],
@@ -29,7 +29,7 @@ pub(crate) const CLAUDE: RealAgent = RealAgent {
     name: "claude",
     program: "node_modules/.bin/claude-agent-acp",
     env: &[
-        ("ANTHROPIC_BASE_URL", "URL"),
+        ("ANTHROPIC_BASE_URL", "{url}"),
         ("ANTHROPIC_API_KEY", "sk-ant-of-the-tests"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         // It refuses to work as root otherwise.
@@ -45,7 +45,7 @@ pub(crate) const GEMINI: RealAgent = RealAgent {
     program: "node_modules/.bin/gemini",
     env: &[
         ("GEMINI_API_KEY", "key-of-the-tests"),
-        ("GOOGLE_GEMINI_BASE_URL", "URL"),
+        ("GOOGLE_GEMINI_BASE_URL", "{url}"),
         ("GEMINI_MODEL", "gemini-2.5-flash"),
     ],
     files: &[(
@@ -63,7 +63,7 @@ pub(crate) const OPENCODE: RealAgent = RealAgent {
     files: &[(
         ".config/opencode/opencode.json",
         r#"{"model": "fake/fake-model", "permission": {"bash": "ask"}, "provider": {"fake": {
-            "npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "URL/v1", "apiKey": "key-of-the-tests"},
+            "npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "{url}/v1", "apiKey": "key-of-the-tests"},
             "models": {"fake-model": {"limit": {"context": 100000, "output": 1000}}}}}}"#,
     )],
     entry: "",
@@ -74,13 +74,13 @@ pub(crate) const CODEX: RealAgent = RealAgent {
     name: "codex",
     program: "node_modules/.bin/codex-acp",
     env: &[
-        ("CODEX_HOME", "HOME/.codex"),
+        ("CODEX_HOME", "{home}/.codex"),
         ("OPENAI_API_KEY", "key-of-the-tests"),
     ],
     files: &[(
         ".codex/config.toml",
         "model = \"fake-model\"\nmodel_provider = \"fake\"\n\n[model_providers.fake]\nname = \"fake\"\n\
-         base_url = \"URL/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n",
+         base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n",
     )],
     entry: "auth = { method = \"api-key\" }",
     config: &[("agent_mode", "read-only")],
@@ -91,7 +91,7 @@ pub(crate) const QWEN: RealAgent = RealAgent {
     program: "node_modules/.bin/qwen",
     env: &[
         ("OPENAI_API_KEY", "key-of-the-tests"),
-        ("OPENAI_BASE_URL", "URL/v1"),
+        ("OPENAI_BASE_URL", "{url}/v1"),
         ("OPENAI_MODEL", "fake-model"),
     ],
     files: &[(
@@ -102,26 +102,12 @@ pub(crate) const QWEN: RealAgent = RealAgent {
     config: &[("agent_mode", "default")],
 };
 
-/// Where `xtask interop` installed everything; none where it did not run. That is said where also a test that passes is heard.
-pub(crate) fn installed(name: &str) -> Option<PathBuf> {
-    use std::io::Write as _;
-    let place = std::env::var_os("GREENROOM_INTEROP").map(|place| PathBuf::from(place).join(name));
-    let place = place.filter(|place| place.exists());
-    if place.is_none() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {name} is not installed; `cargo run -p xtask -- interop {name}` installs and runs it"
-        );
-    }
-    place
-}
-
 impl RealAgent {
     /// Its table in the settings file, over its preset; its home is made.
     pub(crate) fn table(&self, place: &Path, home: &Path, url: &str) -> String {
         let fill = |text: &str| {
             let home = home.display().to_string();
-            text.replace("URL", url).replace("HOME", &home)
+            text.replace("{url}", url).replace("{home}", &home)
         };
         for (path, text) in self.files {
             let path = home.join(path);

@@ -1,13 +1,14 @@
 //! A model that does what it is asked for in plain words, in the wire format it is asked in: `please run tool number 3` runs a command
-//! once, `please wait` is not answered, everything else is answered with a word.
+//! once, `please wait number 3` is not answered, everything else is answered with a word. The highest number counts: agents put what
+//! was said before in front of a message or after it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use testkit::{Answer, CapturedRequest, Gate};
 
 use crate::spoken::{Said, Wire};
 
 const TOOL: &str = "please run tool number ";
-pub(crate) const WAIT: &str = "please wait";
+const WAIT: &str = "please wait number ";
 
 /// Tools that run a command, by the names that agents give them.
 const SHELLS: [&str; 6] = [
@@ -24,6 +25,11 @@ pub(crate) fn run_tool(number: u32) -> String {
     format!("{TOOL}{number}")
 }
 
+/// What the user says to get no answer.
+pub(crate) fn wait(number: u32) -> String {
+    format!("{WAIT}{number}")
+}
+
 /// The file that the command makes.
 pub(crate) fn made(number: u32) -> String {
     format!("made-{number}.txt")
@@ -34,19 +40,15 @@ pub(crate) fn answer(request: &CapturedRequest, gate: &Gate) -> Answer {
     let wire = wire(&request.path);
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let text = wire.conversation(&body).to_string();
-    let tool = text.rfind(TOOL);
-    if text.rfind(WAIT) > tool {
+    let (tool, wait) = (highest(&text, TOOL), highest(&text, WAIT));
+    if wait > tool {
         return Answer::raw(wire.stream(&Said::text("Waited."))).begins_after(gate);
     }
-    let number = tool.and_then(|at| read_number(&text[at + TOOL.len()..]));
-    let said = match number {
+    let said = match tool {
         None => Said::text("Well."),
         Some(number) => match shell(&body) {
-            Some(name) if !text.contains(&command(number)) => {
-                // Agents call the command by one name or the other.
-                let command = command(number);
-                let input =
-                    json!({"command": command, "cmd": command, "description": "makes a file"});
+            Some((name, input)) if !text.contains(&command(number)) => {
+                let input = input(&command(number));
                 Said::only_calling(&[(&format!("call_{number}"), &name, input)])
             }
             _ => Said::text(&format!("Done {number}.")),
@@ -57,6 +59,13 @@ pub(crate) fn answer(request: &CapturedRequest, gate: &Gate) -> Answer {
 
 fn command(number: u32) -> String {
     format!("echo tool-ran-{number} > {}", made(number))
+}
+
+/// The highest number after these words.
+fn highest(text: &str, words: &str) -> Option<u32> {
+    let found = text.match_indices(words);
+    let numbers = found.filter_map(|(at, _)| read_number(&text[at + words.len()..]));
+    numbers.max()
 }
 
 fn read_number(text: &str) -> Option<u32> {
@@ -74,18 +83,44 @@ fn wire(path: &str) -> Wire {
     }
 }
 
-/// The tool of this request that runs commands.
-fn shell(body: &Value) -> Option<String> {
+/// The tool of this request that runs commands, and what makes its input of a command: agents call it by one name or the other, and
+/// refuse names that they do not know.
+fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
     let tools = body["tools"].as_array()?;
     let declared = |tool: &Value| tool["functionDeclarations"].as_array().cloned();
-    let names: Vec<String> = tools
+    let all: Vec<Value> = tools
         .iter()
         .flat_map(|tool| declared(tool).unwrap_or_else(|| vec![tool.clone()]))
-        .filter_map(|tool| {
-            let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
-            name.map(str::to_owned)
+        .map(|tool| match tool["function"].is_object() {
+            true => tool["function"].clone(),
+            false => tool,
         })
         .collect();
-    let mut shells = SHELLS.iter().map(|shell| (*shell).to_owned());
-    shells.find(|shell| names.contains(shell))
+    let find = |shell: &&str| all.iter().find(|tool| tool["name"] == **shell);
+    let tool = SHELLS.iter().find_map(|shell| find(&shell))?;
+    let schemas = ["input_schema", "parameters", "parametersJsonSchema"];
+    let fields = schemas
+        .iter()
+        .find_map(|name| tool[*name]["properties"].as_object());
+    let fields: Vec<String> = fields.into_iter().flat_map(Map::keys).cloned().collect();
+    let input = move |command: &str| {
+        let given = [
+            ("command", json!(command)),
+            ("cmd", json!(command)),
+            ("description", json!("makes a file")),
+            ("is_background", json!(false)),
+            // Out of the agent's own sandbox: that is what it asks about.
+            ("sandbox_permissions", json!("require_escalated")),
+            ("justification", json!("May it?")),
+        ];
+        let known = given
+            .into_iter()
+            .filter(|(name, _)| fields.iter().any(|it| it == name));
+        Value::Object(
+            known
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
+    };
+    Some((tool["name"].as_str()?.to_owned(), input))
 }

@@ -308,8 +308,9 @@ fn anthropic(said: &Said) -> String {
 }
 
 fn responses(said: &Said) -> String {
-    let mut stream =
-        vec![json!({"type": "response.created", "response": {"status": "in_progress"}})];
+    let mut stream = vec![
+        json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}}),
+    ];
     let mut at = 0;
     if !said.calls.is_empty() {
         stream.push(json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "Hm."}));
@@ -343,7 +344,7 @@ fn responses(said: &Said) -> String {
         stream
             .push(json!({"type": "response.output_item.done", "output_index": at, "item": whole}));
     }
-    let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30});
+    let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30, "total_tokens": 150});
     let (kind, details) = match said.cut_off {
         true => (
             "response.incomplete",
@@ -351,7 +352,7 @@ fn responses(said: &Said) -> String {
         ),
         false => ("response.completed", Value::Null),
     };
-    stream.push(json!({"type": kind, "response": {"status": "completed", "incomplete_details": details, "usage": usage}}));
+    stream.push(json!({"type": kind, "response": {"id": "resp_1", "status": "completed", "incomplete_details": details, "usage": usage}}));
     events(&stream)
 }
 

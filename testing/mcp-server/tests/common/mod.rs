@@ -33,6 +33,7 @@ pub(crate) fn piped(switches: &[&str]) -> McpDeclaration {
             env: BTreeMap::from([("DECLARED".to_owned(), "yes".to_owned())]),
             cwd: None,
         },
+        program: None,
         tools: None,
         timeout: None,
         trust_hints: false,

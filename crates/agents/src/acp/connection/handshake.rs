@@ -16,7 +16,7 @@ const PROTOCOL_VERSION: u64 = 1;
 /// What is offered to an agent.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct ClientOffer {
-    /// Whether files may be read through us (AG-50).
+    /// Whether files may be read and written through us (AG-50, AG-51).
     pub(in super::super) files: bool,
 }
 
@@ -65,7 +65,7 @@ pub(in super::super) async fn initialize(
         "protocolVersion": PROTOCOL_VERSION,
         "clientInfo": {"name": "greenroom", "title": "greenroom", "version": env!("CARGO_PKG_VERSION")},
         "clientCapabilities": {
-            "fs": {"readTextFile": offer.files, "writeTextFile": false},
+            "fs": {"readTextFile": offer.files, "writeTextFile": offer.files},
             "terminal": false,
             "auth": {"terminal": true},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},

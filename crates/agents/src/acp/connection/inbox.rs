@@ -145,6 +145,17 @@ impl SessionInbox {
         state.is_prompted = true;
     }
 
+    /// The prompt could not be sent.
+    pub(super) fn take_back_prompt(&self) {
+        let mut state = self.lock();
+        state.is_prompted = false;
+        state.clear();
+        state.phase = InboxPhase::Quiet;
+        drop(state);
+        self.changed.notify_waiters();
+        self.taken.notify_waiters();
+    }
+
     /// The prompt's answer came.
     pub(super) fn end_prompt(&self, outcome: Result<Box<RawValue>, AcpError>) {
         let mut state = self.lock();

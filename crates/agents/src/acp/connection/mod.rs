@@ -7,6 +7,8 @@
 mod handshake;
 mod inbox;
 mod reader;
+#[cfg(test)]
+mod simulation;
 mod supervise;
 #[cfg(test)]
 mod tests;
@@ -73,8 +75,8 @@ struct RequestTable {
     sessions: HashMap<String, Arc<SessionInbox>>,
     /// The agent's requests that are not answered.
     questions: HashMap<RequestId, OpenQuestion>,
-    /// What was said of sessions whose names nobody knows yet.
-    early: Vec<(String, acp::SessionUpdate)>,
+    /// What was said of sessions whose names nobody knows yet, and how large it was.
+    early: Vec<(String, acp::SessionUpdate, usize)>,
     /// What the agent last said of its sign-in.
     sign_in: Option<Value>,
 }
@@ -109,10 +111,17 @@ pub(super) struct AgentQuestion {
     pub(super) kind: AgentQuestionKind,
 }
 
+/// A request for input. The fields of its form are sorted by name in the request; `order` has them as the agent wrote them.
+#[derive(Debug)]
+pub(super) struct AskedForm {
+    pub(super) request: acp::CreateElicitationRequest,
+    pub(super) order: Vec<String>,
+}
+
 #[derive(Debug)]
 pub(super) enum AgentQuestionKind {
     Permission(Box<acp::RequestPermissionRequest>),
-    Elicitation(Box<acp::CreateElicitationRequest>),
+    Elicitation(Box<AskedForm>),
     ReadFile(acp::ReadTextFileRequest),
     WriteFile(Box<acp::WriteTextFileRequest>),
 }
@@ -145,6 +154,19 @@ pub(super) enum RequestError {
 }
 
 impl SharedConnection {
+    fn new(writer: Writer, tail: StderrTail) -> Arc<Self> {
+        let (end, _) = watch::channel(None);
+        Arc::new(Self {
+            tail,
+            writer,
+            table: Mutex::default(),
+            stop: Mutex::default(),
+            stop_wanted: Notify::new(),
+            end,
+            closes_sessions: AtomicBool::new(false),
+        })
+    }
+
     fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,16 +230,7 @@ impl AcpConnection {
         line_bytes_max: usize,
     ) -> io::Result<Self> {
         let (process, pipes) = ChildProcess::start(launch)?;
-        let (end, _) = watch::channel(None);
-        let shared = Arc::new(SharedConnection {
-            tail: tail.clone(),
-            writer: Writer::start(pipes.stdin),
-            table: Mutex::default(),
-            stop: Mutex::default(),
-            stop_wanted: Notify::new(),
-            end,
-            closes_sessions: AtomicBool::new(false),
-        });
+        let shared = SharedConnection::new(Writer::start(pipes.stdin), tail.clone());
         let errors = tokio::spawn(tail.follow(pipes.stderr));
         let lines = LineReader::new(pipes.stdout, line_bytes_max);
         let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
@@ -226,11 +239,15 @@ impl AcpConnection {
             process,
             (reading, errors),
         ));
-        Ok(Self {
+        Ok(Self::of(shared))
+    }
+
+    fn of(shared: Arc<SharedConnection>) -> Self {
+        Self {
             _owner: Arc::new(StopOnDrop(Arc::clone(&shared))),
             runtime: tokio::runtime::Handle::current(),
             shared,
-        })
+        }
     }
 
     /// Does something beside who calls, which need not be a task.
@@ -254,19 +271,19 @@ impl AcpConnection {
         read_answer(method, &answer)
     }
 
-    /// Asks for a new session, and listens to it from the moment it has a name.
+    /// Asks for a session that the answer names, and listens to it from that moment on: `session/new`, `session/fork`.
     pub(super) async fn new_session(
         &self,
+        method: &str,
         params: &impl Serialize,
         listener: Arc<dyn SessionListener>,
         limit: Duration,
     ) -> Result<(Arc<SessionInbox>, Value), RequestError> {
-        const METHOD: &str = "session/new";
         let (caller, answer) = oneshot::channel();
         let waiter = RequestWaiter::NewSession(OpenedSession { listener, caller });
-        let id = self.shared.send_request(METHOD, params, waiter)?;
-        let (inbox, answer) = self.wait_for_answer(METHOD, id, answer, limit).await?;
-        Ok((inbox, read_answer(METHOD, &answer)?))
+        let id = self.shared.send_request(method, params, waiter)?;
+        let (inbox, answer) = self.wait_for_answer(method, id, answer, limit).await?;
+        Ok((inbox, read_answer(method, &answer)?))
     }
 
     async fn wait_for_answer<T>(
@@ -331,7 +348,7 @@ impl AcpConnection {
             RequestWaiter::Prompt(Arc::clone(inbox)),
         );
         if let Err(error) = sent {
-            inbox.stop_listening();
+            inbox.take_back_prompt();
             return Err(error);
         }
         Ok(())

@@ -15,9 +15,10 @@ use tokio::io::AsyncRead;
 
 use super::inbox::SessionInbox;
 use super::{
-    AgentQuestion, AgentQuestionKind, EndKind, OpenQuestion, OpenedSession, QUESTIONS_MAX,
-    RequestError, RequestWaiter, SharedConnection,
+    AgentQuestion, AgentQuestionKind, AskedForm, EndKind, OpenQuestion, OpenedSession,
+    QUESTIONS_MAX, RequestError, RequestWaiter, SharedConnection,
 };
+use crate::acp::label::label;
 use crate::acp::line::LineReader;
 use crate::acp::rpc::{self, AcpError, NoMessage, RequestId, RpcMessage};
 
@@ -26,6 +27,7 @@ const GARBAGE_LINES_MAX: usize = 3;
 
 /// What is held of sessions whose names nobody knows yet.
 const EARLY_MAX: usize = 16;
+const EARLY_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -136,11 +138,11 @@ fn open_session(
             .insert(session.clone().into_owned(), Arc::clone(&inbox));
         let (early, others) = std::mem::take(&mut table.early)
             .into_iter()
-            .partition(|(of, _)| *of == session);
+            .partition(|(of, ..)| *of == session);
         table.early = others;
         drop(table);
-        let early: Vec<(String, acp::SessionUpdate)> = early;
-        for (_, update) in early {
+        let early: Vec<(String, acp::SessionUpdate, usize)> = early;
+        for (_, update, _) in early {
             inbox.deliver(update, 0);
         }
         drop(session);
@@ -173,11 +175,14 @@ async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, by
             inbox.wait_for_room().await;
         }
         None if is_about_session(&tag.tag) => {
-            let mut table = shared.table();
-            if table.early.len() == EARLY_MAX {
-                table.early.remove(0);
+            let early = &mut shared.table().early;
+            early.push((params.session_id.into_owned(), update, bytes));
+            let size = |early: &[(String, acp::SessionUpdate, usize)]| {
+                early.iter().map(|(.., bytes)| bytes).sum::<usize>()
+            };
+            while early.len() > EARLY_MAX || size(early) > EARLY_BYTES_MAX {
+                early.remove(0);
             }
-            table.early.push((params.session_id.into_owned(), update));
         }
         None => {} // a session that nobody has, or has no longer
     }
@@ -206,7 +211,9 @@ async fn receive_request(
         "session/request_permission" => {
             parse(params).map(|r| AgentQuestionKind::Permission(Box::new(r)))
         }
-        "elicitation/create" => parse(params).map(|r| AgentQuestionKind::Elicitation(Box::new(r))),
+        "elicitation/create" => {
+            read_form(params).map(|form| AgentQuestionKind::Elicitation(Box::new(form)))
+        }
         "fs/read_text_file" => parse(params).map(AgentQuestionKind::ReadFile),
         "fs/write_text_file" => parse(params).map(|r| AgentQuestionKind::WriteFile(Box::new(r))),
         _ => Err(AcpError::new(
@@ -237,6 +244,29 @@ async fn receive_request(
         Ok(()) => inbox.wait_for_room().await,
         Err(question) => shared.answer(&id, &question.kind.cancelled()),
     }
+}
+
+#[derive(Deserialize, Default)]
+struct FormFields {
+    #[serde(rename = "requestedSchema", default)]
+    schema: FormSchema,
+}
+
+#[derive(Deserialize, Default)]
+struct FormSchema {
+    #[serde(default)]
+    properties: serde_json::Map<String, Value>,
+}
+
+/// The typed request has lost the order of the form's fields.
+fn read_form(params: Option<&RawValue>) -> Result<AskedForm, AcpError> {
+    let request = parse(params)?;
+    let fields: FormFields = parse(params)?;
+    let order = fields.schema.properties.into_iter().map(|(name, _)| name);
+    Ok(AskedForm {
+        request,
+        order: order.collect(),
+    })
 }
 
 /// Notes a question that is to be answered. Not if there are too many, or if one of this name is open.
@@ -280,11 +310,10 @@ fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {
 fn read_sign_in(params: Option<&RawValue>) -> Option<Value> {
     let params: Value = parse(params).ok()?;
     let status = params.get("authStatus").unwrap_or(&params);
-    // Labels for people; nothing else is held of it.
-    Some(json!({
-        "kind": status.get("kind").or_else(|| status.get("state")),
-        "label": status.get("label"),
-    }))
+    // A word; nothing else is held of it.
+    let kind = status.get("kind").or_else(|| status.get("state"));
+    let kind = kind.and_then(Value::as_str).map(|kind| label(kind, 100));
+    Some(json!({"kind": kind}))
 }
 
 fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, AcpError> {

@@ -48,7 +48,7 @@ pub(in super::super) enum EndKind {
 }
 
 impl ConnectionEnd {
-    fn new(kind: EndKind, status: Option<ExitStatus>, tail: &StderrTail) -> Self {
+    pub(super) fn new(kind: EndKind, status: Option<ExitStatus>, tail: &StderrTail) -> Self {
         Self {
             kind,
             exit: describe_exit(status),
@@ -140,7 +140,7 @@ fn stop_reason(shared: &SharedConnection) -> Option<EndKind> {
 }
 
 /// Tells everybody who waits.
-fn announce(shared: &SharedConnection, end: ConnectionEnd) {
+pub(super) fn announce(shared: &SharedConnection, end: ConnectionEnd) {
     let end = Arc::new(end);
     let (waiting, sessions) = {
         let mut table = shared.table();

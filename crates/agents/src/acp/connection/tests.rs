@@ -130,7 +130,9 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     let connection = start(&script);
     let heard = Arc::new(Heard::default());
     let listener = Arc::clone(&heard) as Arc<dyn SessionListener>;
-    let opened = connection.new_session(&json!({}), listener, LIMIT).await;
+    let opened = connection
+        .new_session("session/new", &json!({}), listener, LIMIT)
+        .await;
     let (inbox, answer) = opened.unwrap();
     assert_eq!(answer["sessionId"], "s");
     assert_eq!(*heard.0.lock().unwrap(), ["available_commands_update"]);
@@ -189,7 +191,7 @@ async fn an_exit_is_told_to_all_who_wait() {
     );
     let connection = start(&script);
     let opened = connection
-        .new_session(&json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
@@ -227,7 +229,7 @@ async fn a_cancel_reaches_the_agent_and_its_questions_are_answered_once() {
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session(&json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
@@ -270,7 +272,7 @@ async fn a_question_that_is_withdrawn_is_answered_and_said() {
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session(&json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();

@@ -3,7 +3,7 @@
 //! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
 //! what its agent says of its state is ignored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
@@ -12,6 +12,7 @@ use wire::meta;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 use super::content::{text_block, to_tool_block};
+use super::contributor::contributor_of;
 use super::terminal::TerminalOutput;
 use super::{CALLS_MAX, Mapper, MapperStep};
 use crate::acp::label::label;
@@ -32,6 +33,17 @@ pub(in super::super) struct FileDiff {
     pub(in super::super) old_text: Option<String>,
     /// Absent where only the path is known.
     pub(in super::super) new_text: Option<String>,
+}
+
+impl FileDiff {
+    /// Of a change of which only the path is known.
+    pub(in super::super) fn of_path(path: PathBuf) -> Self {
+        Self {
+            path,
+            old_text: None,
+            new_text: None,
+        }
+    }
 }
 
 /// What became of a call.
@@ -185,7 +197,7 @@ impl Mapper {
                 return None;
             }
             let number = self.next_number();
-            let call = MappedCall::begin(number, &words, steps);
+            let call = MappedCall::begin(number, &words, &self.servers, steps);
             self.calls.insert(words.id.clone(), call);
         }
         let call = self.calls.get_mut(&words.id)?;
@@ -200,6 +212,17 @@ impl Mapper {
         steps.extend(call.map(|call| MapperStep::Complete(Box::new(call.completion()))));
     }
 
+    /// The call that may change this file now: it edits, names the file, and runs.
+    pub(in super::super) fn running_edit(&self, path: &Path) -> Option<u64> {
+        let names = |call: &&MappedCall| call.diffs().iter().any(|diff| diff.path == path);
+        let mut running = self
+            .calls
+            .values()
+            .filter(|call| call.stage == Stage::Running);
+        let call = running.find(|call| call.edits() && names(call));
+        call.map(|call| call.number)
+    }
+
     /// A call by its number.
     pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut MappedCall> {
         self.calls.values_mut().find(|call| call.number == number)
@@ -207,7 +230,12 @@ impl Mapper {
 }
 
 impl MappedCall {
-    fn begin(number: u64, words: &CallWords, steps: &mut Vec<MapperStep>) -> Self {
+    fn begin(
+        number: u64,
+        words: &CallWords,
+        servers: &[(String, String)],
+        steps: &mut Vec<MapperStep>,
+    ) -> Self {
         let fields = &words.fields;
         let kind = fields.kind.unwrap_or_default();
         let title = fields
@@ -216,6 +244,7 @@ impl MappedCall {
             .map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
         let name = tool_name(words, kind);
+        let contributor = contributor_of(words.meta.as_ref(), &name, servers);
         let title = title.unwrap_or_else(|| name.clone());
         let mut call = Self {
             number,
@@ -236,6 +265,7 @@ impl MappedCall {
             name,
             display_name: call.title.clone(),
             meta: call.meta(),
+            contributor,
             ..ToolStart::default()
         });
         let started = AgentEvent::ToolStarted {
@@ -324,11 +354,7 @@ impl MappedCall {
         if self.edits() {
             for path in &self.locations {
                 if !diffs.iter().any(|diff| diff.path == *path) {
-                    diffs.push(FileDiff {
-                        path: path.clone(),
-                        old_text: None,
-                        new_text: None,
-                    });
+                    diffs.push(FileDiff::of_path(path.clone()));
                 }
             }
         }

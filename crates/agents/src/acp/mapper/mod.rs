@@ -6,6 +6,7 @@
 
 mod call;
 mod content;
+mod contributor;
 mod permission;
 mod plan;
 mod terminal;
@@ -73,6 +74,8 @@ pub(super) struct Mapper {
     plan: Option<plan::PlanCall>,
     usage: UsageTotals,
     is_compacting: bool,
+    /// Names of MCP servers that the agent got, and the ids that clients know them by.
+    servers: Vec<(String, String)>,
 }
 
 impl Mapper {
@@ -86,10 +89,18 @@ impl Mapper {
             plan: None,
             usage,
             is_compacting: false,
+            servers: Vec::new(),
         }
     }
 
-    fn next_number(&mut self) -> u64 {
+    /// Calls of these MCP servers are told by them (MC-9).
+    #[must_use]
+    pub(super) fn with_servers(mut self, servers: Vec<(String, String)>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    pub(super) fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
     }

@@ -13,12 +13,14 @@ use serde_json::{Map, Value, json};
 use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
+use super::connection::AskedForm;
 use super::label::label;
 use schema::read_schema;
 
 const QUESTIONS_MAX: usize = 32;
 const OPTIONS_MAX: usize = 256;
 const TEXT_CHARS_MAX: usize = 2_000;
+const URL_BYTES_MAX: usize = 8_192;
 
 /// The field beside a choice that takes words of the user's own.
 const CUSTOM: &str = "_custom";
@@ -59,9 +61,12 @@ enum FieldShape {
 }
 
 /// A request for input. None if it is of a kind that we do not know.
-pub(super) fn from_elicitation(request: &acp::CreateElicitationRequest) -> Option<AgentForm> {
+pub(super) fn from_elicitation(form: &AskedForm) -> Option<AgentForm> {
+    let AskedForm { request, order } = form;
     let message = Some(long(&request.message));
     match &request.mode {
+        // Cut, it would lead somewhere else.
+        acp::ElicitationMode::Url(url) if url.url.len() > URL_BYTES_MAX => None,
         acp::ElicitationMode::Url(url) => Some(AgentForm {
             request: InputRequest {
                 message,
@@ -72,7 +77,7 @@ pub(super) fn from_elicitation(request: &acp::CreateElicitationRequest) -> Optio
             shape: FieldShape::Url,
         }),
         acp::ElicitationMode::Form(form) => {
-            let (questions, fields) = read_schema(&form.requested_schema)?;
+            let (questions, fields) = read_schema(&form.requested_schema, order)?;
             Some(AgentForm {
                 request: InputRequest {
                     message,

@@ -6,14 +6,19 @@ use serde_json::{Value, json};
 use super::{CUSTOM, FieldKind, FormField, OPTIONS_MAX, QUESTIONS_MAX, long};
 use crate::acp::label::label;
 
-pub(super) fn read_schema(schema: &acp::ElicitationSchema) -> Option<(Vec<Value>, Vec<FormField>)> {
+/// The fields in this order.
+pub(super) fn read_schema(
+    schema: &acp::ElicitationSchema,
+    order: &[String],
+) -> Option<(Vec<Value>, Vec<FormField>)> {
     if schema.properties.len() > 2 * QUESTIONS_MAX {
         return None;
     }
     let required = schema.required.as_deref().unwrap_or_default();
     let mut questions = Vec::new();
     let mut fields = Vec::new();
-    for (id, property) in &schema.properties {
+    for id in order {
+        let property = schema.properties.get(id)?;
         let base = id.strip_suffix(CUSTOM);
         if base.is_some_and(|base| schema.properties.contains_key(base)) {
             continue; // asked with the other

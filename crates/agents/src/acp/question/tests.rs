@@ -11,14 +11,23 @@ fn frame(agent: &str, case: &str) -> Value {
     frame.unwrap()["frame"]["params"].clone()
 }
 
+fn form(params: Value) -> AgentForm {
+    let fields = params["requestedSchema"]["properties"].as_object();
+    let order = fields.into_iter().flat_map(|fields| fields.keys().cloned());
+    let asked = AskedForm {
+        order: order.collect(),
+        request: serde_json::from_value(params.clone()).unwrap(),
+    };
+    from_elicitation(&asked).unwrap()
+}
+
 fn object(value: Value) -> Object {
     value.as_object().cloned().unwrap()
 }
 
 #[test]
 fn a_choice_with_words_beside_it_is_one_question() {
-    let request = serde_json::from_value(frame("claude", "elicitation/create")).unwrap();
-    let form = from_elicitation(&request).unwrap();
+    let form = form(frame("claude", "elicitation/create"));
     assert_eq!(form.request.questions.len(), 1);
     let question: ChatInputQuestion =
         serde_json::from_value(form.request.questions[0].clone()).unwrap();
@@ -60,7 +69,7 @@ fn every_kind_of_field_is_asked_and_read() {
         "e": {"type": "string", "enum": ["x", "y"]},
         "m": {"type": "array", "items": {"type": "string", "enum": ["p", "q"]}},
     }}});
-    let form = from_elicitation(&serde_json::from_value(request).unwrap()).unwrap();
+    let form = form(request);
     for question in &form.request.questions {
         let read: ChatInputQuestion = serde_json::from_value(question.clone()).unwrap();
         assert!(!matches!(read, ChatInputQuestion::Unknown(_)), "{question}");
@@ -81,7 +90,7 @@ fn every_kind_of_field_is_asked_and_read() {
 #[test]
 fn a_url_is_shown_and_not_followed() {
     let request = json!({"mode": "url", "sessionId": "s", "elicitationId": "e", "url": "https://x\u{1b}/y", "message": "m"});
-    let form = from_elicitation(&serde_json::from_value(request).unwrap()).unwrap();
+    let form = form(request);
     assert_eq!(form.request.url.as_deref(), Some("https://x/y"));
     let accepted = form.answer(&ChatInputResponseKind::Accept, &Object::new(), &[]);
     assert_eq!(accepted, json!({"action": "accept"}));

@@ -161,6 +161,8 @@ pub(super) struct Input {
     pub(super) turn: TurnInput,
     pub(super) chat: &'static str,
     history: Vec<PastTurn>,
+    /// Nothing can be stored.
+    disk_is_full: bool,
 }
 
 /// A user's message.
@@ -192,6 +194,7 @@ pub(super) fn user(turn: &str, text: &str) -> Input {
         turn,
         chat: "chat",
         history: Vec::new(),
+        disk_is_full: false,
     }
 }
 
@@ -218,6 +221,11 @@ impl Input {
 
     pub(super) fn with_config(mut self, name: &str, value: Value) -> Self {
         self.turn.config.insert(name.to_owned(), value);
+        self
+    }
+
+    pub(super) fn on_full_disk(mut self) -> Self {
+        self.disk_is_full = true;
         self
     }
 
@@ -293,6 +301,7 @@ struct Recorder {
     replies: Mutex<VecDeque<Reply>>,
     config: Object,
     history: Vec<PastTurn>,
+    disk_is_full: bool,
 }
 
 impl Recorder {
@@ -303,6 +312,7 @@ impl Recorder {
             replies: Mutex::new(replies.into()),
             config: input.turn.config.clone(),
             history: input.history.clone(),
+            disk_is_full: input.disk_is_full,
         }
     }
 
@@ -326,6 +336,9 @@ impl HostServices for Recorder {
         body: Vec<u8>,
         content_type: &str,
     ) -> Result<ContentRef, StoreError> {
+        if self.disk_is_full {
+            return Err(StoreError("the disk is full".to_owned()));
+        }
         Ok(ContentRef {
             uri: String::from_utf8_lossy(&body).into_owned(),
             size_hint: None,

@@ -216,3 +216,43 @@ async fn a_question_that_is_taken_back_is_taken_back_from_people() {
     assert!(withdrawn.is_some());
     assert_eq!(turn.texts(), ["after"]);
 }
+
+/// Nobody can consent to an edit that cannot be shown.
+#[tokio::test]
+async fn an_edit_whose_preview_cannot_be_stored_is_refused_and_says_why() {
+    let place = Place::new(&asks(json!({"title": "Edit", "kind": "edit",
+        "diff": {"path": "{{cwd}}/a.txt", "old": "one", "new": "two"}})));
+    std::fs::write(place.work().join("a.txt"), "one\n").unwrap();
+    let agent = place.agent();
+    let turn = place.turn(&agent, user("t1", "x").on_full_disk()).await;
+    assert_eq!(turn.result, Ok(()));
+    assert_eq!(place.answers()[0]["outcome"]["optionId"], "reject");
+    let refused = turn.events.iter().find_map(|event| match event {
+        AgentEvent::ToolRefused { result, .. } => Some(json!(result.clone().into_object())),
+        _ => None,
+    });
+    let refused = refused.expect("the call is refused").to_string();
+    assert!(refused.contains("the disk is full"), "{refused}");
+}
+
+#[tokio::test]
+async fn fields_of_a_form_are_asked_in_the_agents_order() {
+    let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {
+        "zone": {"type": "string"}, "age": {"type": "integer"}, "middle": {"type": "boolean"}}}});
+    let place = Place::new(&json!({"scenes": [{"steps": [{"ask": form}]}]}));
+    let agent = place.agent();
+    let turn = place
+        .turn_with(&agent, user("t1", "x"), vec![Reply::Answer(json!({}))])
+        .await;
+    assert_eq!(turn.result, Ok(()));
+    let asked = turn.events.iter().find_map(|event| match event {
+        AgentEvent::InputRequested { request, .. } => Some(request.questions.clone()),
+        _ => None,
+    });
+    let ids: Vec<Value> = asked
+        .unwrap()
+        .iter()
+        .map(|question| question["id"].clone())
+        .collect();
+    assert_eq!(ids, ["zone", "age", "middle"]);
+}

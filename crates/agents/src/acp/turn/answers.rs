@@ -2,7 +2,7 @@
 //!
 //! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
 
-use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
+use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, TurnOver};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Object;
@@ -16,6 +16,7 @@ use super::super::question::{self, AgentForm};
 use super::super::rpc::{AcpError, RequestId};
 use super::TurnStopped;
 use super::run::{AskedUser, Injected, RunningTurn};
+use super::writes::AgentWrite;
 
 /// What people said to a question.
 pub(super) struct UserAnswer {
@@ -24,7 +25,7 @@ pub(super) struct UserAnswer {
     reply: Result<AgentReply, TurnOver>,
 }
 
-enum AnsweredQuestion {
+pub(super) enum AnsweredQuestion {
     Permission {
         call: u64,
         options: Vec<acp::PermissionOption>,
@@ -33,6 +34,8 @@ enum AnsweredQuestion {
         form: Box<AgentForm>,
         options: Vec<acp::PermissionOption>,
     },
+    /// A write that the agent asks for (AG-51).
+    Write { call: u64, write: Box<AgentWrite> },
 }
 
 impl RunningTurn<'_> {
@@ -86,7 +89,7 @@ impl RunningTurn<'_> {
 
     /// What the session's settings say. Files that steer tools and agents are asked about all the same (G-63), and so are those
     /// that lie outside.
-    async fn verdict(&mut self, config: &Object, asked: &AskedCall) -> ApprovalVerdict {
+    pub(super) async fn verdict(&mut self, config: &Object, asked: &AskedCall) -> ApprovalVerdict {
         let verdict = approvals::verdict(config, asked.kind);
         let is_full = config.get(approvals::SETTING).and_then(Value::as_str) == Some("full-access");
         if verdict != ApprovalVerdict::Allow || is_full {
@@ -129,17 +132,36 @@ impl RunningTurn<'_> {
         asked: AskedCall,
         options: &[acp::PermissionOption],
     ) -> Result<(), TurnStopped> {
-        let call = asked.call;
+        let ready = Mapper::ready_by_setting(asked.ready);
         let why = "Refused: this session only reads (its approvals are set to plan).";
-        let refused = AgentEvent::ToolRefused {
-            call,
-            ready: Box::new(Mapper::ready_by_setting(asked.ready)),
-            result: ToolResult::failed(why, why),
-        };
-        self.turn.events.send(refused).await?;
+        self.refuse(id, (asked.call, ready), options, why).await
+    }
+
+    /// Nobody is asked: the call is denied, and the user reads why.
+    async fn refuse(
+        &mut self,
+        id: RequestId,
+        (call, ready): (u64, ToolReady),
+        options: &[acp::PermissionOption],
+        why: &str,
+    ) -> Result<(), TurnStopped> {
+        self.show_refusal((call, ready), why).await?;
         self.mapper.decide(call, false);
         self.answer(&id, Ok(deny(options)));
         Ok(())
+    }
+
+    pub(super) async fn show_refusal(
+        &mut self,
+        (call, ready): (u64, ToolReady),
+        why: &str,
+    ) -> Result<(), TurnOver> {
+        let refused = AgentEvent::ToolRefused {
+            call,
+            ready: Box::new(ready),
+            result: ToolResult::failed(why, why),
+        };
+        self.turn.events.send(refused).await
     }
 
     async fn ask_people(
@@ -154,7 +176,14 @@ impl RunningTurn<'_> {
             diffs,
             ..
         } = asked;
-        ready.edits = self.edits.previews(call, &diffs, self.turn.events).await;
+        match self.edits.previews(call, &diffs, self.turn.events).await {
+            Ok(edits) => ready.edits = edits,
+            Err(why) => {
+                // Nobody consents to what cannot be shown.
+                let why = format!("Refused: what it would change cannot be shown ({why}).");
+                return self.refuse(id, (call, ready), &options, &why).await;
+            }
+        }
         ready.options = confirmation_options(&options);
         let event = AgentEvent::ToolReady {
             call,
@@ -181,7 +210,7 @@ impl RunningTurn<'_> {
     }
 
     /// Asks people; the answer comes while the agent may go on.
-    async fn wait_for(
+    pub(super) async fn wait_for(
         &mut self,
         id: RequestId,
         event: AgentEvent,
@@ -245,10 +274,27 @@ impl RunningTurn<'_> {
                 self.answer(&id, Ok(form.answer(&response, &answers, &options)));
                 Ok(())
             }
+            (
+                AnsweredQuestion::Write { call, write },
+                AgentReply::ToolDecided { approved: true, .. },
+            ) => self.finish_write(id, call, &write).await,
+            (
+                AnsweredQuestion::Write { .. },
+                AgentReply::ToolDecided {
+                    suggestion, reason, ..
+                },
+            ) => {
+                self.deny_write(&id);
+                self.pass_on_words(suggestion.as_ref(), reason.as_ref())
+            }
             // Skipped with its turn, or no answer to this question at all: nobody said yes.
             (AnsweredQuestion::Permission { call, options }, _) => {
                 self.mapper.decide(call, false);
                 self.answer(&id, Ok(deny(&options)));
+                Ok(())
+            }
+            (AnsweredQuestion::Write { .. }, _) => {
+                self.deny_write(&id);
                 Ok(())
             }
             (AnsweredQuestion::Form { form, options }, _) => {

@@ -90,13 +90,13 @@ impl EditWatch {
         }
     }
 
-    /// `FileEdit`s for the question about a call: what it would make of the files.
+    /// `FileEdit`s for the question about a call: what it would make of the files. An error: somebody would consent to what is not shown.
     pub(super) async fn previews(
         &self,
         call: u64,
         diffs: &[FileDiff],
         events: &dyn EventSink,
-    ) -> Vec<Value> {
+    ) -> Result<Vec<Value>, StoreError> {
         let mut items = Vec::new();
         for diff in diffs {
             let Some(new) = &diff.new_text else {
@@ -106,11 +106,10 @@ impl EditWatch {
             let (before, after) = propose(held, diff.old_text.as_deref(), new);
             let change = self.change(&diff.path, before, after);
             let (item, bodies) = preview_item(&change, change.diff_stats());
-            if store_all(events, bodies).await.is_ok() {
-                items.push(item);
-            }
+            store_all(events, bodies).await?;
+            items.push(item);
         }
-        items
+        Ok(items)
     }
 
     /// Blocks for the result of a call: what it did to files, as they say.
@@ -133,14 +132,11 @@ impl EditWatch {
                 }
                 // A file that was removed has no side after.
                 (Some(HeldEdit::Text(before)), HeldEdit::Missing) => {
-                    blocks.push(removed(&self.change(
-                        &diff.path,
-                        Some(before.clone()),
-                        Vec::new(),
-                    )));
-                    if store_all(events, vec![before.clone()]).await.is_err() {
-                        blocks.pop();
-                    }
+                    let change = self.change(&diff.path, Some(before.clone()), Vec::new());
+                    blocks.push(match store_all(events, vec![before.clone()]).await {
+                        Ok(()) => removed(&change),
+                        Err(why) => not_shown(&change, &why),
+                    });
                     continue;
                 }
                 (Some(HeldEdit::Missing) | None, HeldEdit::Missing) => continue,
@@ -159,9 +155,10 @@ impl EditWatch {
                 }
             };
             let (block, bodies) = result_content(&change, change.diff_stats());
-            if store_all(events, bodies).await.is_ok() {
-                blocks.push(block);
-            }
+            blocks.push(match store_all(events, bodies).await {
+                Ok(()) => block,
+                Err(why) => not_shown(&change, &why),
+            });
         }
         blocks
     }
@@ -246,6 +243,15 @@ fn describe(diff: &FileDiff) -> Option<Value> {
     Some(json!({"type": "text", "text": text}))
 }
 
+/// A change that was made and cannot be shown.
+fn not_shown(change: &FileChange, why: &StoreError) -> Value {
+    let text = format!(
+        "{} was changed; the change cannot be shown: {why}",
+        change.display_path
+    );
+    json!({"type": "text", "text": text})
+}
+
 fn removed(change: &FileChange) -> Value {
     let (mut block, _) = result_content(change, change.diff_stats());
     if let Some(fields) = block.as_object_mut() {
@@ -254,7 +260,10 @@ fn removed(change: &FileChange) -> Value {
     block
 }
 
-async fn store_all(events: &dyn EventSink, bodies: Vec<Vec<u8>>) -> Result<(), StoreError> {
+pub(super) async fn store_all(
+    events: &dyn EventSink,
+    bodies: Vec<Vec<u8>>,
+) -> Result<(), StoreError> {
     for body in bodies {
         events.store_body(body, "text/plain").await?;
     }

@@ -1,7 +1,6 @@
-//! Files that an agent reads and writes through the host (AG-50, AG-51).
+//! Files that an agent reads through the host (AG-50).
 //!
-//! Promises: only where the configuration offers it; inside the working directories, opened confined each time; nothing is written that was
-//! not consented to.
+//! Promises: only where the configuration offers it; inside the working directories, opened confined each time.
 
 use std::sync::Arc;
 
@@ -34,18 +33,9 @@ impl RunningTurn<'_> {
         self.answer(&id, answer);
         Ok(())
     }
-
-    pub(super) async fn write_file(
-        &mut self,
-        id: RequestId,
-        _: acp::WriteTextFileRequest,
-    ) -> Result<(), TurnStopped> {
-        self.answer(&id, Err(not_offered("fs/write_text_file")));
-        Ok(())
-    }
 }
 
-fn not_offered(method: &str) -> AcpError {
+pub(super) fn not_offered(method: &str) -> AcpError {
     AcpError::new(rpc::METHOD_NOT_FOUND, format!("Method not found: {method}"))
 }
 
@@ -70,6 +60,9 @@ fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Val
         return Err(refused(format!("{path} is too large, or no text")));
     }
     let text = String::from_utf8(file.bytes).map_err(|_| refused(format!("{path} is no text")))?;
+    if let Some(receipt) = &file.receipt {
+        workspace.mark_as_read(receipt);
+    }
     Ok(json!({"content": some_lines(&text, request.line, request.limit)}))
 }
 

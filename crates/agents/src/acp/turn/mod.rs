@@ -10,6 +10,7 @@ mod files;
 mod prepare;
 mod prompt;
 mod run;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use run::{PromptEnd, RunningTurn};
 pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a turn ends before its prompt does.
-enum TurnStopped {
+pub(super) enum TurnStopped {
     /// Nobody listens any more.
     Over,
     Failed(AgentError),
@@ -66,11 +67,11 @@ pub(super) async fn run(
     }
 }
 
-struct AcpTurn<'a> {
-    core: &'a Arc<AgentCore>,
-    facts: &'a SessionFacts,
-    input: TurnInput,
-    events: &'a dyn EventSink,
+pub(super) struct AcpTurn<'a> {
+    pub(super) core: &'a Arc<AgentCore>,
+    pub(super) facts: &'a SessionFacts,
+    pub(super) input: TurnInput,
+    pub(super) events: &'a dyn EventSink,
 }
 
 impl AcpTurn<'_> {
@@ -125,7 +126,7 @@ impl AcpTurn<'_> {
         }
     }
 
-    async fn notice(&self, text: String) -> Result<(), TurnOver> {
+    pub(super) async fn notice(&self, text: String) -> Result<(), TurnOver> {
         self.events.send(AgentEvent::Notice { text }).await
     }
 

@@ -11,6 +11,7 @@ use workspace::{Confinement, Workspace};
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::LiveSession;
+use super::super::mcp_servers::{HandedOver, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
 use super::super::transcript;
@@ -71,7 +72,7 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         &core.trust,
         &core.config,
         &facts.conversation,
-        primary,
+        &place.directories,
     )
     .await?;
     let token = core.token();
@@ -120,14 +121,20 @@ async fn open_in(
         )
     };
     let system_prompt = render(turn, &process).await?;
+    let handed = match place.directories.first() {
+        Some(primary) => find_handed_over(turn, &process, primary).await?,
+        None => HandedOver::default(),
+    };
     let digest = system_prompt.as_ref().map(|(_, digest)| digest.as_str());
     if let Some(session) = live
         && is_known(session.through().as_deref())
         && session.directories == place.directories
         && session.prompt_digest.as_deref() == digest
+        && session.handed.digest == handed.digest
         && !process.connection.is_over()
     {
         let has_message = session.through().as_deref() == Some(&input.turn_id);
+        handed.show(core, &facts.conversation, true);
         return Ok(PreparedTurn {
             process,
             session,
@@ -138,6 +145,13 @@ async fn open_in(
     }
     let notes = input.chat_notes.as_deref().and_then(ChatNotes::read);
     let notes = live_notes(turn, &process, place).or(notes);
+    let is_own = |notes: &ChatNotes| notes.chat == facts.chat;
+    let forked = notes.clone().filter(|source| {
+        !is_own(source)
+            && is_known(source.through.as_deref())
+            && can_fork(turn, &process, place, source)
+    });
+    let notes = notes.filter(is_own);
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
@@ -147,13 +161,16 @@ async fn open_in(
         conversation: facts.conversation.clone(),
         chat: facts.chat.clone(),
         directories: place.directories.clone(),
-        mcp_servers: Vec::new(),
+        handed: handed.clone(),
         system_prompt,
+        forked,
     };
+    handed.show(core, &facts.conversation, false);
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
     let OpenedChat { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
     core.learn_sign_in(true);
+    handed.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
     let is_new = session.through().is_none();
@@ -191,6 +208,19 @@ fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Opti
         &session,
         place.directories.first()?.clone(),
     ))
+}
+
+/// Whether the agent can make a session of this chat from another chat's: only if it is seen that it knows no more than was noted.
+fn can_fork(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place, source: &ChatNotes) -> bool {
+    let live = process.all_sessions();
+    let is_as_noted = |live: &Arc<LiveSession>| {
+        live.inbox.session == source.session && live.through() == source.through
+    };
+    process.abilities.fork
+        && source.agent == agent_name(turn)
+        && place.directories.first() == Some(&source.cwd)
+        && source.through.is_some()
+        && live.iter().any(is_as_noted)
 }
 
 fn reason_to_begin_anew(
@@ -306,6 +336,7 @@ fn make_notes(
     cwd: PathBuf,
 ) -> ChatNotes {
     ChatNotes {
+        chat: turn.facts.chat.clone(),
         agent: agent_name(turn),
         version: process.abilities.version.clone(),
         session: session.inbox.session.clone(),

@@ -73,7 +73,7 @@ impl<'a> RunningTurn<'a> {
             turn,
             prepared,
             place,
-            mapper: Mapper::new(used, usage),
+            mapper: Mapper::new(used, usage).with_servers(prepared.session.handed.ids.clone()),
             edits: EditWatch::new(Arc::clone(&place.workspace)),
             model,
             injections: FuturesUnordered::new(),

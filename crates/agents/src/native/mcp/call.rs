@@ -18,11 +18,11 @@ use super::super::call_events::{
 };
 use super::super::consent::Verdict;
 use super::super::rules::{client_subject, offer_tool_rule};
-use super::trust::next_ask;
 use super::{elicitation, result, shown};
 use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, SessionTool};
 use crate::permission::CallSubject;
 use crate::tool::{Nature, Plan};
+use crate::trust::next_ask;
 
 /// Carries out a call; what the model gets of it.
 pub(in super::super) async fn run_mcp_call(

@@ -15,6 +15,9 @@ const FIELDS_MAX: usize = 16;
 const OPTIONS_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 2_000;
 
+/// What must come back as it was: names, values that may be chosen, defaults, addresses. Longer ones are not asked about.
+const VALUE_BYTES_MAX: usize = 2_048;
+
 /// Asks the user for a server, by a number that no other question of the turn has.
 pub(super) async fn ask(
     server: &str,
@@ -52,13 +55,13 @@ fn make_request(server: &str, elicitation: &Elicitation) -> Option<InputRequest>
     match &elicitation.form {
         ElicitationForm::Url(url) => Some(InputRequest {
             message: Some(message),
-            url: Some(url.clone()).filter(|url| is_page(url)),
+            url: Some(url.clone()).filter(|url| is_page(url) && url.len() <= VALUE_BYTES_MAX),
             ..InputRequest::default()
         })
         .filter(|request| request.url.is_some()),
         ElicitationForm::Fields(schema) => {
             let fields = schema["properties"].as_object()?;
-            if fields.is_empty() || fields.len() > FIELDS_MAX {
+            if fields.is_empty() || fields.len() > FIELDS_MAX || !fields.iter().all(has_bounds) {
                 return None;
             }
             let required = schema["required"].as_array();
@@ -76,6 +79,18 @@ fn make_request(server: &str, elicitation: &Elicitation) -> Option<InputRequest>
             })
         }
     }
+}
+
+/// Whether all that must come back as it was can be shown whole.
+fn has_bounds((name, field): (&String, &Value)) -> bool {
+    let options = options_of(field);
+    let default = &field["default"];
+    let mut values = options.iter().map(|(id, _)| id.as_str());
+    let mut values = values
+        .by_ref()
+        .chain(default.as_str())
+        .chain([name.as_str()]);
+    values.all(|value| value.len() <= VALUE_BYTES_MAX)
 }
 
 /// Other schemes could do something else than show a page.
@@ -120,7 +135,7 @@ fn make_question(name: &str, field: &Value, required: bool) -> Value {
     }
     for (to, from) in [("defaultValue", "default"), ("format", "format")] {
         let is_fitting = match (to, kind) {
-            ("format", kind) => kind == "text" && field[from].is_string(),
+            ("format", kind) => kind == "text" && is_short(&field[from]),
             (_, "text") => field[from].is_string(),
             (_, "boolean") => field[from].is_boolean(),
             _ => field[from].is_number(),
@@ -130,6 +145,12 @@ fn make_question(name: &str, field: &Value, required: bool) -> Value {
         }
     }
     question
+}
+
+fn is_short(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.len() <= VALUE_BYTES_MAX)
 }
 
 /// What may be chosen, by value and by name: the shapes that the versions of the protocol have for it.
@@ -178,8 +199,10 @@ fn read_answers(schema: &Value, answers: &Object) -> Value {
     Value::Object(content)
 }
 
+/// A label: on lines of its own, but without what would control a terminal (TR-8).
 fn cut(text: &str) -> String {
-    text.chars().take(TEXT_CHARS_MAX).collect()
+    let shown = text.chars().filter(|c| *c == '\n' || !c.is_control());
+    shown.take(TEXT_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

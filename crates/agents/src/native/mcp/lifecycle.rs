@@ -3,42 +3,19 @@
 //! Promises: what is published is what is there; a request is followed by the true state, whatever became of it (H-305).
 //! Must not know: channels, who asks.
 
-use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, PoisonError};
 
 use agent_api::McpRequest;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::SessionMcp;
-use crate::mcp::{DeclaredServer, McpServer, ServerState};
-
-/// Hexadecimal digits of an id.
-const ID_DIGITS: usize = 16;
+use crate::mcp::{DeclaredServer, McpServer, ServerState, ServerToken, TokenReason, TokenRequest};
+use crate::mcp_settings::McpSettings;
+use crate::server_entry::{customization_id, error_state, make_entry};
+use crate::trust::DeclaredItem;
 
 /// Tools that are named as left out.
 const LEFT_OUT_MAX: usize = 20;
-
-const KIND: &str = "mcpServer";
-
-/// The same for the same server, in every session and over restarts (CU-1).
-pub(super) fn customization_id(declared: &DeclaredServer) -> String {
-    let mut hasher = Sha256::new();
-    for part in [KIND, &file_uri(declared), &declared.name] {
-        hasher.update(part);
-        hasher.update([0]);
-    }
-    let mut id = format!("{KIND}-");
-    for byte in hasher.finalize().iter().take(ID_DIGITS / 2) {
-        let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
-    }
-    id
-}
-
-fn file_uri(declared: &DeclaredServer) -> String {
-    wire::file_uri::uri_of(declared.file.as_os_str().as_bytes())
-}
 
 impl SessionMcp {
     /// Says how the servers are, if that is news.
@@ -47,7 +24,7 @@ impl SessionMcp {
             return; // nobody listens between turns
         };
         let mut memory = self.lock();
-        let waits = memory.is_waiting;
+        let waits = memory.waiting > 0;
         let servers: Vec<Value> = memory
             .known
             .iter()
@@ -55,6 +32,7 @@ impl SessionMcp {
                 let server = self.servers.find(&declared.name);
                 to_customization(declared, server.as_deref(), waits)
             })
+            .chain(memory.shadowed.iter().cloned())
             .collect();
         if servers != memory.published {
             memory.published.clone_from(&servers);
@@ -76,13 +54,20 @@ impl SessionMcp {
         });
     }
 
-    pub(super) fn set_waiting(&self, waits: bool) {
-        self.lock().is_waiting = waits;
+    /// A turn waits until what this returns is dropped, with the turn if need be.
+    pub(super) fn begin_waiting(&self) -> WaitingTurn<'_> {
+        self.lock().waiting += 1;
         self.publish();
+        WaitingTurn(self)
     }
 
     /// Does what a client wants of a server.
-    pub(in super::super) fn request(self: &Arc<Self>, id: &str, request: McpRequest) {
+    pub(in super::super) async fn request(
+        self: Arc<Self>,
+        settings: Arc<McpSettings>,
+        id: String,
+        request: McpRequest,
+    ) {
         let known = {
             let memory = self.lock();
             let mut known = memory.known.iter();
@@ -92,14 +77,28 @@ impl SessionMcp {
         };
         if let Some(declared) = known {
             match request {
-                McpRequest::Start => self.start_again(&declared, id),
+                McpRequest::Start => {
+                    let mut memory = self.lock();
+                    memory.stopped.remove(&declared.name);
+                    memory.consent(&declared);
+                    drop(memory);
+                    self.start_again(&declared, &id);
+                }
                 McpRequest::Stop => {
                     self.lock().stopped.insert(declared.name.clone());
-                    if let Some(server) = self.servers.find(&declared.name) {
-                        server.stop();
-                    }
+                    self.stop_one(&declared);
                 }
                 McpRequest::Background => self.background.notify_waiters(),
+                McpRequest::SwitchOff => {
+                    self.lock().switched_off.insert(id.clone());
+                    self.stop_one(&declared);
+                }
+                McpRequest::SwitchOn => {
+                    self.lock().switched_off.remove(&id);
+                    if self.may_start(&settings, &declared).await {
+                        self.start_again(&declared, &id);
+                    }
+                }
             }
         }
         // What the client sees by now may be what it wished for: the truth follows in any case.
@@ -107,18 +106,51 @@ impl SessionMcp {
         self.publish();
     }
 
+    fn stop_one(&self, declared: &DeclaredServer) {
+        if let Some(server) = self.servers.find(&declared.name) {
+            server.stop();
+        }
+    }
+
+    /// Whether a server that was switched on may be started without a question.
+    pub(super) async fn may_start(
+        &self,
+        settings: &Arc<McpSettings>,
+        declared: &DeclaredServer,
+    ) -> bool {
+        let (place, is_stopped, is_started) = {
+            let memory = self.lock();
+            let key = (declared.name.clone(), declared.digest.clone());
+            let is_stopped = memory.stopped.contains(&declared.name);
+            (
+                memory.place.clone(),
+                is_stopped,
+                memory.started.contains(&key),
+            )
+        };
+        let Some(place) = place else {
+            return false; // no turn has begun: the first one starts it
+        };
+        if is_stopped {
+            return false; // somebody stopped it, apart from switching it off
+        }
+        let item = DeclaredItem::new(&place.directory, declared);
+        // A file of answers that cannot be read is said by the next turn.
+        let is_known = item.is_known(&settings.trust, &self.conversation).await;
+        declared.is_users || is_started || is_known.unwrap_or(false)
+    }
+
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
         let place = {
             let mut memory = self.lock();
-            memory.stopped.remove(&declared.name);
             memory.failed.remove(&declared.name);
-            let key = (declared.name.clone(), declared.digest.clone());
-            memory.refused.remove(&key);
-            memory.started.insert(key);
-            memory.place.clone()
+            match memory.switched_off.contains(id) {
+                true => None,
+                false => memory.place.clone(),
+            }
         };
         let (Ok(declaration), Some(place)) = (&declared.declaration, place) else {
-            return; // it cannot be started: its state says why
+            return; // it cannot be started, or is switched off: its state says so
         };
         let _installing = self
             .installing
@@ -134,6 +166,34 @@ impl SessionMcp {
     }
 }
 
+impl SessionMcp {
+    /// A client brought a token for a resource, or took one back. A server that waits for it is started.
+    pub(in super::super) fn bring_token(&self, resource: &str, token: Option<&str>) {
+        for server in self.servers.all() {
+            if server.takes_token_for(resource) {
+                server.set_token(token.map(|token| ServerToken {
+                    resource: resource.to_owned(),
+                    token: token.to_owned(),
+                }));
+                let is_wanted = matches!(server.state(), ServerState::TokenWanted(_));
+                if is_wanted && token.is_some() && self.is_due(&server) {
+                    server.start();
+                }
+            }
+        }
+    }
+}
+
+/// A turn that waits for servers.
+pub(super) struct WaitingTurn<'a>(&'a SessionMcp);
+
+impl Drop for WaitingTurn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+        self.0.publish();
+    }
+}
+
 /// `McpServerCustomization`
 fn to_customization(
     declared: &DeclaredServer,
@@ -145,19 +205,38 @@ fn to_customization(
         (None, Ok(_)) => json!({"kind": "stopped"}),
         (None, Err(why)) => error_state("declaration", why),
     };
-    let mut entry = json!({
-        "type": KIND,
-        "id": customization_id(declared),
-        "uri": file_uri(declared),
-        "name": declared.name,
-        "state": state,
-    });
+    let mut entry = make_entry(declared, state);
     let left_out = server.map(McpServer::left_out).unwrap_or_default();
     if !left_out.is_empty() {
         let named: Vec<&String> = left_out.iter().take(LEFT_OUT_MAX).collect();
-        entry["_meta"] = json!({"toolsLeftOut": named});
+        entry["_meta"]["toolsLeftOut"] = json!(named);
+    }
+    if let Some(resource) = server.and_then(McpServer::token_resource) {
+        // What a newer token can be brought for.
+        entry["_meta"]["tokenFor"] = json!(resource);
     }
     entry
+}
+
+/// `McpServerAuthRequiredState`
+fn auth_state(request: &TokenRequest) -> Value {
+    let reason = match request.reason {
+        TokenReason::Required => "required",
+        TokenReason::Expired => "expired",
+        TokenReason::InsufficientScope => "insufficientScope",
+    };
+    let mut state = json!({
+        "kind": "authRequired",
+        "reason": reason,
+        "resource": request.metadata,
+    });
+    if !request.scopes.is_empty() {
+        state["requiredScopes"] = json!(request.scopes);
+    }
+    if let Some(description) = &request.description {
+        state["description"] = json!(description);
+    }
+    state
 }
 
 fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
@@ -165,14 +244,7 @@ fn describe_state(state: &ServerState, turn_waits: bool) -> Value {
         ServerState::Stopped => json!({"kind": "stopped"}),
         ServerState::Starting => json!({"kind": "starting", "blocking": turn_waits}),
         ServerState::Ready => json!({"kind": "ready"}),
-        ServerState::TokenWanted { .. } => error_state(
-            "tokenWanted",
-            "it wants a token: put it into the `headers` of its declaration",
-        ),
+        ServerState::TokenWanted(request) => auth_state(request),
         ServerState::Failed(error) => error_state("failed", &error.to_string()),
     }
-}
-
-fn error_state(kind: &str, message: &str) -> Value {
-    json!({"kind": "error", "error": {"errorType": kind, "message": message}})
 }

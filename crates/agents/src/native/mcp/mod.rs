@@ -6,7 +6,9 @@
 
 mod call;
 mod elicitation;
+mod inputs;
 mod lifecycle;
+mod offers;
 mod result;
 mod trust;
 
@@ -20,14 +22,15 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::mcp::{
-    DeclaredServer, DeclaredServers, McpDeclaration, McpEntry, McpServer, ServerPlace, ServerState,
-    SessionServers, SessionTool, find_declared,
+    DeclaredServer, DeclaredServers, McpDeclaration, McpInputs, McpServer, ServerPlace,
+    ServerState, ServerToken, SessionServers, SessionTool,
 };
+use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
-use crate::trust::{TrustStore, shown_path};
+use crate::trust::{shown_path, shown_text as shown};
 
+use crate::server_entry::{customization_id, shadowed_entry};
 pub(super) use call::run_mcp_call;
-use lifecycle::customization_id;
 
 /// How long a turn waits for servers that start (MC-4).
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -38,14 +41,40 @@ const RETRY_AFTER: Duration = Duration::from_secs(300);
 /// What was said in a session and is not said again; forgotten when there is too much of it.
 const TOLD_MAX: usize = 256;
 
-/// Where servers are declared for all sessions, and what is known of trust.
-pub struct McpSettings {
-    /// `[[mcp]]` of the settings file.
-    pub entries: Vec<McpEntry>,
-    pub settings_file: PathBuf,
-    /// The data directory, which may hold an `mcp.json`.
-    pub data: PathBuf,
-    pub trust: Arc<TrustStore>,
+/// Tokens that clients brought, by what they are for. In memory alone.
+#[derive(Default)]
+pub(super) struct BroughtTokens(Mutex<BTreeMap<String, String>>);
+
+/// Tokens that are held; the first by name goes when there are more.
+const TOKENS_MAX: usize = 256;
+
+impl BroughtTokens {
+    /// Holds a token, or forgets it.
+    pub(super) fn set(&self, resource: &str, token: Option<&str>) {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match token {
+            Some(token) => {
+                if tokens.len() >= TOKENS_MAX {
+                    tokens.pop_first();
+                }
+                tokens.insert(resource.to_owned(), token.to_owned());
+            }
+            None => {
+                tokens.remove(resource);
+            }
+        }
+    }
+
+    /// The token for a server; of several the one whose resource is the nearest.
+    fn find(&self, server: &McpServer) -> Option<ServerToken> {
+        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = tokens.iter().filter(|(it, _)| server.takes_token_for(it));
+        let nearest = fitting.max_by_key(|(resource, _)| resource.len());
+        nearest.map(|(resource, token)| ServerToken {
+            resource: resource.clone(),
+            token: token.clone(),
+        })
+    }
 }
 
 /// The servers of a session, if a turn may use any.
@@ -96,6 +125,7 @@ pub(super) struct SessionMcp {
     conversation: String,
     /// Absent where no host listens between turns.
     news: Option<Arc<dyn HostNews>>,
+    tokens: Arc<BroughtTokens>,
     servers: SessionServers,
     memory: Mutex<ServerMemory>,
     /// Held while servers are added and taken away.
@@ -116,22 +146,64 @@ struct ServerMemory {
     failed: BTreeMap<String, Instant>,
     /// What is declared, whether it may be started or not.
     known: Vec<DeclaredServer>,
+    /// What is declared and never started, as clients see it.
+    shadowed: Vec<Value>,
     /// Servers that a client stopped; they stay so until one starts them.
     stopped: BTreeSet<String>,
     /// Names and digests that a client started, which is a yes for this session (MC-5).
     started: BTreeSet<(String, String)>,
-    /// Whether a turn waits for servers that start.
-    is_waiting: bool,
+    /// What the user said to inputs of files, by their ids; in memory alone.
+    inputs: McpInputs,
+    /// Ids of inputs that the user would not give; they are not asked for again in this session.
+    kept_back: BTreeSet<String>,
+    /// Ids of those that are switched off.
+    switched_off: BTreeSet<String>,
+    /// Turns that wait for servers that start.
+    waiting: usize,
     /// What was last said of the servers.
     published: Vec<Value>,
     place: Option<ServerPlace>,
 }
 
+impl ServerMemory {
+    /// Takes over what is declared now; what was remembered of other declarations goes.
+    fn know(&mut self, found: &DeclaredServers) {
+        let servers = &found.servers;
+        self.shadowed = found
+            .shadowed
+            .iter()
+            .map(|(declared, by)| shadowed_entry(declared, by))
+            .collect();
+        let is_declared = |name: &str| servers.iter().any(|server| server.name == name);
+        let is_same = |key: &(String, String)| {
+            let mut servers = servers.iter();
+            servers.any(|server| server.name == key.0 && server.digest == key.1)
+        };
+        self.failed.retain(|name, _| is_declared(name));
+        self.stopped.retain(|name| is_declared(name));
+        self.refused.retain(is_same);
+        self.started.retain(is_same);
+        self.known.clone_from(servers);
+    }
+
+    /// A client started a server, which is a yes for this session (MC-5).
+    fn consent(&mut self, declared: &DeclaredServer) {
+        let key = (declared.name.clone(), declared.digest.clone());
+        self.refused.remove(&key);
+        self.started.insert(key);
+    }
+}
+
 impl SessionMcp {
-    pub(super) fn new(conversation: &str, news: Option<Arc<dyn HostNews>>) -> Self {
+    pub(super) fn new(
+        conversation: &str,
+        news: Option<Arc<dyn HostNews>>,
+        tokens: Arc<BroughtTokens>,
+    ) -> Self {
         Self {
             conversation: conversation.to_owned(),
             news,
+            tokens,
             servers: SessionServers::default(),
             memory: Mutex::default(),
             installing: Mutex::default(),
@@ -166,7 +238,10 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
-        let found = find(Arc::clone(settings), directory.clone()).await;
+        let mut found = find_servers(settings, &directory, self.inputs()).await;
+        if place.may_ask && self.ask_for_inputs(&found.servers, events).await? {
+            found = find_servers(settings, &directory, self.inputs()).await;
+        }
         for problem in &found.problems {
             let text = format!("MCP servers could not be read from a file. {problem}");
             self.tell(text, events).await?;
@@ -175,12 +250,7 @@ impl SessionMcp {
             directory: directory.clone(),
             roots: place.roots.to_vec(),
         };
-        {
-            let mut memory = self.lock();
-            memory.known.clone_from(&found.servers);
-            memory.place = Some(server_place.clone());
-        }
-        self.publish();
+        self.begin(&found, &server_place, place.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
@@ -200,6 +270,16 @@ impl SessionMcp {
         Ok(())
     }
 
+    /// Takes over what is declared, before anything is started.
+    fn begin(&self, found: &DeclaredServers, place: &ServerPlace, switched_off: &BTreeSet<String>) {
+        let mut memory = self.lock();
+        memory.know(found);
+        memory.place = Some(place.clone());
+        memory.switched_off.clone_from(switched_off);
+        drop(memory);
+        self.publish();
+    }
+
     /// Makes these the session's servers, and starts those that are due. Turns of two chats do it one after the other.
     fn install(
         self: &Arc<Self>,
@@ -214,6 +294,7 @@ impl SessionMcp {
         let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
         let servers: Vec<Arc<McpServer>> = servers.collect();
         self.servers.replace(servers.clone());
+        // What was switched off while the user was asked stays off.
         for server in servers.iter().filter(|server| self.is_due(server)) {
             server.start();
         }
@@ -258,6 +339,7 @@ impl SessionMcp {
             Some(server) if *server.declaration() == declaration => server,
             _ => {
                 let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
+                server.set_token(self.tokens.find(&server));
                 self.follow(&server);
                 server
             }
@@ -266,25 +348,35 @@ impl SessionMcp {
 
     /// Waits a while for servers that start, unless somebody wants the turn to go on.
     async fn wait(&self) {
-        self.set_waiting(true);
+        // Heard from now on: whoever sees that a turn waits may say so at once.
+        let mut background = std::pin::pin!(self.background.notified());
+        background.as_mut().enable();
+        let _waiting = self.begin_waiting();
         tokio::select! {
             () = self.servers.settled(WAIT_MAX) => {}
-            () = self.background.notified() => {}
+            () = background => {}
         }
-        self.set_waiting(false);
     }
 
     fn is_due(&self, server: &McpServer) -> bool {
-        if self.lock().stopped.contains(&server.declaration().name) {
-            return false;
+        {
+            let memory = self.lock();
+            let is_stopped = memory.stopped.contains(&server.declaration().name);
+            if is_stopped || memory.switched_off.contains(server.id()) {
+                return false;
+            }
         }
         match server.state() {
-            ServerState::Stopped | ServerState::TokenWanted { .. } => true,
+            ServerState::Stopped | ServerState::TokenWanted(_) => true,
             ServerState::Starting | ServerState::Ready => false,
             ServerState::Failed(_) => {
-                let memory = self.lock();
-                let failed = memory.failed.get(&server.declaration().name);
-                failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER)
+                let (mut memory, name) = (self.lock(), &server.declaration().name);
+                let failed = memory.failed.get(name);
+                let is_due = failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER);
+                if is_due {
+                    memory.failed.remove(name); // if it fails again, it is left alone for as long again
+                }
+                is_due
             }
         }
     }
@@ -301,8 +393,9 @@ impl SessionMcp {
                 let wait = WAIT_MAX.as_secs();
                 format!("still starts after {wait} s; its tools are there when it is ready")
             }
-            ServerState::TokenWanted { .. } => {
-                "wants a token: put it into the `headers` of its declaration".to_owned()
+            ServerState::TokenWanted(_) => {
+                "wants a token: sign in by a client that can, or put one into the `headers` of its declaration"
+                    .to_owned()
             }
             ServerState::Failed(error) => {
                 let mut memory = self.lock();
@@ -331,23 +424,4 @@ impl SessionMcp {
         }
         events.send(AgentEvent::Notice { text }).await
     }
-}
-
-async fn find(settings: Arc<McpSettings>, directory: PathBuf) -> DeclaredServers {
-    let looking = tokio::task::spawn_blocking(move || {
-        let from = (
-            settings.entries.as_slice(),
-            settings.settings_file.as_path(),
-        );
-        find_declared(from, &settings.data, &directory)
-    });
-    match looking.await {
-        Ok(found) => found,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
-}
-
-/// A name as people read it, wherever it comes from.
-fn shown(name: &str) -> String {
-    shown_path(std::path::Path::new(name))
 }

@@ -12,6 +12,12 @@ use crate::tool::{TEXT_BYTES_MAX, ToolOutcome};
 /// Larger structured results are a part of the text alone.
 const STRUCTURED_BYTES_MAX: usize = 64 * 1_024;
 
+/// Longer addresses are a part of the text alone.
+const URI_BYTES_MAX: usize = 4 * 1_024;
+
+/// The longest name of a type.
+const MIME_BYTES_MAX: usize = 256;
+
 /// Pieces that are shown apart from the text.
 const PIECES_MAX: usize = 32;
 
@@ -81,13 +87,20 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
         } => {
             let description = description.map_or(String::new(), |text| format!(": {text}"));
             let text = format!("[resource {name}, {uri}{description}]");
+            if uri.len() > URI_BYTES_MAX {
+                return (text, ResultBlock::None);
+            }
             let mut block = json!({"type": "resource", "uri": uri});
-            if let Some(mime_type) = mime_type {
+            if let Some(mime_type) = mime_type.filter(|mime| mime.len() <= MIME_BYTES_MAX) {
                 block["contentType"] = json!(mime_type);
             }
             (text, shown_if(has_room, block))
         }
         McpContent::Media { .. } if !has_room => (String::new(), ResultBlock::TooMany),
+        McpContent::Media { mime_type, .. } if mime_type.len() > MIME_BYTES_MAX => {
+            let text = "[media whose type has a name that is too long]".to_owned();
+            (text, ResultBlock::None)
+        }
         McpContent::Media {
             data,
             mime_type,

@@ -98,6 +98,15 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
     ] {
         assert!(allows_text("bash(cargo test:*)", text), "{text}");
     }
+    // Several short options may stand in one word.
+    for (text, is_allowed) in [
+        ("pytest -xvs", true),
+        ("pytest -vp evil", false),
+        ("pytest -qc/elsewhere.ini", false),
+        ("pytest --verbose", true),
+    ] {
+        assert_eq!(allows_text("bash(pytest:*)", text), is_allowed, "{text}");
+    }
     assert!(!allows_text("bash(npm test:*)", "npm test --script-sh=./x"));
     assert!(!allows_text("bash(go test:*)", "go test -exec ./x ./..."));
 }

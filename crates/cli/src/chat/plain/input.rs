@@ -3,6 +3,7 @@
 use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
+use crate::chat::budget;
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
@@ -219,6 +220,10 @@ impl PlainChat {
             }
             ChatCommand::Model(name) => self.use_model(&name)?,
             ChatCommand::Approvals(name) => self.use_mode(&name)?,
+            ChatCommand::Budget(amount) => {
+                let text = budget::apply(&self.chat, &amount).map_err(anyhow::Error::msg)?;
+                self.output.note(&text)?;
+            }
             ChatCommand::Usage => {
                 let chat = self.chat.ahead();
                 let usage = chat.map(|chat| UsageReader::default().read(&chat));

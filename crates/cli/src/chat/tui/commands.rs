@@ -5,6 +5,7 @@ use wire::state::status;
 
 use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
+use crate::chat::budget;
 use crate::chat::command::{COMMANDS, ChatCommand, KEYS, pick};
 use crate::chat::complete::host_commands;
 use crate::chat::line::{Line, Style};
@@ -31,6 +32,10 @@ impl TerminalChat {
             }
             ChatCommand::Model(name) => self.open_models(&name),
             ChatCommand::Approvals(name) => self.open_modes(&name)?,
+            ChatCommand::Budget(amount) => match budget::apply(&self.chat, &amount) {
+                Ok(text) => self.note(&text),
+                Err(text) => self.note_error(&text),
+            },
             ChatCommand::Permissions => self.show_permissions(),
             ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {

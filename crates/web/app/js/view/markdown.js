@@ -64,7 +64,8 @@ export class MarkdownView {
   update(source, isWriting) {
     const hasEnded = this.isWriting && !isWriting;
     const isSame = source.length === this.source.length && source === this.source;
-    if (!isSame && source.startsWith(this.source) && this.isWriting) {
+    // Also after its end: what was stopped here may have gone on at the host for a moment.
+    if (!isSame && this.source !== '' && source.startsWith(this.source)) {
       this.append(source.slice(this.source.length));
     } else if (!isSame) {
       this.reset(source);

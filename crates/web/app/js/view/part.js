@@ -12,7 +12,7 @@ import { askKey } from './route.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
 /** @typedef {{ isLast: boolean, isActive: boolean, isLatestTurn: boolean, turnId: string, turnState: string }} PartPlace */
-/** @typedef {{ element: HTMLElement, update: (part: any, place: PartPlace) => void, append?: (text: string) => boolean }} PartView */
+/** @typedef {{ element: HTMLElement, update: (part: any, place: PartPlace) => void, append?: (text: string, length: number) => boolean }} PartView `append` adds streamed text; false if it would not make a text of that length */
 
 /** @param {ChatContext} context @param {any} part @param {PartPlace} place @returns {PartView} */
 export function createPart(context, part, place) {
@@ -42,12 +42,12 @@ function createText(context, part, place) {
   view.element.classList.add('part-text');
   const update = (/** @type {any} */ next, /** @type {PartPlace} */ at) => view.update(String(next.content ?? ''), at.isActive && at.isLast);
   update(part, place);
-  return { element: view.element, update, append: (text) => appendTo(view, text) };
+  return { element: view.element, update, append: (text, length) => appendTo(view, text, length) };
 }
 
-/** @param {MarkdownView} view @param {string} text */
-function appendTo(view, text) {
-  if (!view.isWriting) return false;
+/** @param {MarkdownView} view @param {string} text @param {number} length */
+function appendTo(view, text, length) {
+  if (!view.isWriting || view.source.length + text.length !== length) return false;
   view.append(text);
   return true;
 }
@@ -85,8 +85,8 @@ function createReasoning(context, part, place) {
   return {
     element,
     update,
-    append(text) {
-      if (!isWriting) return false;
+    append(text, length) {
+      if (!isWriting || source.length + text.length !== length) return false;
       source += text;
       if (element.open) view?.append(text);
       return true;

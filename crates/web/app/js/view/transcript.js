@@ -108,16 +108,20 @@ export class Transcript {
     this.changes = [];
     if (!state) return; // nothing was heard yet
     const isSmall = this.turns.length > 0 && changes.every((change) => change.kind !== 'list' && change.kind !== 'all');
-    const countBefore = this.countParts();
+    const lastBefore = this.turns.at(-1);
     if (isSmall) this.drawSmall(state, changes);
     else this.drawAll(state);
-    if (!this.keeper.isFollowing) this.newParts += Math.max(0, this.countParts() - countBefore);
+    if (!this.keeper.isFollowing) this.newParts += this.countNew(lastBefore);
     this.keeper.restore();
     this.heardFollowing();
   }
 
-  countParts() {
-    return (this.turns.at(-1)?.responseParts?.length ?? 0) + this.turns.length;
+  /** Turns and parts that came behind what was the last turn; older pages come before it. @param {any} last */
+  countNew(last) {
+    const index = this.turns.findIndex((turn) => turn.id === last?.id);
+    if (index < 0) return 0;
+    const parts = (/** @type {any} */ turn) => turn.responseParts?.length ?? 0;
+    return this.turns.length - 1 - index + Math.max(0, parts(this.turns[index]) - parts(last));
   }
 
   /** @param {any} state @param {any[]} changes */

@@ -103,7 +103,9 @@ export class TurnView {
    * @param {string} text
    */
   append(partId, text) {
-    return this.parts.get(partId)?.append?.(text) ?? false;
+    const parts = this.turn.responseParts ?? [];
+    const index = parts.findIndex((/** @type {any} */ part, /** @type {number} */ at) => partKey(part, at) === partId);
+    return this.parts.get(partId)?.append?.(text, String(parts[index]?.content ?? '').length) ?? false;
   }
 
   /** @param {string} partId */

@@ -1,0 +1,239 @@
+//! What a server wants that answers 401, or 403 for want of scopes: found out for whoever can get a token (MC-14).
+//!
+//! Promises: metadata are asked for over https, or on this machine if the server is there; bounded in time and size; no redirect
+//! is followed. Metadata of another resource than the server are an error. No token is in here.
+//! Must not know: how tokens are got.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use serde_json::{Map, Value};
+
+use super::error::clean;
+use super::http::{client, is_this_machine};
+
+const METADATA_MAX: Duration = Duration::from_secs(10);
+const METADATA_BYTES_MAX: usize = 64 * 1_024;
+
+/// Scopes, and characters of each.
+const SCOPES_MAX: usize = 64;
+const SCOPE_CHARS_MAX: usize = 256;
+
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// Why a token is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenReason {
+    Required,
+    /// There was one, and it is not taken any more.
+    Expired,
+    InsufficientScope,
+}
+
+/// What a server said with its refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenChallenge {
+    pub reason: TokenReason,
+    /// `WWW-Authenticate`
+    pub header: String,
+}
+
+/// What somebody must know to get a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRequest {
+    pub reason: TokenReason,
+    /// `ProtectedResourceMetadata`
+    pub metadata: Value,
+    pub scopes: Vec<String>,
+    pub description: Option<String>,
+}
+
+impl TokenRequest {
+    /// What the token is for.
+    pub fn resource(&self) -> &str {
+        self.metadata["resource"].as_str().unwrap_or_default()
+    }
+}
+
+/// Finds out what a server wants.
+pub(super) async fn discover(
+    url: &str,
+    challenge: &TokenChallenge,
+) -> Result<TokenRequest, String> {
+    let server = Url::parse(url).map_err(|_| "its URL is not one".to_owned())?;
+    let named = parameter(&challenge.header, "resource_metadata");
+    let addresses = match named {
+        Some(named) => vec![Url::parse(&named).map_err(|_| "its metadata have no URL".to_owned())?],
+        None => well_known(&server),
+    };
+    let mut problem = "it does not say where a token is got".to_owned();
+    for address in addresses {
+        match read_metadata(&server, &address).await {
+            Ok(metadata) => return Ok(make_request(metadata, challenge)),
+            Err(why) => problem = why,
+        }
+    }
+    Err(problem)
+}
+
+/// Where metadata are without being named: with the path of the server, and for all of it.
+fn well_known(server: &Url) -> Vec<Url> {
+    let path = server.path().trim_end_matches('/');
+    let with_path = server.join(&format!("{WELL_KNOWN}{path}"));
+    let whole = server.join(WELL_KNOWN);
+    let mut addresses: Vec<Url> = with_path.into_iter().chain(whole).collect();
+    for address in &mut addresses {
+        address.set_query(None);
+    }
+    addresses.dedup();
+    addresses
+}
+
+async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
+    let is_allowed = match address.scheme() {
+        "https" => true,
+        // Another machine must not make this one ask itself.
+        "http" => is_this_machine(address) && is_this_machine(server),
+        _ => false,
+    };
+    if !is_allowed {
+        return Err("its metadata are at an address that is not asked (https only)".to_owned());
+    }
+    let reading = async {
+        let client = client(address).await.map_err(|error| error.to_string())?;
+        let failed = |error: reqwest::Error| error.without_url().to_string();
+        let mut response = client.get(address.clone()).send().await.map_err(failed)?;
+        if !response.status().is_success() {
+            return Err(format!(
+                "its metadata are answered with {}",
+                response.status()
+            ));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > METADATA_BYTES_MAX {
+                return Err("its metadata are too large".to_owned());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let metadata: Map<String, Value> = serde_json::from_slice(&body)
+            .map_err(|_| "its metadata are not understood".to_owned())?;
+        Ok(Value::Object(metadata))
+    };
+    let read = tokio::time::timeout(METADATA_MAX, reading).await;
+    let metadata = read.unwrap_or_else(|_| Err("its metadata did not come in time".to_owned()))?;
+    let resource = metadata["resource"]
+        .as_str()
+        .and_then(|it| Url::parse(it).ok());
+    match resource.is_some_and(|resource| covers(&resource, server)) {
+        true => Ok(metadata),
+        false => Err("its metadata are those of another resource".to_owned()),
+    }
+}
+
+/// Whether a token for a resource may be sent to a URL: the same origin, and the same path or one below.
+pub(super) fn covers(resource: &Url, url: &Url) -> bool {
+    let (prefix, path) = (resource.path().trim_end_matches('/'), url.path());
+    let is_below = path
+        .strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    resource.origin() == url.origin() && is_below
+}
+
+fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest {
+    let wanted = parameter(&challenge.header, "scope");
+    let scopes: Vec<String> = match wanted {
+        Some(wanted) => wanted.split_whitespace().map(str::to_owned).collect(),
+        None => {
+            let supported = metadata["scopes_supported"].as_array();
+            let supported = supported.into_iter().flatten();
+            supported
+                .filter_map(|scope| Some(scope.as_str()?.to_owned()))
+                .collect()
+        }
+    };
+    let scopes = scopes.into_iter().take(SCOPES_MAX);
+    let scopes = scopes.map(|scope| scope.chars().take(SCOPE_CHARS_MAX).collect());
+    // Clients need what is standard; the rest could be anything.
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.retain(|name, _| {
+            matches!(
+                name.as_str(),
+                "resource"
+                    | "resource_name"
+                    | "authorization_servers"
+                    | "scopes_supported"
+                    | "bearer_methods_supported"
+                    | "resource_documentation"
+            )
+        });
+    }
+    TokenRequest {
+        reason: challenge.reason,
+        metadata,
+        scopes: scopes.collect(),
+        description: parameter(&challenge.header, "error_description").map(|it| clean(&it)),
+    }
+}
+
+/// A parameter of `WWW-Authenticate`, in quotes or not.
+fn parameter(header: &str, name: &str) -> Option<String> {
+    let mut rest = header;
+    while let Some(at) = rest.find(name) {
+        let is_whole = rest[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|before| before == ' ' || before == ',');
+        let after = &rest[at + name.len()..];
+        if let (true, Some(value)) = (is_whole, after.trim_start().strip_prefix('=')) {
+            let value = value.trim_start();
+            return Some(match value.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next().unwrap_or_default().to_owned(),
+                None => {
+                    let end = value.find([',', ' ']).unwrap_or(value.len());
+                    value[..end].to_owned()
+                }
+            });
+        }
+        rest = after;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_a_challenge_are_found() {
+        let header = r#"Bearer error="insufficient_scope", scope="read write", resource_metadata="https://h/m", x=1"#;
+        assert_eq!(parameter(header, "scope").as_deref(), Some("read write"));
+        assert_eq!(
+            parameter(header, "resource_metadata").as_deref(),
+            Some("https://h/m")
+        );
+        assert_eq!(parameter(header, "x").as_deref(), Some("1"));
+        assert_eq!(parameter(header, "metadata"), None, "a part of a name");
+        assert_eq!(parameter("Bearer", "scope"), None);
+    }
+
+    #[test]
+    fn a_token_goes_nowhere_else() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (resource, server, is_covered) in [
+            ("https://h/mcp", "https://h/mcp", true),
+            ("https://h/", "https://h/mcp/x", true),
+            ("https://h/mcp/", "https://h/mcp", true),
+            ("https://h/mcp", "https://h/mcpother", false),
+            ("https://h/mcp", "https://h:444/mcp", false),
+            ("http://h/mcp", "https://h/mcp", false),
+            ("https://other/mcp", "https://h/mcp", false),
+        ] {
+            assert_eq!(
+                covers(&url(resource), &url(server)),
+                is_covered,
+                "{resource} {server}"
+            );
+        }
+    }
+}

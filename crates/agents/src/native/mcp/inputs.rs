@@ -1,0 +1,119 @@
+//! Inputs of `.vscode/mcp.json`: asked for once in a session, before the servers that want them are looked at.
+//!
+//! Promises: an answer is used in this session alone and is in no file of the host's servers; secrets are not asked for.
+//! Must not know: what servers do with them.
+
+use agent_api::{AgentEvent, AgentReply, EventSink, InputRequest, TurnOver};
+use serde_json::{Value, json};
+use wire::published::state::ChatInputResponseKind;
+
+use super::{SessionMcp, shown};
+use crate::mcp::{DeclaredServer, McpInput, McpInputs};
+use crate::trust::{next_ask, shown_path};
+
+/// Characters of what a file says of an input, and of an option.
+const TEXT_CHARS_MAX: usize = 500;
+const OPTIONS_MAX: usize = 64;
+
+/// Inputs that are asked for at once.
+const ASKED_MAX: usize = 16;
+
+impl SessionMcp {
+    pub(super) fn inputs(&self) -> McpInputs {
+        self.lock().inputs.clone()
+    }
+
+    /// Asks for what servers want to know; whether anything was answered.
+    pub(super) async fn ask_for_inputs(
+        &self,
+        servers: &[DeclaredServer],
+        events: &dyn EventSink,
+    ) -> Result<bool, TurnOver> {
+        let mut is_answered = false;
+        for declared in servers {
+            let unasked: Vec<McpInput> = {
+                let memory = self.lock();
+                let inputs = declared.inputs.iter();
+                let inputs = inputs.filter(|input| {
+                    let is_known = memory.inputs.contains_key(&input.id);
+                    !is_known && !memory.kept_back.contains(&input.id)
+                });
+                inputs.take(ASKED_MAX).cloned().collect()
+            };
+            if unasked.is_empty() {
+                continue;
+            }
+            let Ok(_asking) = self.asking.try_lock() else {
+                return Ok(is_answered); // another chat asks: this turn goes on without
+            };
+            let ask = next_ask();
+            let request = make_request(declared, &unasked);
+            let reply = events.ask(AgentEvent::InputRequested { ask, request });
+            let answers = read_answers(&reply.await?, &unasked);
+            let mut memory = self.lock();
+            for input in unasked {
+                if !answers.contains_key(&input.id) {
+                    memory.kept_back.insert(input.id);
+                }
+            }
+            is_answered |= !answers.is_empty();
+            memory.inputs.extend(answers);
+        }
+        Ok(is_answered)
+    }
+}
+
+fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest {
+    let (name, file) = (shown(&declared.name), shown_path(&declared.file));
+    let questions = inputs.iter().map(|input| {
+        let said = cut(&input.description);
+        let message = match said.is_empty() {
+            true => shown(&input.id),
+            false => said,
+        };
+        let mut question = json!({
+            "kind": "text", "id": input.id, "title": shown(&input.id), "message": message, "required": true,
+        });
+        if !input.options.is_empty() {
+            let options = input.options.iter().take(OPTIONS_MAX);
+            let options = options.map(|option| json!({"id": option, "label": cut(option)}));
+            question["kind"] = json!("single-select");
+            question["allowFreeformInput"] = json!(false);
+            question["options"] = options.collect();
+        } else if let Some(default) = &input.default {
+            question["defaultValue"] = json!(default);
+        }
+        question
+    });
+    InputRequest {
+        message: Some(format!(
+            "The MCP server `{name}` of `{file}` wants to know something before it is started. What you type is stored with this chat."
+        )),
+        questions: questions.collect(),
+        ..InputRequest::default()
+    }
+}
+
+fn read_answers(reply: &AgentReply, inputs: &[McpInput]) -> McpInputs {
+    let AgentReply::Answered {
+        response: ChatInputResponseKind::Accept,
+        answers,
+        ..
+    } = reply
+    else {
+        return McpInputs::new(); // declined, cancelled, or nobody was there to ask
+    };
+    let given = inputs.iter().filter_map(|input| {
+        let answer = answers.get(&input.id)?;
+        let is_given = answer.get("state").and_then(Value::as_str) == Some("submitted");
+        let value = answer.get("value")?.get("value")?.as_str()?;
+        let may_be = input.options.is_empty() || input.options.iter().any(|option| option == value);
+        (is_given && may_be).then(|| (input.id.clone(), value.to_owned()))
+    });
+    given.collect()
+}
+
+fn cut(text: &str) -> String {
+    let shown = text.chars().filter(|c| !c.is_control());
+    shown.take(TEXT_CHARS_MAX).collect()
+}

@@ -1,0 +1,61 @@
+//! The model and custom agent that clients of 0.4 choose for a session or a chat, where newer ones say them in each message.
+//!
+//! The choice is held in `_meta`, so that clients of every version may see it, and is put into the messages of clients that
+//! cannot say it themselves. Must not know: which models there are.
+
+use serde_json::{Value, json};
+use wire::compat::{SELECTION_META, selection_of};
+use wire::{Action, ActionKind, ChannelUri, Object};
+
+use crate::channels::Chat;
+use crate::state::{Kernel, Sender, Step};
+
+/// Whether an action chooses something.
+pub(crate) fn is_selection(action: &Action) -> bool {
+    let is_chosen = |field| action.get(field).is_some_and(Value::is_object);
+    let is_taken_back = action.get("agent").is_some_and(Value::is_null);
+    is_chosen("model") || is_chosen("agent") || is_taken_back
+}
+
+/// A client chose for a session: recorded as it said it, and held where everyone may see it.
+pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender: &Sender) {
+    let extra = &step.session(uri).state().extra;
+    let mut chosen = selection_of(extra).cloned().unwrap_or_default();
+    for field in ["model", "agent"] {
+        match action.get(field) {
+            Some(Value::Null) => {
+                chosen.shift_remove(field);
+            }
+            Some(value) => {
+                chosen.insert(field.to_owned(), value.clone());
+            }
+            None => {}
+        }
+    }
+    let mut meta = extra.get("_meta").cloned().unwrap_or_else(|| json!({}));
+    let before = meta.clone();
+    meta[SELECTION_META] = Value::Object(chosen);
+    if meta == before {
+        return step.answer_unchanged(uri, action, Some(sender));
+    }
+    step.record_extension_action(uri, action, sender);
+    step.act_as_host(uri, ActionKind::SessionMetaChanged, json!({"_meta": meta}));
+}
+
+/// The `_meta` of a session or chat that is created with a choice.
+pub(crate) fn meta_of(params: &Value) -> Option<Value> {
+    let chosen = params.get(SELECTION_META)?.as_object()?;
+    Some(json!({SELECTION_META: chosen}))
+}
+
+/// Puts what was chosen for a chat, or else for its session, into a message of a client that cannot say it itself.
+pub(crate) fn put_into(kernel: &Kernel, chat: &Chat, message: &mut Object) {
+    let session = kernel.session(chat.session()).state();
+    for field in ["model", "agent"] {
+        let of_chat = selection_of(&chat.state().extra).and_then(|chosen| chosen.get(field));
+        let of_session = || selection_of(&session.extra).and_then(|chosen| chosen.get(field));
+        if let Some(chosen) = of_chat.or_else(of_session) {
+            message.entry(field).or_insert_with(|| chosen.clone());
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Between 0.5.0 and 0.5.1: a page of turns is the answer to `fetchTurns`, the list of sessions is one page, and a session does
+//! not say what it waits for.
+
+use serde_json::{Value, json};
+
+use super::{SnapshotOf, VersionStep, unchanged};
+use crate::methods::Method;
+use crate::state::status;
+use crate::{Generation, Object};
+
+pub(super) const STEP: VersionStep = VersionStep {
+    to: Generation::V0_5_0,
+    touches: unchanged::no_action,
+    down_action: unchanged::down_action,
+    down_state,
+    down_summary: unchanged::down_summary,
+    up_action: unchanged::up_action,
+    up_params,
+};
+
+fn down_state(of: SnapshotOf, state: &mut Object) {
+    match of {
+        SnapshotOf::Root => {}
+        SnapshotOf::Session { .. } => {
+            // What a session waits for is all that changes its activity, and no action of theirs tells it: its chats say what
+            // they do.
+            state.shift_remove("inputNeeded");
+            let bits = state.get("status").and_then(Value::as_u64);
+            if let Some(bits) = bits.and_then(|bits| u32::try_from(bits).ok()) {
+                let idle = status::with_activity(bits, status::IDLE);
+                state.insert("status".to_owned(), json!(idle));
+            }
+        }
+        SnapshotOf::Chat => {
+            state.shift_remove("turnsNextCursor");
+        }
+    }
+}
+
+/// `before` is a cursor that names its turn; `limit` stays for the answer.
+fn up_params(method: Method, params: &mut Object) {
+    if method == Method::FetchTurns {
+        let before = params.shift_remove("before");
+        let before = before.as_ref().and_then(Value::as_str);
+        let cursor = before.map_or("newest".to_owned(), |turn| format!("before:{turn}"));
+        params.insert("cursor".to_owned(), json!(cursor));
+    }
+}

@@ -1,0 +1,122 @@
+//! Between 0.5.2 and 0.6: open questions stand beside the turn, not in it; nobody signs in for a tool call; a turn has no times.
+
+use serde_json::{Value, json};
+
+use super::shape::{action, for_each_tool_call, kind_of, object_mut, text};
+use super::{AfterAction, Receiving, SnapshotOf, VersionStep, unchanged};
+use crate::{ActionKind, Generation, Object, Timestamp};
+
+pub(super) const STEP: VersionStep = VersionStep {
+    to: Generation::V0_5_2,
+    touches,
+    down_action,
+    down_state,
+    down_summary: unchanged::down_summary,
+    up_action,
+    up_params: unchanged::up_params,
+};
+
+fn touches(kind: ActionKind) -> bool {
+    matches!(
+        kind,
+        ActionKind::SessionInputNeededSet | ActionKind::ChatTurnsLoaded
+    )
+}
+
+fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
+    match kind_of(&sent) {
+        ActionKind::SessionInputNeededSet => {
+            if sent.get("request").is_some_and(asks_to_sign_in) {
+                return; // there was no such thing to wait for
+            }
+            for_each_tool_call(&mut sent, down_tool_call);
+        }
+        ActionKind::ChatTurnsLoaded => down_turns(&mut sent),
+        // A turn that was resumed says again what it had said: its open questions are asked again.
+        ActionKind::ChatResponsePart if sent.get("part").is_some_and(is_open_question) => {
+            let request = sent["part"]["request"].clone();
+            sent = action(
+                ActionKind::ChatInputRequested.name(),
+                &[("request", request)],
+            );
+        }
+        _ => for_each_tool_call(&mut sent, down_tool_call),
+    }
+    out.push(sent);
+}
+
+fn down_state(of: SnapshotOf, state: &mut Object) {
+    match of {
+        SnapshotOf::Root => {}
+        SnapshotOf::Session { .. } => {
+            if let Some(Value::Array(needed)) = state.get_mut("inputNeeded") {
+                needed.retain(|request| !asks_to_sign_in(request));
+                if needed.is_empty() {
+                    state.shift_remove("inputNeeded");
+                }
+            }
+            for_each_tool_call(state, down_tool_call);
+        }
+        SnapshotOf::Chat => {
+            let turn = object_mut(state, "activeTurn");
+            let open = turn.map(take_open_questions).unwrap_or_default();
+            if !open.is_empty() {
+                state.insert("inputRequests".to_owned(), Value::Array(open));
+            }
+            down_turns(state);
+            for_each_tool_call(state, down_tool_call);
+        }
+    }
+}
+
+/// A question nobody answered left no trace in a turn that is over.
+fn down_turns(holder: &mut Object) {
+    for turn in super::shape::objects_mut(holder, "turns") {
+        let _ = take_open_questions(turn);
+    }
+}
+
+/// The requests of a turn that have no answer, taken out of its parts.
+fn take_open_questions(turn: &mut Object) -> Vec<Value> {
+    let Some(Value::Array(parts)) = turn.get_mut("responseParts") else {
+        return Vec::new();
+    };
+    let (open, others): (Vec<Value>, Vec<Value>) = std::mem::take(parts)
+        .into_iter()
+        .partition(is_open_question);
+    *parts = others;
+    let request = |mut part: Value| part.get_mut("request").map(Value::take);
+    open.into_iter().filter_map(request).collect()
+}
+
+fn is_open_question(part: &Value) -> bool {
+    part["kind"] == "inputRequest" && part.get("response").is_none_or(Value::is_null)
+}
+
+fn asks_to_sign_in(request: &Value) -> bool {
+    request["kind"] == "toolAuthentication"
+}
+
+/// A call that waits for a sign-in is one that runs.
+fn down_tool_call(call: &mut Object) {
+    if text(call, "status") == Some("auth-required") {
+        call.insert("status".to_owned(), json!("running"));
+        call.shift_remove("auth");
+    }
+}
+
+fn up_action(sent: &mut Object, receiving: &Receiving) {
+    match kind_of(sent) {
+        ActionKind::ChatTurnStarted => {
+            let now = || json!(receiving.now.to_rfc3339());
+            sent.entry("startedAt").or_insert_with(now);
+        }
+        ActionKind::ChatTurnCancelled => {
+            let turn = receiving.chat.and_then(|chat| chat.active_turn.as_ref());
+            let started = turn.and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
+            let lasted = started.map_or(0, |started| receiving.now.ms_since(started).max(0));
+            sent.entry("duration").or_insert_with(|| json!(lasted));
+        }
+        _ => {}
+    }
+}

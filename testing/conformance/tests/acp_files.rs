@@ -1,0 +1,117 @@
+//! Files that an agent of others reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use conformance::acp::{AcpHarness, AcpSetup, scene};
+use conformance::native::calls_of;
+use serde_json::{Value, json};
+
+const ENTRY: &str = "trust = \"always\"\nfs = true";
+
+fn request(method: &str, path: &str, content: Option<&str>) -> Value {
+    let mut params = json!({"sessionId": "{{session}}", "path": path});
+    if let Some(content) = content {
+        params["content"] = json!(content);
+    }
+    json!({"request": {"method": method, "params": params}})
+}
+
+fn write(path: &str, content: &str) -> Value {
+    request("fs/write_text_file", path, Some(content))
+}
+
+fn read(path: &str) -> Value {
+    request("fs/read_text_file", path, None)
+}
+
+async fn start(steps: Value, config: Value) -> AcpHarness {
+    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]})).entry(ENTRY);
+    let setup = setup.file("a.txt", "one\ntwo\n").config(config);
+    setup.start().await
+}
+
+#[tokio::test]
+async fn a_write_is_asked_about_with_its_diff_and_done_after_a_yes() {
+    let steps = json!([write("{{cwd}}/a.txt", "one\nTWO\n"), {"say": ["done"]}]);
+    let mut harness = start(steps, json!({})).await;
+    harness.ann.sends_message("go").await;
+    let asked = harness.ann.asked().await;
+    assert_eq!(asked["invocationMessage"], "Write a.txt", "{asked:#}");
+    let item = &asked["edits"]["items"][0];
+    let after = harness.ann.reads(&item["after"]["content"]["uri"]).await;
+    assert_eq!(after, "one\nTWO\n");
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n", "nobody said yes yet");
+    harness.ann.decides_about(&asked, json!({})).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "one\nTWO\n");
+    let call = calls_of(&turn).remove(0);
+    assert_eq!(call["content"][0]["type"], "fileEdit", "{call:#}");
+    assert_eq!(harness.answers()[0]["result"], json!({}));
+    let offered = harness.received("initialize")[0]["clientCapabilities"]["fs"].clone();
+    assert_eq!(offered["writeTextFile"], true);
+}
+
+#[tokio::test]
+async fn nothing_is_written_without_a_yes_or_outside() {
+    let steps = json!([write("{{cwd}}/a.txt", "x"), write("/etc/greenroom-test", "x"), write("{{cwd}}/../out.txt", "x"), {"say": ["done"]}]);
+    let mut harness = start(steps.clone(), json!({})).await;
+    harness.ann.sends_message("go").await;
+    let denied = json!({"approved": false, "reason": "denied"});
+    harness.ann.decides(denied).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(
+        calls_of(&turn).len(),
+        1,
+        "what lies outside is not asked about"
+    );
+    let answers = harness.answers();
+    assert_eq!(answers.len(), 3);
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer["error"]["code"] == -32602),
+        "{answers:#?}"
+    );
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+    // The session only reads: nobody is asked.
+    let mut harness = start(steps, json!({"approvals": "plan"})).await;
+    let turn = harness.talk("go").await;
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n", "{turn:#}");
+    assert!(harness.answers()[0]["error"].is_object());
+}
+
+/// A person or another program changed it: what the agent writes would take that back.
+#[tokio::test]
+async fn a_file_that_changed_since_it_was_read_is_not_written() {
+    let steps = json!([
+        read("{{cwd}}/a.txt"), {"touch": "read"}, {"await": "changed"}, write("{{cwd}}/a.txt", "mine\n"), {"say": ["done"]},
+    ]);
+    let mut harness = start(steps, json!({"approvals": "full-access"})).await;
+    harness.ann.sends_message("go").await;
+    harness
+        .until("it was read", |it| it.state().join("read").exists())
+        .await;
+    std::fs::write(harness.work().join("a.txt"), "somebody else's\n").unwrap();
+    harness.touch("changed");
+    harness.ann.turn_over().await;
+    assert_eq!(harness.answers()[0]["result"]["content"], "one\ntwo\n");
+    let refused = harness.answers()[1]["error"]["message"].to_string();
+    assert!(refused.contains("changed"), "{refused}");
+    assert_eq!(harness.read("a.txt"), "somebody else's\n");
+}
+
+/// The agent asked for the edit already: the same is not asked twice.
+#[tokio::test]
+async fn a_write_that_an_allowed_edit_names_is_not_asked_about_again() {
+    let edit = json!({"title": "Edit", "kind": "edit", "ask": {}, "diff": {"path": "{{cwd}}/a.txt", "old": "two", "new": "TWO"},
+        "steps": [write("{{cwd}}/a.txt", "one\nTWO\n")]});
+    let mut harness = start(json!([{"tool": edit}, {"say": ["done"]}]), json!({})).await;
+    harness.ann.sends_message("go").await;
+    harness.ann.decides(json!({})).await;
+    let turn = harness.ann.turn_over().await;
+    let calls = calls_of(&turn);
+    assert_eq!(calls.len(), 1, "{turn:#}");
+    assert_eq!(calls[0]["content"][0]["type"], "fileEdit", "{turn:#}");
+    assert_eq!(harness.read("a.txt"), "one\nTWO\n");
+}

@@ -1,0 +1,128 @@
+//! MCP servers that an agent of others is handed over, and how clients see them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
+use conformance::native::calls_of;
+use serde_json::{Value, json};
+
+const SERVERS: &str = r#"
+[[mcp]]
+name = "files"
+command = "sh"
+args = ["-c", "exec cat"]
+env = { KEY = "s3cret" }
+
+[[mcp]]
+name = "web"
+url = "https://mcp.example/mcp"
+headers = { Authorization = "Bearer t0ken" }
+"#;
+
+fn script(initialize: Value) -> Value {
+    let tool =
+        json!({"title": "Read", "name": "mcp__files__read", "kind": "other", "outputs": ["x"]});
+    json!({
+        "initialize": initialize,
+        "scenes": [scene("call", json!([{"tool": tool}])), scene("", json!([{"say": ["ok"]}]))],
+    })
+}
+
+fn handed_over(harness: &AcpHarness, method: &str) -> Value {
+    let opened = harness.received(method);
+    opened.last().unwrap()["mcpServers"].clone()
+}
+
+fn server(session: &Value, name: &str) -> Value {
+    let all = session["customizations"].as_array();
+    let mut all = all.into_iter().flatten();
+    let found = all.find(|entry| entry["type"] == "mcpServer" && entry["name"] == name);
+    found.cloned().unwrap_or_default()
+}
+
+// MC-9
+#[tokio::test]
+async fn an_agent_gets_the_users_servers_and_those_of_a_trusted_directory() {
+    let of_directory = r#"{"mcpServers": {"own": {"command": "sh", "cwd": "sub"}, "files": {"command": "other"}}}"#;
+    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
+    let setup = setup.file(".mcp.json", of_directory).file("sub/x", "");
+    let mut harness = setup.start().await;
+    let turn = harness.talk("call").await;
+    let servers = handed_over(&harness, "session/new");
+    let servers = servers.as_array().unwrap();
+    assert_eq!(servers.len(), 3, "{servers:#?}");
+    assert_eq!(servers[0]["name"], "files");
+    let command = servers[0]["command"].as_str().unwrap();
+    assert!(
+        command.starts_with('/') && command.ends_with("/sh"),
+        "{command}"
+    );
+    assert_eq!(servers[0]["args"], json!(["-c", "exec cat"]));
+    assert_eq!(
+        servers[0]["env"],
+        json!([{"name": "KEY", "value": "s3cret"}])
+    );
+    let web = json!({
+        "type": "http", "name": "web", "url": "https://mcp.example/mcp",
+        "headers": [{"name": "Authorization", "value": "Bearer t0ken"}],
+    });
+    assert_eq!(servers[1], web);
+    let (own, sub) = (&servers[2], harness.work().join("sub"));
+    assert_eq!(
+        (&own["name"], &own["args"][0]),
+        (&json!("own"), &json!("-C"))
+    );
+    assert_eq!(own["args"][1], json!(sub));
+
+    let is_ready = |session: &Value| server(session, "files")["state"]["kind"] == "ready";
+    let session = harness.ann.until_session(SESSION, is_ready).await;
+    let files = server(&session, "files");
+    assert_eq!(files["_meta"]["assumed"], true);
+    let contributor = json!({"kind": "mcp", "customizationId": files["id"]});
+    assert_eq!(calls_of(&turn)[0]["contributor"], contributor);
+    assert!(!session.to_string().contains("s3cret") && !session.to_string().contains("t0ken"));
+}
+
+#[tokio::test]
+async fn an_agent_gets_no_server_that_it_cannot_reach_and_none_if_its_entry_says_so() {
+    let no_http = json!({"agentCapabilities": {"mcpCapabilities": {"http": false, "sse": false}}});
+    let setup = AcpSetup::new(script(no_http)).settings(SERVERS);
+    let mut harness = setup.start().await;
+    harness.talk("hello").await;
+    let servers = handed_over(&harness, "session/new");
+    assert_eq!(servers.as_array().unwrap().len(), 1, "{servers:#}");
+    let is_wrong = |session: &Value| server(session, "web")["state"]["kind"] == "error";
+    let session = harness.ann.until_session(SESSION, is_wrong).await;
+    let state = server(&session, "web")["state"].to_string();
+    assert!(state.contains("takes no MCP servers over HTTP"), "{state}");
+
+    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
+    let setup = setup.entry("trust = \"always\"\nmcp = \"none\"");
+    let mut harness = setup.start().await;
+    harness.talk("hello").await;
+    assert_eq!(handed_over(&harness, "session/new"), json!([]));
+}
+
+// CU-6
+#[tokio::test]
+async fn a_server_that_is_switched_off_is_gone_with_the_next_turn() {
+    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
+    let mut harness = setup.start().await;
+    harness.talk("hello").await;
+    let is_ready = |session: &Value| server(session, "web")["state"]["kind"] == "ready";
+    let session = harness.ann.until_session(SESSION, is_ready).await;
+    let id = server(&session, "web")["id"].clone();
+    let off = json!([{"kind": "session", "enabled": false}]);
+    let toggle = json!({"type": "session/customizationToggled", "id": id, "enablement": off});
+    harness.ann.does_in(SESSION, toggle).await;
+    let is_pending = |session: &Value| server(session, "web")["_meta"]["pending"] == true;
+    harness.ann.until_session(SESSION, is_pending).await;
+    harness.talk("again").await;
+    let servers = handed_over(&harness, "session/resume");
+    assert_eq!(servers.as_array().unwrap().len(), 1, "{servers:#}");
+    let is_off = |session: &Value| {
+        let web = server(session, "web");
+        web["state"]["kind"] == "stopped" && web["_meta"].is_null()
+    };
+    harness.ann.until_session(SESSION, is_off).await;
+}

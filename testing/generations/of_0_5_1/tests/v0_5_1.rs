@@ -1,0 +1,14 @@
+//! The published 0.5.1 client.
+
+use ahp_0_5_1 as ahp;
+use ahp_types_0_5_1 as ahp_types;
+use ahp_ws_0_5_1 as ahp_ws;
+
+const VERSION: &str = "0.5.1";
+
+#[path = "../../shared/driver.rs"]
+mod driver;
+#[path = "../../shared/host.rs"]
+mod host;
+#[path = "../../shared/mod.rs"]
+mod shared;

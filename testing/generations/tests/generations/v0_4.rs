@@ -1,0 +1,10 @@
+//! The published 0.4.0 client.
+
+use ahp_0_4 as ahp;
+use ahp_types_0_4 as ahp_types;
+use ahp_ws_0_4 as ahp_ws;
+
+pub const VERSION: &str = "0.4.0";
+
+#[path = "../../shared/mod.rs"]
+pub mod shared;

@@ -1,0 +1,10 @@
+//! The published 0.9.0 client.
+
+use ahp_0_9 as ahp;
+use ahp_types_0_9 as ahp_types;
+use ahp_ws_0_9 as ahp_ws;
+
+pub const VERSION: &str = "0.9.0";
+
+#[path = "../../shared/mod.rs"]
+pub mod shared;

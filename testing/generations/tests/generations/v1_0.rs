@@ -1,0 +1,10 @@
+//! The published 1.0.0 client.
+
+use ahp_1_0 as ahp;
+use ahp_types_1_0 as ahp_types;
+use ahp_ws_1_0 as ahp_ws;
+
+pub const VERSION: &str = "1.0.0";
+
+#[path = "../../shared/mod.rs"]
+pub mod shared;
