@@ -31,21 +31,20 @@ async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> 
     scene.page.observed().check(&scene.host.origin, &[])
 }
 
-/// Ages and the name of the directory are other ones each time.
+/// Ages, times of day and the name of the directory are other ones each time.
 fn without_chance(tree: &str, scene: &Scene) -> String {
     let home = scene.host.home().file_name().unwrap_or_default();
     let tree = tree.replace(&*home.to_string_lossy(), "home");
-    let is_age = |word: &str| {
-        let minutes = word.strip_suffix('m');
-        minutes.is_some_and(|number| {
-            !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
-        })
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let told = |word: &str| match (word.strip_suffix('m'), word.split_once(':')) {
+        (Some(minutes), _) if is_number(minutes) => "now".to_owned(),
+        (_, Some((hour, minute))) if is_number(hour) && is_number(minute) => "TIME".to_owned(),
+        _ => word.to_owned(),
     };
-    let told = |word| if is_age(word) { "now" } else { word };
-    let lines = tree
-        .lines()
-        .map(|line| line.split(' ').map(told).collect::<Vec<_>>().join(" ") + "\n");
-    lines.collect()
+    let line = |line: &str| line.split(' ').map(told).collect::<Vec<_>>().join(" ");
+    let lines = tree.lines().map(|text| line(text) + "\n");
+    let tree: String = lines.collect();
+    tree.replace("TIME AM", "TIME").replace("TIME PM", "TIME")
 }
 
 /// Everything that can have the focus and was not reached by Tab, and what was reached out of order.

@@ -49,6 +49,8 @@ impl Scene {
             start_session_in(&page, Some(&folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
+        go(&page, "#/").await?;
+        page.wait_for_text("Editing docs/web.md").await?;
         Ok(Some(Self {
             _browser: browser,
             host,

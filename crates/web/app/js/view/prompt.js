@@ -70,7 +70,9 @@ class PromptView {
     try {
       const answer = await api.prompt(chat);
       if (own !== this.loading) return; // another chat was opened meanwhile
-      this.calls = Array.isArray(answer) ? answer : answer?.calls ?? [];
+      // An agent that asks no model renders prompts all the same.
+      const renders = (answer.renders ?? []).map((/** @type {any} */ render, /** @type {number} */ index) => ({ ...render, call: `render ${index + 1}`, isRender: true }));
+      this.calls = answer.calls?.length > 0 ? answer.calls : renders;
       if (this.calls.length === 0) return this.drawNothing();
       const wanted = this.route.call ?? String(this.calls.at(-1).call);
       await this.load(wanted);
@@ -81,6 +83,11 @@ class PromptView {
 
   /** @param {string} number */
   async load(number) {
+    const render = this.calls.find((call) => call.isRender && call.call === number);
+    if (render) {
+      this.call = render;
+      return this.draw();
+    }
     const own = (this.loading += 1);
     try {
       const call = await api.prompt(this.chatUri, number);
@@ -128,7 +135,7 @@ class PromptView {
 
   drawHead() {
     const at = this.calls.findIndex((call) => call.call === this.call?.call);
-    setText(this.position, at < 0 ? '' : `call ${at + 1} of ${this.calls.length}`);
+    setText(this.position, at < 0 ? '' : `${this.call.isRender ? 'prompt' : 'call'} ${at + 1} of ${this.calls.length}`);
     this.previous.disabled = at <= 0;
     this.next.disabled = at < 0 || at >= this.calls.length - 1;
     show(this.previous, this.calls.length > 1);
@@ -206,7 +213,7 @@ function drawSection(section, who, ms) {
 /** @param {any} call */
 function drawParts(call) {
   const parts = call.parts ?? [];
-  if (parts.length === 0) return [h('p.muted', null, 'No parts of messages were decided on in this call.')];
+  if (parts.length === 0) return [h('p.muted', null, call.isRender ? 'This prompt went to no model.' : 'No parts of messages were decided on in this call.')];
   return parts.map((/** @type {any} */ part) => h('div.prompt-section', null,
     h('div.row', { class: 'prompt-line' }, h('span.prompt-name', null, [part.kind, part.name].filter(Boolean).map((text) => writeOutName(String(text))).join(' ')),
       h('span.prompt-word', null, [part.treatment, part.became && part.became !== part.treatment ? `as ${part.became}` : '', formatBytes(part.bytes), part.tokens ? `about ${formatCount(part.tokens)} tokens` : ''].filter(Boolean).join(' · '))),
@@ -215,6 +222,7 @@ function drawParts(call) {
 
 /** @param {any} call */
 function drawRequest(call) {
+  if (call.isRender) return [h('p.muted', null, 'This prompt went to no model.')];
   const headers = Object.entries(call.headers ?? {}).map(([name, value]) => `${name}: ${value}`).join('\n');
   const request = call.request ?? call.body;
   const text = typeof request === 'string' ? request : JSON.stringify(request ?? null, null, 2);
@@ -222,7 +230,7 @@ function drawRequest(call) {
     call.fault && h('p.problem', { role: 'alert' }, `Not as it was sent: ${writeOutName(String(call.fault))}`),
     h('pre.output', { tabIndex: 0 }, writeOut([`POST ${call.url ?? ''}`, headers].filter(Boolean).join('\n'))),
     h('h4.tool-title', null, 'Body'),
-    drawBody(text),
+    call.withheld ? h('p.muted', null, `Not shown: ${writeOutName(String(call.withheld))}.`) : drawBody(text),
   ];
 }
 
