@@ -129,8 +129,12 @@ async fn an_input_of_a_file_is_asked_for_once_and_shown_in_the_question_of_trust
         "{request:#}"
     );
     harness.ann.chooses("north").await;
-    let trust = harness.ann.questioned().await;
-    let shown = trust["message"].as_str().unwrap();
+    let is_asked = |chat: &Value| {
+        let turn = chat["activeTurn"].to_string();
+        turn.contains("Start the MCP server")
+    };
+    let chat = harness.ann.until("the question of trust", is_asked).await;
+    let shown = chat["activeTurn"].to_string();
     assert!(shown.contains("starts-north"), "{shown}");
     harness.ann.chooses("session").await;
     harness.ann.turn_over().await;
