@@ -5,7 +5,7 @@ use browser::{Browser, Host, Screen};
 use serde_json::{Value, json};
 
 use crate::script::Script;
-use crate::signed_in::{sign_in, start_session};
+use crate::signed_in::{sign_in, start_session_in};
 
 const MARKDOWN: &str = "<script>window.hacked = 1</script><img src=x onerror=\"window.hacked=1\">\n\n\
     [script](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>) [file](file:///etc/passwd)\n\n\
@@ -42,7 +42,7 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
     let host = Host::start(&["--script", &script.path()])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
-    start_session(&page, "<img src=x onerror=window.hacked=1> \u{202e}").await?;
+    start_session_in(&page, None, "<img src=x onerror=window.hacked=1> \u{202e}").await?;
     page.wait_for("document.querySelector('.part-error')")
         .await?;
     page.wait_for("document.querySelector('.part-text .md-host')")

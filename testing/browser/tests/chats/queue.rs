@@ -5,7 +5,7 @@ use browser::{Browser, Host, Page, Screen, button, labelled};
 use serde_json::json;
 
 use crate::script::{Script, VIEW};
-use crate::signed_in::{go, is_live, sign_in, start_session};
+use crate::signed_in::{go, is_live, sign_in, start_session_in};
 
 /// The messages that a page shows as waiting.
 async fn waits(page: &Page, messages: &[&str]) -> Result<()> {
@@ -42,7 +42,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     let host = Host::start(&["--script", &script.path()])?;
     let first = browser.page(Screen::DESKTOP).await?;
     sign_in(&first, &host).await?;
-    start_session(&first, "hang").await?;
+    start_session_in(&first, None, "hang").await?;
     first.wait_for(&button("Stop")).await?;
     let place = first.evaluate("location.hash").await?;
     let second = browser.page(Screen::DESKTOP).await?;
@@ -104,7 +104,7 @@ async fn enter_is_a_new_line_on_touch_and_a_draft_survives_a_reload() -> Result<
     let host = Host::start(&[])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
-    start_session(&page, "hello").await?;
+    start_session_in(&page, None, "hello").await?;
     page.type_into(&labelled("Message"), "first line").await?;
     page.key("Enter", 0).await?;
     page.command("Input.insertText", json!({"text": "second line"}))
