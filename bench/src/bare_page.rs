@@ -32,7 +32,10 @@ pub(crate) fn run(options: &BarePageOptions) -> Result<()> {
 
 async fn serve(body: Bytes) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!("{}", json!({"url": format!("ws://{}/", listener.local_addr()?)}));
+    println!(
+        "{}",
+        json!({"url": format!("ws://{}/", listener.local_addr()?)})
+    );
     loop {
         let (socket, _) = listener.accept().await?;
         socket.set_nodelay(true)?;

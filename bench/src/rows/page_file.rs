@@ -35,7 +35,10 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 /// The page itself, packed: the largest of what is asked for with every visit.
 fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
-    let body = web::find("/").context("there is no page")?.choose("br").bytes;
+    let body = web::find("/")
+        .context("there is no page")?
+        .choose("br")
+        .bytes;
     let server = match subject {
         Subject::Host => {
             let data = harness.directory()?;

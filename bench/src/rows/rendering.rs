@@ -45,8 +45,11 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 /// The text of a number; no two are the same.
 fn text_of(text: Text, number: usize) -> String {
-    let sentence = format!("Number {number} has *emphasis*, `code` and a [link](https://example.com/{number}).\n\n");
-    let function = format!("fn number_{number}(a: u32) -> u32 {{ let b = a + {number}; b * 2 }} // end\n");
+    let sentence = format!(
+        "Number {number} has *emphasis*, `code` and a [link](https://example.com/{number}).\n\n"
+    );
+    let function =
+        format!("fn number_{number}(a: u32) -> u32 {{ let b = a + {number}; b * 2 }} // end\n");
     match text {
         Text::OpenEnd => format!("{}and **an open", sentence.repeat(512 / sentence.len())),
         Text::Document => sentence.repeat(12 * 1_024 / sentence.len()),
