@@ -247,6 +247,13 @@ impl Harness {
         Server::start(&self.bench, &arguments, None, log)
     }
 
+    /// hyper alone, with a body of this length.
+    pub(crate) fn bare_page(&mut self, bytes: usize) -> Result<Server> {
+        let arguments = ["bare-page", "--bytes", &bytes.to_string()].map(str::to_owned);
+        let log = self.fresh("log");
+        Server::start(&self.bench, &arguments, None, log)
+    }
+
     /// A model server that answers at a pace, and its port.
     pub(crate) fn model_server(&mut self) -> Result<(Process, u16)> {
         let mut process = self.child(&["model-server".to_owned()])?;

@@ -97,6 +97,22 @@ pub(crate) mod compositor {
     pub(crate) use compositor::{Catalogue, Environment, Part, SubmittedMessage, compose};
 }
 
+/// What makes trees and runs, without anything around it.
+pub(crate) mod rendering {
+    use anyhow::Result;
+    use markup::highlight::{Language, highlight};
+
+    pub(crate) fn parse_alone(text: &str) -> Result<()> {
+        std::hint::black_box(markup::markdown::parse(text)?);
+        Ok(())
+    }
+
+    pub(crate) fn colour_alone(code: &str) -> Result<()> {
+        std::hint::black_box(highlight(code, Language::Rust, &mut || false)?);
+        Ok(())
+    }
+}
+
 /// Completions over the paths of a workspace.
 pub(crate) mod completion {
     pub(crate) use host::complete::items_from_memory;

@@ -8,6 +8,7 @@
 
 mod affinity;
 mod bare;
+mod bare_page;
 mod cleanup;
 mod disk;
 mod driver;
@@ -76,6 +77,8 @@ struct Cli {
 enum ChildRole {
     #[command(name = "bare-server", hide = true)]
     Bare(bare::BareOptions),
+    #[command(name = "bare-page", hide = true)]
+    BarePage(bare_page::BarePageOptions),
     #[command(name = "watchers", hide = true)]
     Watch(watcher::WatchOptions),
     #[command(name = "askers", hide = true)]
@@ -92,6 +95,7 @@ fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     match cli.child {
         Some(ChildRole::Bare(options)) => bare::run(options)?,
+        Some(ChildRole::BarePage(options)) => bare_page::run(&options)?,
         Some(ChildRole::Watch(options)) => watcher::run(&options)?,
         Some(ChildRole::Burst(options)) => requesting_clients::run(&options)?,
         Some(ChildRole::Cleanup(options)) => cleanup::run(&options)?,

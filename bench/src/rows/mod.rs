@@ -14,12 +14,14 @@ mod lone;
 mod memory;
 mod model;
 mod open;
+mod page_file;
 mod part;
 mod peak;
 pub(crate) mod prompt;
 pub(crate) mod reading;
 mod reconnect;
 mod refused;
+mod rendering;
 pub(crate) mod results;
 mod start;
 mod turns;
@@ -117,6 +119,16 @@ pub(crate) const ROWS: &[Row] = &[
         name: "list",
         what: "first page (50) of `listSessions`",
         run: list::run,
+    },
+    Row {
+        name: "page-file",
+        what: "CPU for a file of the page, against hyper alone",
+        run: page_file::run,
+    },
+    Row {
+        name: "rendering",
+        what: "CPU for text rendered for the page, against the parser alone",
+        run: rendering::run,
     },
     Row {
         name: "model",

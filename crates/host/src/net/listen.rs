@@ -92,17 +92,17 @@ async fn serve_socket(
     };
     // Boxed: a handshake is large, and most connections are long past theirs.
     match Box::pin(open_tls(socket, &visitor, tls, &stop)).await {
-        Some(Opened::Encrypted(socket)) => {
+        Some(OpenedSocket::Encrypted(socket)) => {
             serve_plain(socket, visitor, &admission, queue, &stop).await;
         }
-        Some(Opened::Plain(socket)) => {
+        Some(OpenedSocket::Plain(socket)) => {
             serve_plain(socket, visitor, &admission, queue, &stop).await;
         }
         None => {}
     }
 }
 
-enum Opened {
+enum OpenedSocket {
     Encrypted(UnixStream),
     Plain(TcpStream),
 }
@@ -113,11 +113,11 @@ async fn open_tls(
     visitor: &Visitor,
     tls: &TlsIdentity,
     stop: &CancellationToken,
-) -> Option<Opened> {
+) -> Option<OpenedSocket> {
     let opening = async {
         match tls::listen_to(&socket, visitor.address()).await? {
-            Speech::Tls => Ok(Some(Opened::Encrypted(tls.accept(socket).await?))),
-            Speech::PlainFromHere => Ok(Some(Opened::Plain(socket))),
+            Speech::Tls => Ok(Some(OpenedSocket::Encrypted(tls.accept(socket).await?))),
+            Speech::PlainFromHere => Ok(Some(OpenedSocket::Plain(socket))),
             Speech::PlainFromElsewhere => {
                 http::refuse_plain(&mut socket).await;
                 Ok(None)
@@ -125,7 +125,7 @@ async fn open_tls(
         }
     };
     let eviction = visitor.eviction();
-    let opened: io::Result<Option<Opened>> = tokio::select! {
+    let opened: io::Result<Option<OpenedSocket>> = tokio::select! {
         opened = opening => opened,
         () = eviction.cancelled() => return None,
         () = stop.cancelled() => return None,

@@ -18,6 +18,7 @@ use super::visitor::Visitor;
 use super::{content, page, token, upgrade};
 use crate::devices::Scope;
 use crate::net::Admission;
+use crate::net::access::Access;
 
 /// Answers a request, or opens a WebSocket.
 pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Response<AnswerBody> {
@@ -100,6 +101,16 @@ async fn route(
         _ if is_upgrade => {}
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
+    open_websocket(parts, headers, &body, access, visitor)
+}
+
+fn open_websocket(
+    parts: &Parts,
+    headers: &Headers<'_>,
+    body: &Incoming,
+    access: Access,
+    visitor: &Visitor,
+) -> Result<Routed, HttpResponse> {
     if !access.may(Scope::Use) {
         let text = "this device may not use sessions; pair it again\n";
         return Err(HttpResponse::new(403, text));
@@ -111,7 +122,7 @@ async fn route(
             "a request that opens a WebSocket has no body\n",
         ));
     }
-    if !admission.is_ready() {
+    if !visitor.admission.is_ready() {
         return Err(HttpResponse::not_ready());
     }
     visitor.upgrade(access)?;
