@@ -1,5 +1,7 @@
 //! W-2 and W-3: what the page shows is what the host has, also when the host is killed in mid-answer.
 
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod common;
 
 use anyhow::{Context as _, Result, ensure};
