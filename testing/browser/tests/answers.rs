@@ -1,5 +1,7 @@
 //! W-2 and W-3: what the page shows is what the host has, also when the host is killed in mid-answer.
 
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod common;
 
 use anyhow::{Context as _, Result, ensure};
@@ -153,6 +155,11 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     );
     page.press(&button("Resume")).await?;
     page.wait_for_text("Decided").await?;
+    let text = page.text().await?;
+    ensure!(
+        !text.contains("\"approved\":true"),
+        "a call ran on an approval that the host never confirmed: {text}"
+    );
     shows_what_is_exported(&page, &host, &session).await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }

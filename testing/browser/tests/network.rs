@@ -1,5 +1,7 @@
 //! W-13: the network is bad, the host does not answer, the page is open twice; the page says so, and recovers by itself.
 
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod common;
 
 use anyhow::Result;

@@ -1,5 +1,7 @@
 //! W-1: a phone is paired by a link, stays signed in, and is out as soon as somebody signs it out.
 
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! W-14: what other pages and programs try, and what the host lets them have: nothing.
 
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod common;
 
 use std::io::{Read, Write};
@@ -32,6 +34,7 @@ fn serve_stranger() -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "a table of attempts")]
 async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
         return Ok(());
@@ -129,6 +132,7 @@ fn ask(host: &Host, request: &[u8]) -> Result<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of requests")]
 fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
     let host = Host::start(&[])?;
     let address = host.origin.trim_start_matches("http://").to_owned();
