@@ -44,21 +44,21 @@ impl SessionListener for Deaf {
 
 /// What the agent has seen of the other side.
 #[derive(Default)]
-struct Ledger {
+struct AgentLedger {
     asked: BTreeSet<u64>,
     answered: BTreeMap<u64, u64>,
     prompted: BTreeSet<String>,
     is_cut: bool,
 }
 
-type Shared<T> = Arc<Mutex<T>>;
+type Locked<T> = Arc<Mutex<T>>;
 
 /// The agent's end of the pipes.
 #[derive(Clone)]
 struct FakeAgent {
     output: Arc<tokio::sync::Mutex<DuplexStream>>,
-    ledger: Shared<Ledger>,
-    cancelled: Shared<BTreeSet<String>>,
+    ledger: Locked<AgentLedger>,
+    cancelled: Locked<BTreeSet<String>>,
     last_question: Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -166,7 +166,7 @@ impl FakeAgent {
 }
 
 /// A connection over pipes of memory: when the agent's output ends, it has ended.
-fn connect(dice: &mut Dice) -> (AcpConnection, Shared<Ledger>) {
+fn connect(dice: &mut Dice) -> (AcpConnection, Locked<AgentLedger>) {
     let (stdin, agent_input) = tokio::io::duplex(256);
     let (agent_output, stdout) = tokio::io::duplex(256);
     let tail = StderrTail::new(Vec::new());
@@ -177,11 +177,11 @@ fn connect(dice: &mut Dice) -> (AcpConnection, Shared<Ledger>) {
         reading.await;
         supervise::announce(&ending, ConnectionEnd::new(EndKind::Exited, None, &tail));
     });
-    let ledger = Shared::<Ledger>::default();
+    let ledger = Locked::<AgentLedger>::default();
     let agent = FakeAgent {
         output: Arc::new(tokio::sync::Mutex::new(agent_output)),
         ledger: Arc::clone(&ledger),
-        cancelled: Shared::default(),
+        cancelled: Locked::default(),
         last_question: Arc::default(),
     };
     let cut_after = (dice.roll(3) == 0).then(|| 1 + dice.roll(30));

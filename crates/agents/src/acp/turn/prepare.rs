@@ -143,15 +143,7 @@ async fn open_in(
             has_message,
         });
     }
-    let notes = input.chat_notes.as_deref().and_then(ChatNotes::read);
-    let notes = live_notes(turn, &process, place).or(notes);
-    let is_own = |notes: &ChatNotes| notes.chat == facts.chat;
-    let forked = notes.clone().filter(|source| {
-        !is_own(source)
-            && is_known(source.through.as_deref())
-            && can_fork(turn, &process, place, source)
-    });
-    let notes = notes.filter(is_own);
+    let (notes, forked) = find_notes(turn, &process, place, &is_known);
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
@@ -208,6 +200,26 @@ fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Opti
         &session,
         place.directories.first()?.clone(),
     ))
+}
+
+/// Which session the chat had; or that of another chat, if the agent can fork it for this one.
+fn find_notes(
+    turn: &AcpTurn<'_>,
+    process: &AgentProcess,
+    place: &Place,
+    is_known: &dyn Fn(Option<&str>) -> bool,
+) -> (Option<ChatNotes>, Option<ChatNotes>) {
+    let stored = turn.input.chat_notes.as_deref();
+    let stored = stored.and_then(ChatNotes::read);
+    match live_notes(turn, process, place).or(stored) {
+        Some(notes) if notes.chat == turn.facts.chat => (Some(notes), None),
+        Some(source) => {
+            let knows_as_much = is_known(source.through.as_deref());
+            let can = knows_as_much && can_fork(turn, process, place, &source);
+            (None, Some(source).filter(|_| can))
+        }
+        None => (None, None),
+    }
 }
 
 /// Whether the agent can make a session of this chat from another chat's: only if it is seen that it knows no more than was noted.
