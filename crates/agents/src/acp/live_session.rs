@@ -14,7 +14,7 @@ use wire::Object;
 use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::mapper::UsageTotals;
-use super::mcp_servers::HandedOver;
+use super::mcp_servers::HandedServers;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
 /// How long an agent may take to change a setting.
@@ -27,7 +27,7 @@ pub(super) struct LiveSession {
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
     /// The MCP servers that it got.
-    pub(super) handed: HandedOver,
+    pub(super) handed: HandedServers,
     /// The last turn whose message the agent got; none before the first.
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
@@ -40,7 +40,7 @@ pub(super) struct LiveSession {
 pub(super) struct OpenedWith {
     pub(super) directories: Vec<PathBuf>,
     pub(super) prompt_digest: Option<String>,
-    pub(super) handed: HandedOver,
+    pub(super) handed: HandedServers,
 }
 
 /// What an agent said of a session.

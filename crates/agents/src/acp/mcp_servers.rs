@@ -24,7 +24,7 @@ const SHOWN_MAX: usize = 256;
 
 /// What a session of the agent is opened with.
 #[derive(Clone, Default)]
-pub(super) struct HandedOver {
+pub(super) struct HandedServers {
     /// `McpServer`s of the protocol.
     pub(super) servers: Vec<Value>,
     /// Changes with what is handed over.
@@ -47,17 +47,17 @@ pub(super) async fn find_handed_over(
     turn: &AcpTurn<'_>,
     process: &AgentProcess,
     directory: &Path,
-) -> Result<HandedOver, TurnStopped> {
+) -> Result<HandedServers, TurnStopped> {
     let core = turn.core;
     let (Some(settings), true) = (core.mcp.get(), core.config.hands_over_mcp) else {
-        return Ok(HandedOver::default());
+        return Ok(HandedServers::default());
     };
     let found = find_servers(settings, directory, McpInputs::new()).await;
     for problem in &found.problems {
         let text = format!("MCP servers could not be read from a file. {problem}");
         core.tell_once(turn, text).await?;
     }
-    let mut handed = HandedOver::default();
+    let mut handed = HandedServers::default();
     for declared in &found.servers {
         if is_read_by_agent(&core.config, declared, directory) {
             continue; // it would be there twice
@@ -89,7 +89,7 @@ pub(super) async fn find_handed_over(
     Ok(handed)
 }
 
-impl HandedOver {
+impl HandedServers {
     /// Shows the servers while the agent starts them, and when its session is open.
     pub(super) fn show(&self, core: &AgentCore, conversation: &str, is_open: bool) {
         let mut entries = self.entries.clone();

@@ -18,7 +18,7 @@ use super::connection::RequestError;
 use super::errors;
 use super::live_session::{LiveSession, OpenedWith, SaidSettings};
 use super::mapper::UsageTotals;
-use super::mcp_servers::HandedOver;
+use super::mcp_servers::HandedServers;
 use super::notes::ChatNotes;
 use super::rpc::METHOD_NOT_FOUND;
 
@@ -41,7 +41,7 @@ pub(super) struct Opening {
     pub(super) chat: String,
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) handed: HandedOver,
+    pub(super) handed: HandedServers,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
     /// The session of another chat that this one begins with.

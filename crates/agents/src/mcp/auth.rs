@@ -122,9 +122,8 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
     };
     let read = tokio::time::timeout(METADATA_MAX, reading).await;
     let metadata = read.unwrap_or_else(|_| Err("its metadata did not come in time".to_owned()))?;
-    let resource = metadata["resource"]
-        .as_str()
-        .and_then(|it| Url::parse(it).ok());
+    let resource = metadata.get("resource").and_then(Value::as_str);
+    let resource = resource.and_then(|resource| Url::parse(resource).ok());
     match resource.is_some_and(|resource| covers(&resource, server)) {
         true => Ok(metadata),
         false => Err("its metadata are those of another resource".to_owned()),

@@ -11,7 +11,7 @@ use workspace::{Confinement, Workspace};
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::LiveSession;
-use super::super::mcp_servers::{HandedOver, find_handed_over};
+use super::super::mcp_servers::{HandedServers, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
 use super::super::transcript;
@@ -123,7 +123,7 @@ async fn open_in(
     let system_prompt = render(turn, &process).await?;
     let handed = match place.directories.first() {
         Some(primary) => find_handed_over(turn, &process, primary).await?,
-        None => HandedOver::default(),
+        None => HandedServers::default(),
     };
     let digest = system_prompt.as_ref().map(|(_, digest)| digest.as_str());
     if let Some(session) = live
