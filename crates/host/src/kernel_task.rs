@@ -333,11 +333,7 @@ impl KernelTask {
             } => self.effects.tell_title(&chat, &provider, &title),
             Effect::RequestMcp(wish) => self.effects.request_mcp(&wish),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
-            Effect::WakeAt { timer, at } => {
-                self.timers_set += 1;
-                self.timers
-                    .insert((self.clock.instant_of(at), self.timers_set), timer);
-            }
+            Effect::WakeAt { timer, at } => self.set_timer(timer, at),
             Effect::Close { peer, why } => self.close(peer, why),
             Effect::Forget { peer } => {
                 self.effects.pace.remove_peer(peer);
@@ -357,6 +353,12 @@ impl KernelTask {
             Effect::Collect { buckets, before } => self.effects.collect(buckets, before),
             Effect::Configure { values } => self.configure(&values),
         }
+    }
+
+    fn set_timer(&mut self, timer: kernel::Timer, at: wire::Timestamp) {
+        self.timers_set += 1;
+        let due = (self.clock.instant_of(at), self.timers_set);
+        self.timers.insert(due, timer);
     }
 
     fn close(&self, peer: kernel::PeerId, why: CloseReason) {

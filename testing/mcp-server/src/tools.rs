@@ -136,23 +136,25 @@ pub(crate) async fn call(
             text("logged".to_owned())
         }
         "pid" => text(std::process::id().to_string()),
-        "child" => {
-            let child = Command::new("setsid")
-                .args(["sleep", "1000"])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            match child {
-                Ok(child) => text(child.id().to_string()),
-                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
-            }
-        }
+        "child" => leave_child(),
         "extra" => text("here".to_owned()),
         _ => Ok(CallToolResult::error(vec![ContentBlock::text(format!(
             "Unknown tool: {name}"
         ))])),
     }
+}
+
+/// A process that outlives the server unless somebody ends it.
+fn leave_child() -> Result<CallToolResult, ErrorData> {
+    let child = Command::new("setsid")
+        .args(["sleep", "1000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let child = child.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let id = ContentBlock::text(child.id().to_string());
+    Ok(CallToolResult::success(vec![id]))
 }
 
 fn media() -> Vec<ContentBlock> {

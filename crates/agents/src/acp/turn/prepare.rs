@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_api::Section;
+use agent_api::{Section, TurnOver};
 use sha2::{Digest, Sha256};
 use workspace::{Confinement, Workspace};
 
@@ -165,17 +165,12 @@ async fn open_in(
     handed.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
-    let is_new = session.through().is_none();
-    let transcript = match is_new {
+    let transcript = match session.through().is_none() {
         true => read_transcript(turn).await,
         false => None,
     };
-    if let (Some(why), true) = (anew, had_session) {
-        let name = &core.config.name;
-        turn.notice(format!(
-            "{name} was started anew with a transcript of the conversation: {why}."
-        ))
-        .await?;
+    if let Some(why) = anew.filter(|_| had_session) {
+        say_anew(turn, &why).await?;
     }
     Ok(PreparedTurn {
         process,
@@ -184,6 +179,14 @@ async fn open_in(
         transcript,
         has_message,
     })
+}
+
+async fn say_anew(turn: &AcpTurn<'_>, why: &impl std::fmt::Display) -> Result<(), TurnOver> {
+    let name = &turn.core.config.name;
+    turn.notice(format!(
+        "{name} was started anew with a transcript of the conversation: {why}."
+    ))
+    .await
 }
 
 /// Whether an agent that has got messages through this turn knows all that was said before the turn.
