@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Subcommand;
 use client::devices::{DeviceSummary, list_devices, revoke_device};
 use client::{Destination, Endpoint, endpoint};
-use host::devices::{Device, DeviceId, Devices, Revocation, Scope};
+use host::devices::{Device, DeviceId, DeviceScope, Devices, Revocation};
 use host::journal::DirectoryLock;
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ impl DeviceRegister {
 }
 
 fn summarise(device: Device) -> DeviceSummary {
-    let scope = |scope: &Scope| scope.name().to_owned();
+    let scope = |scope: &DeviceScope| scope.name().to_owned();
     DeviceSummary {
         id: device.id.as_str().to_owned(),
         name: device.name,

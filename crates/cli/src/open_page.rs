@@ -22,7 +22,7 @@ use crate::page_address::{PageAddress, find_or_start_host};
 Where no host runs, one is started in the background. The link signs one browser in, once, within a minute; it may then see the \
 sessions and what models were sent. `greenroom devices` lists the browsers and signs them out, `greenroom pair` is for other \
 devices.")]
-pub(crate) struct OpenOptions {
+pub(crate) struct OpenPageOptions {
     /// Print the link and open nothing
     #[arg(long)]
     print: bool,
@@ -31,7 +31,7 @@ pub(crate) struct OpenOptions {
     data: Option<PathBuf>,
 }
 
-pub(crate) async fn run(options: OpenOptions) -> anyhow::Result<Exit> {
+pub(crate) async fn run(options: OpenPageOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let host = find_or_start_host(&data).await?;
     let page = PageAddress::of_endpoint(&host)?;

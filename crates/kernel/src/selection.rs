@@ -32,7 +32,8 @@ pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
             None => {}
         }
     }
-    let mut meta = extra.get("_meta").cloned().unwrap_or_else(|| json!({}));
+    let meta = extra.get("_meta").filter(|meta| meta.is_object());
+    let mut meta = meta.cloned().unwrap_or_else(|| json!({}));
     let before = meta.clone();
     meta[SELECTION_META] = Value::Object(chosen);
     if meta == before {

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::time::Instant;
 
-use super::device::{Scope, SecretDigest, random_bytes};
+use super::device::{DeviceScope, SecretDigest, random_bytes};
 
 const CODE_BYTES: usize = 16;
 /// Codes that wait to be used; the oldest goes when another is made.
@@ -42,7 +42,7 @@ impl CodePurpose {
 pub struct CodeGrant {
     /// The name that the operator gave it.
     pub name: Option<String>,
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<DeviceScope>,
 }
 
 struct WaitingCode {

@@ -20,14 +20,14 @@ const ID_BYTES: usize = 8;
 /// What a device may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum DeviceScope {
     /// Sessions: AHP, markup, content.
     Use,
     /// What models were sent (G-37).
     Inspect,
 }
 
-impl Scope {
+impl DeviceScope {
     pub fn name(self) -> &'static str {
         match self {
             Self::Use => "use",
@@ -104,7 +104,7 @@ pub(super) struct StoredDevice {
     pub id: DeviceId,
     pub name: String,
     pub digest: SecretDigest,
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<DeviceScope>,
     /// In milliseconds since 1970, as the two below.
     pub created_ms: i64,
     pub last_used_ms: i64,
@@ -117,7 +117,7 @@ pub(super) struct StoredDevice {
 pub struct Device {
     pub id: DeviceId,
     pub name: String,
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<DeviceScope>,
     pub created: Timestamp,
     pub last_used: Timestamp,
     pub address: Option<String>,

@@ -29,7 +29,7 @@ pub enum DevicesError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct DevicesContent {
     version: u32,
     devices: Vec<StoredDevice>,
 }
@@ -58,7 +58,7 @@ impl DeviceFile {
             .read_to_end(&mut text)
             .map_err(unreadable)?;
         // What serde says of a value may repeat a part of it.
-        let content: Content = serde_json::from_slice(&text).map_err(|error| {
+        let content: DevicesContent = serde_json::from_slice(&text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             DevicesError::Unreadable(format!(
                 "line {line}, column {column}: not a list of devices"
@@ -73,7 +73,7 @@ impl DeviceFile {
     }
 
     pub(super) fn save(&self, devices: Vec<StoredDevice>) -> Result<(), DevicesError> {
-        let content = Content {
+        let content = DevicesContent {
             version: VERSION,
             devices,
         };

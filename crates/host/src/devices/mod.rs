@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use wire::Timestamp;
 
 pub use codes::{CodeGrant, CodePurpose};
-pub use device::{BadName, Device, DeviceId, DeviceToken, Scope, check_name};
+pub use device::{BadName, Device, DeviceId, DeviceScope, DeviceToken, check_name};
 use device::{SecretDigest, StoredDevice, make_unique};
 pub use file::DevicesError;
 
@@ -58,13 +58,13 @@ struct PairedDevice {
 #[derive(Debug, Clone)]
 pub struct DeviceAccess {
     pub id: DeviceId,
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<DeviceScope>,
     /// Resolves when the device is signed out.
     pub revoked: CancellationToken,
 }
 
 impl DeviceAccess {
-    pub fn may(&self, scope: Scope) -> bool {
+    pub fn may(&self, scope: DeviceScope) -> bool {
         self.scopes.contains(&scope)
     }
 }

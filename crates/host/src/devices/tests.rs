@@ -7,7 +7,7 @@ use super::*;
 fn grant(name: Option<&str>) -> CodeGrant {
     CodeGrant {
         name: name.map(str::to_owned),
-        scopes: vec![Scope::Use],
+        scopes: vec![DeviceScope::Use],
     }
 }
 
@@ -123,7 +123,10 @@ fn what_was_paired_and_revoked_is_on_the_disk_at_once() {
     let access = after
         .access(token.reveal().as_bytes(), Some(address))
         .unwrap();
-    assert_eq!((&access.id, access.may(Scope::Inspect)), (&phone.id, false));
+    assert_eq!(
+        (&access.id, access.may(DeviceScope::Inspect)),
+        (&phone.id, false)
+    );
     after.save_uses().unwrap();
     let used = Devices::open(data.path()).unwrap().find(&phone.id).unwrap();
     assert_eq!(used.address.as_deref(), Some("10.0.0.7"));

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
 use super::admission::Admission;
-use crate::devices::{Device, DeviceAccess, DeviceConnection, Scope};
+use crate::devices::{Device, DeviceAccess, DeviceConnection, DeviceScope};
 
 /// No id of a device looks like this.
 const OWNER: &str = "owner";
@@ -40,12 +40,12 @@ impl Access {
 
     /// Whether the one of this name may still use the host.
     pub(super) fn is_known(admission: &Admission, name: &str) -> bool {
-        let may_use = |device: &Device| device.scopes.contains(&Scope::Use);
+        let may_use = |device: &Device| device.scopes.contains(&DeviceScope::Use);
         let mut devices = admission.devices.list().into_iter();
         name == OWNER || devices.any(|device| device.id.as_str() == name && may_use(&device))
     }
 
-    pub(crate) fn may(&self, scope: Scope) -> bool {
+    pub(crate) fn may(&self, scope: DeviceScope) -> bool {
         match self {
             Self::Owner => true,
             Self::Device(device) => device.may(scope),

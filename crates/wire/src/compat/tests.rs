@@ -1,3 +1,5 @@
+//! Each step alone, on the shapes that it changes.
+
 use serde_json::json;
 
 use super::*;

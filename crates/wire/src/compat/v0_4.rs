@@ -99,10 +99,9 @@ fn down_client(client: Value) -> Value {
     {
         (step.down_state)(of, &mut holder);
     }
-    holder["activeClients"]
-        .get_mut(0)
-        .map(Value::take)
-        .unwrap_or_default()
+    let shown = holder.get_mut("activeClients");
+    let shown = shown.and_then(|clients| clients.get_mut(0));
+    shown.map(Value::take).unwrap_or_default()
 }
 
 fn down_state(of: SnapshotOf, state: &mut Object) {

@@ -34,7 +34,8 @@ fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
         ActionKind::ChatTurnsLoaded => down_turns(&mut sent),
         // A turn that was resumed says again what it had said: its open questions are asked again.
         ActionKind::ChatResponsePart if sent.get("part").is_some_and(is_open_question) => {
-            let request = sent["part"]["request"].clone();
+            let request = sent.get("part").and_then(|part| part.get("request"));
+            let request = request.cloned().unwrap_or_default();
             sent = action(
                 ActionKind::ChatInputRequested.name(),
                 &[("request", request)],

@@ -97,7 +97,7 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
         })
         .collect();
     let find = |shell: &&str| all.iter().find(|tool| tool["name"] == **shell);
-    let tool = SHELLS.iter().find_map(|shell| find(shell))?;
+    let tool = SHELLS.iter().find_map(find)?;
     let schemas = ["input_schema", "parameters", "parametersJsonSchema"];
     let fields = schemas
         .iter()

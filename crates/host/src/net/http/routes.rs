@@ -16,7 +16,7 @@ use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::visitor::Visitor;
 use super::{content, page, token, upgrade};
-use crate::devices::Scope;
+use crate::devices::DeviceScope;
 use crate::net::Admission;
 use crate::net::access::Access;
 
@@ -111,7 +111,7 @@ fn open_websocket(
     access: Access,
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
-    if !access.may(Scope::Use) {
+    if !access.may(DeviceScope::Use) {
         let text = "this device may not use sessions; pair it again\n";
         return Err(HttpResponse::new(403, text));
     }

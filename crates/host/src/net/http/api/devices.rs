@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::super::answer::HttpResponse;
 use super::super::gate;
 use super::{ApiRequest, body};
-use crate::devices::{CodeGrant, CodePurpose, Device, DeviceId, PairError, Revocation, Scope};
+use crate::devices::{
+    CodeGrant, CodePurpose, Device, DeviceId, DeviceScope, PairError, Revocation,
+};
 use crate::net::access::Access;
 
 /// Longer than any request about a device.
@@ -96,8 +98,12 @@ pub(super) async fn issue_code(
         "pair" => CodePurpose::Pair,
         _ => return Err(HttpResponse::new(400, "purpose must be open or pair\n")),
     };
-    let scopes: Option<Vec<Scope>> = wanted.scopes.iter().map(|it| Scope::parse(it)).collect();
-    let scopes = scopes.filter(|scopes| scopes.contains(&Scope::Use));
+    let scopes: Option<Vec<DeviceScope>> = wanted
+        .scopes
+        .iter()
+        .map(|it| DeviceScope::parse(it))
+        .collect();
+    let scopes = scopes.filter(|scopes| scopes.contains(&DeviceScope::Use));
     let Some(scopes) = scopes else {
         let text = "scopes must be a list with use, and perhaps inspect\n";
         return Err(HttpResponse::new(400, text));
@@ -154,11 +160,11 @@ pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
 
 /// Who asks.
 pub(super) fn describe_caller(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
-    let all = [Scope::Use, Scope::Inspect];
+    let all = [DeviceScope::Use, DeviceScope::Inspect];
     let scopes: Vec<&str> = all
         .into_iter()
         .filter(|scope| access.may(*scope))
-        .map(Scope::name)
+        .map(DeviceScope::name)
         .collect();
     let device = match access {
         Access::Owner => None,

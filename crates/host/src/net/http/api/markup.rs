@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::super::answer::HttpResponse;
 use super::{ApiRequest, body, require, services};
-use crate::devices::Scope;
+use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::MarkupItem;
 
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     access: &Access,
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
-    require(access, Scope::Use)?;
+    require(access, DeviceScope::Use)?;
     let markup = &services(request)?.markup;
     let Some(_in_flight) = markup.begin(access.name()) else {
         let text = "this device has as many requests in flight as it may; wait for one of them\n";

@@ -18,7 +18,7 @@ use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::token;
 use super::visitor::Visitor;
-use crate::devices::Scope;
+use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::PageServices;
 
@@ -77,13 +77,13 @@ fn refuse_method(allowed: &'static str) -> HttpResponse {
 }
 
 /// A device may do only what it was paired for.
-fn require(access: &Access, scope: Scope) -> Result<(), HttpResponse> {
+fn require(access: &Access, scope: DeviceScope) -> Result<(), HttpResponse> {
     if access.may(scope) {
         return Ok(());
     }
     let text = match scope {
-        Scope::Use => "this device may not use sessions; pair it again\n",
-        Scope::Inspect => {
+        DeviceScope::Use => "this device may not use sessions; pair it again\n",
+        DeviceScope::Inspect => {
             "this device may not see prompts; pair it again with `greenroom pair --inspect`\n"
         }
     };

@@ -6,7 +6,7 @@
 use super::super::answer::HttpResponse;
 use super::super::query::one_value;
 use super::{ApiRequest, require, services};
-use crate::devices::Scope;
+use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::PromptError;
 
@@ -14,7 +14,7 @@ pub(super) async fn answer(
     request: &ApiRequest<'_>,
     access: &Access,
 ) -> Result<HttpResponse, HttpResponse> {
-    require(access, Scope::Inspect)?;
+    require(access, DeviceScope::Inspect)?;
     let Some(prompts) = services(request)?.prompts.clone() else {
         let text = "this host keeps its journal in memory, and nothing of what was sent\n";
         return Err(HttpResponse::new(404, text));

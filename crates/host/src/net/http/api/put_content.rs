@@ -11,7 +11,7 @@ use wire::{Digest, Timestamp};
 
 use super::super::answer::HttpResponse;
 use super::{ApiRequest, body, require, services};
-use crate::devices::Scope;
+use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::end_of_next_day;
 
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     access: &Access,
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
-    require(access, Scope::Use)?;
+    require(access, DeviceScope::Use)?;
     let bodies = &services(request)?.bodies;
     let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
     let content_type = content_type
@@ -66,7 +66,7 @@ pub(super) async fn answer_addresses(
     access: &Access,
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
-    require(access, Scope::Use)?;
+    require(access, DeviceScope::Use)?;
     let page = services(request)?;
     let asked: AddressesRequest = body::read_json(request, body, ADDRESSES_BYTES_MAX).await?;
     if asked.items.len() > ADDRESSES_MAX {
