@@ -95,7 +95,7 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
-    Open(open_page::OpenOptions),
+    Open(open_page::OpenPageOptions),
     Pair(pair::PairOptions),
     Devices(devices::DevicesOptions),
     Agents(agents::AgentsOptions),
