@@ -235,4 +235,5 @@ pub(crate) const MCP_SETTINGS: &[Setting] = &[
         "Whether a tool that the server calls read-only and closed to the outside runs without asking.",
         Some("false"),
     ),
+    ("disabled", "Whether it is left out.", Some("false")),
 ];

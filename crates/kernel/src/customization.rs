@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_api::McpRequest;
 use serde_json::{Value, json};
 use wire::state::SessionState;
-use wire::{Action, ActionKind, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object, compat};
 
 use crate::channels::Enablement;
 use crate::io::{Effect, McpWish, SurveyedPlace};
@@ -171,6 +171,24 @@ pub(crate) fn decisions_of(kernel: &Kernel, session: &ChannelUri, id: &str) -> V
 fn primary_directory(session: &SessionState) -> Option<&str> {
     let directories = session.working_directories.as_ref()?;
     directories.first().map(String::as_str)
+}
+
+/// A client whose version knows one flag decides for its session alone: what was decided for more than that stays.
+pub(crate) fn keep_wider_decisions(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    mut action: Action,
+) -> Action {
+    if action.body.shift_remove(compat::SESSION_ONLY).is_none() {
+        return action;
+    }
+    let id = action.text("id").unwrap_or_default();
+    let decided = decisions_of(kernel, session, id).into_iter();
+    let wider: Vec<Value> = decided.filter(|each| each["kind"] != "session").collect();
+    if let Some(Value::Array(decisions)) = action.body.get_mut("enablement") {
+        decisions.extend(wider);
+    }
+    action
 }
 
 /// May a client decide this? Its decisions are put in order (H-301).

@@ -42,7 +42,7 @@ fn only_the_table_lists_actions_by_name() {
         &mut files,
     );
     let mut tables = 0;
-    for file in files {
+    for file in files.into_iter().filter(|file| !file.ends_with("tests.rs")) {
         let names = names_in(&std::fs::read_to_string(&file).expect("a source file"));
         if file.ends_with("action/table.rs") {
             assert_eq!(names.len(), ActionKind::all().count());

@@ -1,4 +1,5 @@
-//! What an agent notes about a chat: stored with the chat, told to its later turns, and to no other chat.
+//! What an agent notes about a chat: stored with the chat, told to its later turns and to a fork of its last one, and to no
+//! other chat.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -29,7 +30,7 @@ fn notices(client: &ScenarioClient) -> Vec<String> {
 }
 
 #[test]
-fn notes_belong_to_a_chat_and_survive_restarts_and_truncation_but_no_fork() {
+fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
@@ -44,7 +45,7 @@ fn notes_belong_to_a_chat_and_survive_restarts_and_truncation_but_no_fork() {
     ann.creates_chat("ahp-chat:/b").sends_message("elsewhere");
     assert_eq!(given(&s), (None, None));
     ann.forks("ahp-chat:/f", &second).sends_message("forked");
-    assert_eq!(given(&s), (None, Some(second)));
+    assert_eq!(given(&s), (some("session 1"), Some(second)));
     ann.steps_aside("ahp-chat:/s", &first)
         .sends_message("aside");
     assert_eq!(

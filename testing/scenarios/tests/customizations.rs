@@ -340,6 +340,25 @@ fn a_decision_counts_before_anything_is_published() {
 
 // CU-5: also that of a session which was not in memory when it was made
 #[test]
+fn a_client_that_knows_one_flag_leaves_wider_decisions_alone() {
+    let mut s = scenario();
+    let ann = s.client("ann").opens_chat();
+    let global = json!({"kind": "global", "enabled": false});
+    ann.tries(&ann.session(), toggle("planner", json!([global])))
+        .unwrap();
+    let old = s.client_of("old", "0.7.0").arrives();
+    let flag = json!({"type": "session/customizationToggled", "id": "planner", "enabled": true});
+    old.tries(&ann.session(), flag).unwrap();
+    // On in this session, and still off in every other one.
+    assert_eq!(entry(&ann.sees(&ann.session()), "planner")["enabled"], true);
+    let bob = s.client("bob").opens_chat();
+    assert_eq!(
+        entry(&bob.sees(&bob.session()), "planner")["enabled"],
+        false
+    );
+}
+
+#[test]
 fn a_decision_counts_in_sessions_that_did_not_hear_of_it() {
     let mut s = scenario();
     let ann = s.client("ann").opens_chat();

@@ -235,7 +235,11 @@ impl Devices {
         drop(state);
         match file.as_ref().map(|file| file.save(all)) {
             None | Some(Ok(())) => Revocation::Done,
-            Some(Err(error)) => Revocation::Unsaved(error),
+            Some(Err(error)) => {
+                // Written with the next uses, within a minute: the device must not come back with the host.
+                self.lock().has_unsaved_use = true;
+                Revocation::Unsaved(error)
+            }
         }
     }
 
@@ -248,7 +252,11 @@ impl Devices {
         }
         let all = state.stored();
         drop(state);
-        file.as_ref().map_or(Ok(()), |file| file.save(all))
+        let saved = file.as_ref().map_or(Ok(()), |file| file.save(all));
+        if saved.is_err() {
+            self.lock().has_unsaved_use = true; // tried again with the next
+        }
+        saved
     }
 
     /// Notes a connection of a device for as long as what is returned lives.

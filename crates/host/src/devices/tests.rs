@@ -143,6 +143,25 @@ fn what_was_paired_and_revoked_is_on_the_disk_at_once() {
 }
 
 #[test]
+fn a_sign_out_that_the_disk_refused_is_written_later() {
+    let data = tempfile::tempdir().unwrap();
+    let devices = Devices::open(data.path()).unwrap();
+    let (_, phone) = pair(&devices, "phone");
+    // A directory in the place of the file cannot be replaced by one.
+    let file = data.path().join("devices.json");
+    let before = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    std::fs::write(file.join("x"), "x").unwrap();
+    assert!(matches!(devices.revoke(&phone.id), Revocation::Unsaved(_)));
+    devices.save_uses().unwrap_err();
+    std::fs::remove_dir_all(&file).unwrap();
+    std::fs::write(&file, before).unwrap();
+    devices.save_uses().unwrap();
+    assert!(Devices::open(data.path()).unwrap().list().is_empty());
+}
+
+#[test]
 fn a_file_that_is_no_list_of_devices_is_an_error_and_stays() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("devices.json");

@@ -9,17 +9,24 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::copy_bidirectional;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::stall::StallGuard;
 
 /// The first byte of every TLS connection: a record of the handshake. No HTTP request begins with it.
 const HANDSHAKE_RECORD: u8 = 22;
+/// A peer that takes nothing for so long is given up. Longer than any limit of the host's own writers, which come first.
+const CARRIED_STALL: Duration = Duration::from_secs(300);
+/// How long a peer may still talk after the host has said its last word.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a certificate cannot be used; the operator reads it.
 #[derive(Debug, thiserror::Error)]
@@ -90,13 +97,34 @@ impl TlsIdentity {
 
     /// The inner side of a connection: bytes in the clear, over a socket of this process. A task of its own carries them.
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<UnixStream> {
-        let mut outer = TlsAcceptor::from(self.config()).accept(socket).await?;
-        let (inner, mut carried) = UnixStream::pair()?;
-        tokio::spawn(async move {
-            // Ends when either side is gone; what is left then is nobody's.
-            let _ = copy_bidirectional(&mut outer, &mut carried).await;
-        });
+        let outer = TlsAcceptor::from(self.config()).accept(socket).await?;
+        let (inner, carried) = UnixStream::pair()?;
+        tokio::spawn(carry(outer, carried));
         Ok(inner)
+    }
+}
+
+/// Carries bytes until the host's side has ended, however silent the peer is: the host bounds how long it waits for one, and
+/// with its side goes the connection. Errors end a direction; there is nobody to tell.
+async fn carry(outer: TlsStream<TcpStream>, carried: UnixStream) {
+    let (mut from_peer, to_peer) = tokio::io::split(outer);
+    let mut to_peer = StallGuard::new(to_peer, CARRIED_STALL);
+    let (mut from_host, mut to_host) = carried.into_split();
+    let inward = async {
+        let _ = tokio::io::copy(&mut from_peer, &mut to_host).await;
+        let _ = to_host.shutdown().await;
+    };
+    let outward = async {
+        let _ = tokio::io::copy(&mut from_host, &mut to_peer).await;
+        let _ = to_peer.shutdown().await;
+    };
+    tokio::pin!(inward, outward);
+    tokio::select! {
+        () = &mut outward => {
+            // What the peer still says is read for a moment, so that it hears the end and not a reset.
+            let _ = tokio::time::timeout(CLOSE_WAIT, inward).await;
+        }
+        () = &mut inward => outward.await,
     }
 }
 

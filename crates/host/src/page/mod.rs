@@ -39,6 +39,8 @@ pub struct PageServices {
     pub(crate) addresses: ContentAddresses,
     /// None: the journal is in memory, and nothing is stored of what was sent.
     pub(crate) prompts: Option<PromptReader>,
+    /// How many answers of what was sent are read at once.
+    pub(crate) prompt_reads: Arc<Semaphore>,
     served: Arc<Semaphore>,
 }
 
@@ -56,6 +58,7 @@ impl PageServices {
             addresses: ContentAddresses::new(token)?,
             bodies,
             prompts: None,
+            prompt_reads: Arc::new(Semaphore::new(1)),
             served: Arc::new(Semaphore::new(SERVED_BYTES_MAX as usize)),
         })
     }
@@ -73,11 +76,12 @@ impl PageServices {
         // Until its size is known it may be as large as any.
         let most = u32::try_from(CONTENT_BYTES_MAX).unwrap_or(SERVED_BYTES_MAX);
         let room = permits.acquire_many_owned(most).await;
-        let mut room = room.map_err(|closed| BlobError::Unreadable(closed.to_string()))?;
+        let room = room.map_err(|closed| BlobError::Unreadable(closed.to_string()))?;
         let store = self.bodies.store();
-        let read = tokio::task::spawn_blocking(move || store.read(&digest, CONTENT_BYTES_MAX));
-        let read = read.await;
-        let read = read.map_err(|died| BlobError::Unreadable(died.to_string()))?;
+        // The room goes with the reading: whoever asked may be gone before it ends.
+        let read = move || (store.read(&digest, CONTENT_BYTES_MAX), room);
+        let read = tokio::task::spawn_blocking(read).await;
+        let (read, mut room) = read.map_err(|died| BlobError::Unreadable(died.to_string()))?;
         Ok(match read? {
             Found::Body(body) => {
                 let spare = room.num_permits().saturating_sub(body.len());

@@ -80,14 +80,17 @@ impl MarkupService {
     }
 
     /// `{"items": [..]}`, an answer for each item in order, finished by `pack` on the same thread.
+    /// The request counts as in flight until its thread is done, whether or not somebody still waits for the answer.
     pub(crate) async fn render_all<T: Send + 'static>(
         &self,
+        in_flight: InFlight,
         items: Vec<MarkupItem>,
         pack: impl FnOnce(Bytes) -> T + Send + 'static,
     ) -> Option<T> {
-        let _thread = self.threads.acquire().await;
+        let thread = Arc::clone(&self.threads).acquire_owned().await.ok()?;
         let service = self.clone();
         let rendered = tokio::task::spawn_blocking(move || {
+            let _held = (thread, in_flight);
             let mut answer = BytesMut::from(&b"{\"items\":["[..]);
             for (number, item) in items.iter().enumerate() {
                 if number > 0 {
@@ -145,7 +148,10 @@ mod tests {
             serde_json::from_str(r#"[{"markdown": "a"}, {"markdown": "b"}]"#).unwrap()
         };
         for _ in 0..2 {
-            let answer = service.render_all(items(), |answer| answer).await.unwrap();
+            let answer = service
+                .render_all(service.begin("phone").unwrap(), items(), |answer| answer)
+                .await
+                .unwrap();
             assert_eq!(
                 answer,
                 r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#
@@ -153,7 +159,10 @@ mod tests {
         }
         let key = digest_of(&wire::rpc::to_json(&items()[0]));
         lock(&service.cache).insert(key, Bytes::from_static(b"0"));
-        let answer = service.render_all(items(), |answer| answer).await.unwrap();
+        let answer = service
+            .render_all(service.begin("phone").unwrap(), items(), |answer| answer)
+            .await
+            .unwrap();
         assert_eq!(answer, r#"{"items":[0,{"tree":[["p","b"]]}]}"#);
     }
 }

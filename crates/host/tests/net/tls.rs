@@ -106,6 +106,25 @@ async fn a_new_certificate_is_used_and_a_broken_one_is_not() {
 }
 
 #[tokio::test]
+async fn a_peer_that_says_nothing_is_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let trusted = write_identity(dir.path());
+    let limits = ServerLimits {
+        handshake_timeout_ms: 100,
+        ..ServerLimits::default()
+    };
+    let host = Host::start_tls(limits, load(dir.path())).await;
+    let mut socket = connect(host.addr, &trusted).await.unwrap();
+    let mut answer = Vec::new();
+    // The end, or a reset: in either case nothing of the connection is left at the host.
+    let _ = socket.read_to_end(&mut answer).await;
+    assert!(
+        answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn programs_on_this_machine_may_do_without_and_nonsense_ends() {
     let dir = tempfile::tempdir().unwrap();
     write_identity(dir.path());

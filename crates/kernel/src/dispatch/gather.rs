@@ -7,6 +7,7 @@ use wire::{Action, ChannelUri};
 
 use super::check;
 use crate::client_dispatch::ClientDispatch;
+use crate::customization;
 use crate::load::need_channel;
 use crate::message::need_attached_chats;
 use crate::pause::{HandlerAnswers, StopAction};
@@ -65,6 +66,7 @@ pub(crate) fn gather(
             let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
             let enablement = kernel.channels().enablement();
             let limits = kernel.limits();
+            let action = customization::keep_wider_decisions(kernel, &target, action);
             let action =
                 check::session(state, renamed, client_id, verb, action, enablement, limits)?;
             Ok(Permitted::Session {

@@ -24,6 +24,7 @@ use crate::state::{ChatState, SessionState};
 use crate::{Action, ActionKind, Generation, Object, Timestamp};
 
 pub use v0_4::{SELECTION_META, selection_of};
+pub use v0_7::SESSION_ONLY;
 
 /// The state of a channel after an action: what some actions of older versions have to hold.
 #[derive(Debug, Clone, Copy)]

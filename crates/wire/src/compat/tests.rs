@@ -197,21 +197,12 @@ fn customizations_had_one_flag() {
         down(Generation::V0_7, toggled, AfterAction::Root),
         vec![json!({"type": "session/customizationToggled", "id": "p", "enabled": false})]
     );
-    // Upwards, decisions of a wider scope stay.
-    let state = session(
-        json!({"customizations": [{"type": "plugin", "id": "p", "enablement": decisions}]}),
-    );
-    let mut action = json!({"type": "session/customizationToggled", "id": "p", "enabled": true});
-    let receiving = Receiving {
-        client_id: "c",
-        now: Timestamp(0),
-        session: Some(&state),
-        chat: None,
-    };
-    up_action(Generation::V0_7, &mut action, &receiving);
+    // Upwards it is a decision for the session; those of a wider scope are the kernel's to keep.
+    let toggled = json!({"type": "session/customizationToggled", "id": "p", "enabled": true});
     assert_eq!(
-        action["enablement"],
-        json!([{"kind": "session", "enabled": true}, {"kind": "global", "enabled": true}])
+        up(Generation::V0_7, toggled, None),
+        json!({"type": "session/customizationToggled", "id": "p",
+            "enablement": [{"kind": "session", "enabled": true}], "x-sessionOnly": true})
     );
 }
 

@@ -19,6 +19,9 @@ pub(super) const STEP: VersionStep = VersionStep {
     up_params,
 };
 
+/// A toggle that decides for its session and leaves all wider decisions as they are: the flag was one for the session.
+pub const SESSION_ONLY: &str = "x-sessionOnly";
+
 fn touches(kind: ActionKind) -> bool {
     matches!(
         kind,
@@ -103,36 +106,18 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
     }
 }
 
-fn up_action(sent: &mut Object, receiving: &Receiving) {
+fn up_action(sent: &mut Object, _: &Receiving) {
     match kind_of(sent) {
         ActionKind::SessionCustomizationToggled => {
             if let Some(enabled) = sent.shift_remove("enabled") {
-                let decisions = decisions_with(receiving.session, text(sent, "id"), &enabled);
+                let decisions = json!([{"kind": "session", "enabled": enabled}]);
                 sent.insert("enablement".to_owned(), decisions);
+                sent.insert(SESSION_ONLY.to_owned(), json!(true));
             }
         }
         ActionKind::SessionActiveClientSet => up_active_client(sent),
         _ => {}
     }
-}
-
-/// The flag is a decision for this session; those of wider scope stay behind it.
-fn decisions_with(session: Option<&SessionState>, id: Option<&str>, enabled: &Value) -> Value {
-    let entries = session.and_then(|session| session.customizations.as_deref());
-    let children = |entry: &Value| entry["children"].as_array().cloned().unwrap_or_default();
-    let all = entries.unwrap_or(&[]).iter();
-    let mut all = all.flat_map(|entry| std::iter::once(entry.clone()).chain(children(entry)));
-    let entry = all.find(|entry| entry["id"].as_str() == id);
-    let existing = entry.and_then(|entry| entry.get("enablement").cloned());
-    let mut decisions = vec![json!({"kind": "session", "enabled": enabled})];
-    if let Some(Value::Array(existing)) = existing {
-        decisions.extend(
-            existing
-                .into_iter()
-                .filter(|each| each["kind"] != "session"),
-        );
-    }
-    Value::Array(decisions)
 }
 
 fn up_params(method: Method, params: &mut Object) {

@@ -144,7 +144,7 @@ pub(super) async fn revoke(
         Revocation::Unsaved(error) => {
             tracing::error!(%error, "that a device was signed out is not on the disk");
             let text = format!(
-                "the device is signed out until the host starts again: {error}. Free the disk and sign it out again\n"
+                "the device is signed out, but that is not on the disk yet: {error}. Free the disk: the host tries again every minute\n"
             );
             Err(HttpResponse::text(500, text))
         }

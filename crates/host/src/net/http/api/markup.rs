@@ -36,7 +36,7 @@ pub(super) async fn answer(
 ) -> Result<HttpResponse, HttpResponse> {
     require(access, DeviceScope::Use)?;
     let markup = &services(request)?.markup;
-    let Some(_in_flight) = markup.begin(access.name()) else {
+    let Some(in_flight) = markup.begin(access.name()) else {
         let text = "this device has as many requests in flight as it may; wait for one of them\n";
         let refusal = HttpResponse::new(429, text);
         return Err(refusal.with(RETRY_AFTER, HeaderValue::from_static("1")));
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     }
     let accept = request.headers.joined(ACCEPT_ENCODING);
     let takes_gzip = web::Encoding::Gzip.is_accepted(&accept);
-    let rendered = markup.render_all(items, move |answer| match takes_gzip {
+    let rendered = markup.render_all(in_flight, items, move |answer| match takes_gzip {
         true if answer.len() >= PACKED_BYTES_MIN => (pack(&answer), true),
         _ => (answer, false),
     });

@@ -3,6 +3,8 @@
 //! Promises: nothing is answered without the scope `inspect` (G-37).
 //! Must not know: what is stored.
 
+use std::sync::Arc;
+
 use super::super::answer::HttpResponse;
 use super::super::query::one_value;
 use super::{ApiRequest, require, services};
@@ -29,7 +31,18 @@ pub(super) async fn answer(
             Some(number.ok_or_else(wrong)?)
         }
     };
-    let read = tokio::task::spawn_blocking(move || prompts.read(&chat, call)).await;
+    let Ok(reading) = Arc::clone(&services(request)?.prompt_reads)
+        .acquire_owned()
+        .await
+    else {
+        return Err(HttpResponse::new(503, "the host is going down\n"));
+    };
+    // One at a time: what was sent may be large, and whoever asked may be gone before it is read.
+    let read = move || {
+        let _held = reading;
+        prompts.read(&chat, call)
+    };
+    let read = tokio::task::spawn_blocking(read).await;
     let broken = |reason: String| {
         tracing::error!(reason, "what was sent cannot be shown");
         HttpResponse::new(
