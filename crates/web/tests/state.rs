@@ -53,7 +53,7 @@ fn run_all(file: &str, least: usize) {
 
 #[test]
 fn the_connection_is_kept_and_every_action_ends() {
-    run_all("connection_tests.js", 19);
+    run_all("connection_tests.js", 23);
 }
 
 #[test]
