@@ -65,3 +65,8 @@ fn lists_drafts_and_windows_hold_what_they_should() {
 fn a_sheet_sends_one_answer_for_what_it_shows() {
     run_all("sheet_tests.js", 9);
 }
+
+#[test]
+fn a_device_is_signed_out_at_the_host_or_says_that_it_is_not() {
+    run_all("sign_out_tests.js", 4);
+}
