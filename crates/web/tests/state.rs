@@ -1,5 +1,5 @@
-//! What the page's state layer promises, in a world that a test plays: the clock, the storage and the host are in
-//! `state/world.js`, and every function that a file of tests exports is run in an engine of its own.
+//! What the page promises of its state, of answers and of signing out, in a world that a test plays: the clock, the storage and the
+//! host are in `state/world.js`, elements in `state/page.js`, and every function that a file of tests exports is run in an engine of its own.
 
 #![allow(
     clippy::expect_used,
@@ -53,10 +53,20 @@ fn run_all(file: &str, least: usize) {
 
 #[test]
 fn the_connection_is_kept_and_every_action_ends() {
-    run_all("connection_tests.js", 19);
+    run_all("connection_tests.js", 23);
 }
 
 #[test]
 fn lists_drafts_and_windows_hold_what_they_should() {
     run_all("list_tests.js", 13);
+}
+
+#[test]
+fn a_sheet_sends_one_answer_for_what_it_shows() {
+    run_all("sheet_tests.js", 9);
+}
+
+#[test]
+fn a_device_is_signed_out_at_the_host_or_says_that_it_is_not() {
+    run_all("sign_out_tests.js", 4);
 }

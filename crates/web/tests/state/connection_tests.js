@@ -209,6 +209,62 @@ export async function an_approval_on_a_connection_that_was_lost_is_not_known_if_
   equal((await again.done).status, 'confirmed');
 }
 
+export async function an_approval_is_not_known_if_the_states_were_replaced_before_its_echo() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  const sent = store.dispatch(CHAT, approve);
+  host.answers.reconnect = () => ({ type: 'snapshot', snapshots: ['ahp-root://', CHAT].map((channel) => host.snapshot(channel)) });
+  host.drop();
+  await pass(200);
+  equal([(await sent.done).status, host.dispatched().length], ['unknown', 1]);
+  equal(store.state(CHAT).activeTurn.responseParts[1].toolCall.status, 'pending-confirmation', 'it still waits');
+}
+
+export async function an_approval_is_not_known_if_a_host_that_was_started_anew_has_forgotten_the_client() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  const sent = store.dispatch(CHAT, approve);
+  host.answers.reconnect = () => {
+    throw { code: -32008, message: 'this host does not know the client' };
+  };
+  host.drop();
+  await pass(200);
+  equal([(await sent.done).status, host.dispatched().length], ['unknown', 1]);
+}
+
+export async function an_approval_is_not_known_though_the_replay_has_the_echo_of_something_else() {
+  for (const more of [{}, { rejectionReason: 'no' }]) {
+    const host = new Host();
+    const { store } = await openChat(host);
+    const read = store.dispatch(CHAT, { type: 'chat/isReadChanged', isRead: true });
+    const sent = store.dispatch(CHAT, approve);
+    host.answers.reconnect = () => ({
+      type: 'replay', missing: [],
+      actions: [host.envelope(CHAT, read.action, { origin: { clientId: 'me', clientSeq: 1 }, ...more })],
+    });
+    host.drop();
+    await pass(200);
+    const first = more.rejectionReason === undefined ? 'confirmed' : 'refused';
+    equal([(await read.done).status, (await sent.done).status], [first, 'unknown']);
+    store.close();
+  }
+}
+
+export async function an_approval_that_was_refused_in_a_replay_is_not_confirmed_by_what_came_before_it() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  const read = store.dispatch(CHAT, { type: 'chat/isReadChanged', isRead: true });
+  const sent = store.dispatch(CHAT, approve);
+  const own = (clientSeq) => ({ origin: { clientId: 'me', clientSeq } });
+  host.answers.reconnect = () => ({
+    type: 'replay', missing: [],
+    actions: [host.envelope(CHAT, read.action, own(1)), host.envelope(CHAT, approve, { ...own(2), rejectionReason: 'no' })],
+  });
+  host.drop();
+  await pass(200);
+  equal([(await read.done).status, (await sent.done).status], ['confirmed', 'refused']);
+}
+
 export async function what_is_taken_unheard_is_confirmed_by_the_next_answer() {
   const host = new Host();
   const { store } = await openChat(host);

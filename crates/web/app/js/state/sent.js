@@ -110,14 +110,17 @@ export class Outbox {
     this.#settle(clientSeq, isElsewhere ? 'answered-elsewhere' : 'unknown', DROPPED[why]);
   }
 
-  /** Takes the list of what is still pending: what is on its way and not in it was taken unheard. @param {readonly {clientSeq: number}[]} pending */
-  takePending(pending) {
+  /**
+   * Takes the list of what is still pending: what is on its way and not in it was taken unheard. What was dropped has to be told before.
+   * @param {readonly {clientSeq: number}[]} pending @param {number} [upTo] the action that was answered: nothing is said of later ones
+   */
+  takePending(pending, upTo = Infinity) {
     if (this.#open.size === 0) {
       return;
     }
     const waiting = new Set(pending.map(({ clientSeq }) => clientSeq));
     for (const clientSeq of [...this.#open.keys()]) {
-      if (!waiting.has(clientSeq)) {
+      if (clientSeq <= upTo && !waiting.has(clientSeq)) {
         this.#settle(clientSeq, 'confirmed');
       }
     }

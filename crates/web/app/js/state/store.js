@@ -287,10 +287,11 @@ export class Store {
   #takeEnvelope(envelope, effect) {
     const { replica } = this.#live;
     this.#outbox.takeEffect(effect, (channel) => this.confirmed(channel));
-    if (effect.kind !== 'foreign') {
-      this.#outbox.takePending(replica.pending());
-    }
     const { channel, action, origin } = envelope;
+    if (origin !== undefined && origin.clientId === replica.clientId) {
+      // Later ones have answers of their own, which may be in the same replay.
+      this.#outbox.takePending(replica.pending(), origin.clientSeq);
+    }
     if (effect.kind === 'refused') {
       this.#show(effect.channel);
       return;

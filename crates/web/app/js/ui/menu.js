@@ -7,6 +7,7 @@ import { h } from './dom.js';
  * Opens a menu at a button.
  * @param {HTMLElement} anchor
  * @param {({label: string, hint?: string, danger?: boolean, run: () => void} | 'line')[]} entries
+ * @returns {() => void} takes it away
  */
 export function openMenu(anchor, entries) {
   const menu = h('div.menu', { role: 'menu', popover: 'auto' });
@@ -35,6 +36,7 @@ export function openMenu(anchor, entries) {
   anchor.setAttribute('aria-expanded', 'true');
   placeAt(menu, anchor);
   menu.querySelector('button')?.focus();
+  return () => menu.remove();
 }
 
 /** @param {HTMLElement} menu @param {HTMLElement} anchor */

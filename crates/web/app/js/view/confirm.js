@@ -1,6 +1,6 @@
 // A tool call that waits for a decision: what it is, all of it, and the choices. Promises: nothing is approved but by a choice that says
-// so; an approval has no focus at first and is for exactly what is shown; what was typed here is kept while the host is asked.
-// Must not know: the sheet it is in, connections.
+// so; an approval has no focus at first, and is for exactly what is shown, after it was shown; what was typed here is kept while the host
+// is asked. Must not know: the sheet it is in, connections.
 
 import { fill, h, icon, setAttribute, setText, show } from '../ui/dom.js';
 import { openMenu } from '../ui/menu.js';
@@ -20,7 +20,11 @@ export function mountConfirm({ body, foot, title }, context) {
   let about = aboutOf(needed.toolCall);
   /** @type {any} */
   let decision = readDecision(needed.toolCall);
+  /** Whether the input is not there to be read. */
   let isUnseen = false;
+  /** Counts what was drawn: what is read for an earlier drawing comes too late. */
+  let drawing = 0;
+  let closeMore = () => {};
   const chat = createChatContext({
     store: context.store, session: context.entry.sessionUri, chat: context.entry.chatUri, navigate: () => {}, chatState: () => null, sessionState: () => context.store.state(context.entry.sessionUri),
   });
@@ -32,10 +36,18 @@ export function mountConfirm({ body, foot, title }, context) {
 
   function draw() {
     const call = needed.toolCall;
-    decision = readDecision(call);
+    closeMore();
+    drawing += 1;
+    const own = drawing;
+    decision = readDecision(call); // its options are new ones: those of an earlier drawing cannot be chosen any more
+    isUnseen = inputUri(call.toolInput) !== null;
     drawTitle(title, call, decision);
     drawRisk(risk, call);
-    fill(content, drawAbout(call, decision, chat, (isMissing) => { isUnseen = isMissing; drawButtons(); }));
+    fill(content, drawAbout(call, decision, chat, (isMissing) => {
+      if (own !== drawing) return; // another one is on the screen
+      isUnseen = isMissing;
+      context.redrawn();
+    }));
     editor.reset(decision?.editableInput ?? null);
     drawButtons();
   }
@@ -43,7 +55,8 @@ export function mountConfirm({ body, foot, title }, context) {
   /** @type {any} */
   let buttons = {};
   function drawButtons() {
-    if (!decision) return; // it waits for nobody any more; the sheet says so
+    buttons = {};
+    if (!decision) return void fill(foot); // it waits for nobody any more; the sheet says so
     const approvals = decision.options.filter((/** @type {any} */ option) => option.kind === 'approve');
     const denials = decision.options.filter((/** @type {any} */ option) => option.kind === 'deny');
     const make = (/** @type {any} */ option, /** @type {string} */ classes) => option
@@ -54,17 +67,31 @@ export function mountConfirm({ body, foot, title }, context) {
       edit: decision.editableInput !== null && h('button.button', { type: 'button', on: { click: () => editor.toggle() } }, 'Edit'),
     };
     const others = [...approvals.slice(1), ...denials.slice(1)];
-    const more = h('button.button.icon', { type: 'button', 'aria-label': 'More choices', title: 'More choices', on: { click: () => openMore(more, others) } }, icon('more'));
     const hasMore = others.length > 0 || canSuggest();
-    fill(foot, buttons.approve, buttons.deny, buttons.edit, hasMore && more);
-    if (isUnseen && buttons.approve) setAttribute(buttons.approve, 'aria-describedby', 'unseen-input');
+    buttons.more = hasMore && h('button.button.icon', { type: 'button', 'aria-label': 'More choices', title: 'More choices', on: { click: () => openMore(buttons.more, others) } }, icon('more'));
+    fill(foot, buttons.approve, buttons.deny, buttons.edit, buttons.more);
+    context.redrawn();
+    lockUnseen();
+  }
+
+  /** What was not seen cannot be approved; a result can, since its call has run. @param {any} option */
+  const isLockedOption = (option) => option.kind === 'approve' && isUnseen && decision?.subject === 'call';
+
+  /** Takes the approvals away while the input cannot be seen; gives back nothing that is locked for another reason. */
+  function lockUnseen() {
+    const { approve, more } = buttons;
+    if (approve) setAttribute(approve, 'aria-describedby', isUnseen && 'unseen-input');
+    if (!decision || !decision.options.some(isLockedOption)) return; // all of it can be chosen
+    if (approve) approve.disabled = true;
+    const [, ...denials] = decision.options.filter((/** @type {any} */ option) => option.kind === 'deny');
+    if (more && denials.length === 0 && !canSuggest()) more.disabled = true;
   }
 
   /** The other options in the order and the groups of the host. @param {HTMLElement} anchor @param {any[]} others */
   function openMore(anchor, others) {
     /** @type {any[]} */
     const entries = [];
-    const sorted = decision.options.filter((/** @type {any} */ option) => others.includes(option));
+    const sorted = decision.options.filter((/** @type {any} */ option) => others.includes(option) && !isLockedOption(option));
     sorted.forEach((/** @type {any} */ option, /** @type {number} */ index) => {
       if (index > 0 && option.group !== sorted[index - 1].group) entries.push('line');
       entries.push({ label: option.label, danger: option.kind === 'deny', run: () => choose(option) });
@@ -73,11 +100,12 @@ export function mountConfirm({ body, foot, title }, context) {
       if (entries.length > 0) entries.push('line');
       entries.push({ label: 'Deny and say what to do instead', run: () => words.open() });
     }
-    openMenu(anchor, entries);
+    closeMore = openMenu(anchor, entries);
   }
 
   /** @param {any} option */
   function choose(option) {
+    if (!decision?.options.includes(option) || isLockedOption(option) || !context.canSend()) return; // not what is asked now
     const call = needed.toolCall;
     const edited = editor.value();
     if (option.kind === 'approve' && !editor.check()) return; // the editor says what is wrong
@@ -91,7 +119,7 @@ export function mountConfirm({ body, foot, title }, context) {
 
   /** Words go with a denial, and only a call that has not run takes them. */
   function canSuggest() {
-    return decision.subject === 'call' && denyFirst() !== undefined;
+    return decision?.subject === 'call' && denyFirst() !== undefined;
   }
 
   const denyFirst = () => decision?.options.find((/** @type {any} */ option) => option.kind === 'deny');
@@ -107,21 +135,27 @@ export function mountConfirm({ body, foot, title }, context) {
       if (now === about) return; // the same is asked
       about = now;
       context.guard();
-      context.setState({ kind: 'changed', text: 'What is asked has changed. Look again.', canRetry: true });
+      context.tellChanged('What is asked has changed. Look again.');
       draw();
     },
     /** @param {boolean} isLocked */
     lock(isLocked) {
       editor.lock(isLocked);
       words.lock(isLocked);
+      lockUnseen();
     },
+    drawButtons,
     /** Chooses by a key; Enter then confirms. @param {'approve' | 'deny' | 'edit'} name */
     choose(name) {
       if (name === 'edit' && buttons.edit) editor.toggle();
       else if (buttons[name]) buttons[name].focus();
       return Boolean(buttons[name]);
     },
-    unmount() {},
+    unmount() {
+      closeMore();
+      drawing += 1;
+      decision = null;
+    },
   };
 }
 
@@ -160,17 +194,20 @@ function drawAbout(call, decision, chat, onInput) {
   return parts;
 }
 
+/** Where an input is read that is not in the call itself. @param {any} input @returns {string | null} */
+const inputUri = (input) => (typeof input?.uri === 'string' ? input.uri : null);
+
 /** @param {unknown} input @param {any} chat @param {(isMissing: boolean) => void} onInput */
 function drawInput(input, chat, onInput) {
   if (typeof input === 'string') return input.trim() === '' || input.trim() === '{}' ? null : drawFields(input);
-  const uri = /** @type {any} */ (input)?.uri;
-  if (typeof uri !== 'string') return null;
-  const place = h('div', null, h('p.hint', null, 'Reading the input …'));
+  const uri = inputUri(input);
+  if (uri === null) return null;
+  const place = h('div', null, h('p.hint', { id: 'unseen-input' }, 'Reading the input …'));
   const read = async () => {
     const text = await chat.readText(uri);
     if (text !== null) fill(place, drawFields(text));
     else {
-      fill(place, h('p.problem', { id: 'unseen-input' }, 'The input cannot be read now: you would approve what you have not seen. '),
+      fill(place, h('p.problem', { id: 'unseen-input' }, 'The input cannot be read now, and what was not seen cannot be approved. '),
         h('button.button.small', { type: 'button', on: { click: read } }, 'Read it again'));
     }
     onInput(text === null);
@@ -259,7 +296,7 @@ function createSuggestion() {
     },
     /** @param {() => void} send */
     onSend(send) {
-      element.addEventListener('submit', (/** @type {Event} */ event) => { event.preventDefault(); send(); });
+      element.addEventListener('submit', (/** @type {Event} */ event) => { event.preventDefault(); if (!button.disabled) send(); });
       field.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) element.requestSubmit();
       });

@@ -34,18 +34,19 @@ export function mountQuestion({ body, foot, title }, context) {
       return [question.id, own];
     }));
     fill(list, message.length > 80 && h('p', { dir: 'auto' }, message), request.url && drawUrl(request.url), [...fields.values()].map(({ field }) => field.element));
-    drawButtons(questions.length > 0);
+    drawButtons();
     takeAnswers();
   }
 
-  /** @param {boolean} hasQuestions */
-  function drawButtons(hasQuestions) {
+  function drawButtons() {
+    const hasQuestions = fields.size > 0;
     const button = (/** @type {string} */ label, /** @type {string} */ classes, /** @type {() => void} */ run) =>
       h('button.button', { type: 'button', class: classes, on: { click: run } }, label);
     fill(foot,
       button(hasQuestions ? 'Send' : 'Accept', 'primary', accept),
       button('Decline', '', () => complete('decline', 'Declined.')),
       button('Dismiss', 'quiet', () => complete('cancel', 'Dismissed.')));
+    context.redrawn();
   }
 
   /** Answers that were given elsewhere, or here before a reload. */
@@ -91,6 +92,7 @@ export function mountQuestion({ body, foot, title }, context) {
   }
 
   function accept() {
+    if (!context.canSend()) return; // it was answered, or has just changed; what is typed goes on being saved
     /** @type {Record<string, any>} */
     const answers = {};
     let first = null;
@@ -107,6 +109,7 @@ export function mountQuestion({ body, foot, title }, context) {
 
   /** @param {string} response @param {string} done */
   function complete(response, done) {
+    if (!context.canSend()) return; // as above
     stopSaving();
     context.send({ type: 'chat/inputCompleted', requestId: request.id, response }, { done });
   }
@@ -133,6 +136,7 @@ export function mountQuestion({ body, foot, title }, context) {
     /** @param {boolean} isLocked */
     lock: (isLocked) => { for (const { field } of fields.values()) field.lock(isLocked); },
     choose: () => false,
+    drawButtons,
     unmount() {
       // What was typed last is not lost by closing the sheet.
       for (const [id, own] of fields) if (own.saving !== 0) save(id);

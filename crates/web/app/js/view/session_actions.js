@@ -1,7 +1,7 @@
 // What can be done with a session from the list and from its head: rename, archive, fork, delete.
 // Promises: deleting asks first and says what is lost; what the host refuses is said. Must not know: where the menu is opened.
 
-import { randomId } from '../state/device.js';
+import { makeId } from '../ui/id.js';
 import { askText, askYesNo, openMenu, showNote } from '../ui/menu.js';
 import { isArchived, isRead, titleOf } from './summary.js';
 
@@ -63,7 +63,7 @@ async function fork(store, summary, navigate) {
     showNote('There is no complete answer to fork from yet.');
     return;
   }
-  const chat = `ahp-chat:/${randomId()}`;
+  const chat = `ahp-chat:/${makeId()}`;
   try {
     await store.request('createChat', { channel: summary.resource, chat, source: { kind: 'fork', chat: source, turnId: turn } });
     navigate({ screen: 'session', session: summary.resource, chat });

@@ -25,6 +25,10 @@ export function startSheet({ store, shell }) {
   /** @type {any} what is open: the entry, its view, the watched channels */
   let open = null;
   let armedAt = 0;
+  /** @type {any} what the line of the sheet says now */
+  let lastState = null;
+  /** Answers on their way, by request: a sheet that is opened again goes on telling about them. @type {Map<string, {sent: any, words: {done: string}}>} */
+  const onTheirWay = new Map();
 
   const entries = () => [...store.inbox()].sort((a, b) => timeOf(a) - timeOf(b));
   const place = () => ({ ...shell.route(), ask: undefined });
@@ -133,6 +137,7 @@ export function startSheet({ store, shell }) {
     if (open.outcome === 'gone') {
       open.outcome = null; // it is asked again
       setState(null);
+      open.view?.drawButtons();
     }
     if (open.view) {
       open.view.update(open.entry);
@@ -140,8 +145,25 @@ export function startSheet({ store, shell }) {
     }
     fill(body);
     const mount = open.entry.kind === 'question' ? mountQuestion : mountConfirm;
-    open.view = mount({ body, foot, title: parts.title, dialog }, { store, entry: open.entry, guard, send, setState });
+    open.view = mount({ body, foot, title: parts.title, dialog }, contextOf(open));
     guard();
+    const earlier = onTheirWay.get(open.key);
+    if (earlier) tell(open, earlier);
+  }
+
+  /** What a view may do, as long as its own request is the one that is open. @param {any} own */
+  function contextOf(own) {
+    const isOpen = () => open === own;
+    return {
+      store, entry: own.entry, guard,
+      /** Whether an answer can be given now: none is on its way or has ended it, and what is shown stood still. */
+      canSend: () => isOpen() && canSend(),
+      send: (/** @type {any} */ action, /** @type {{done: string}} */ words) => { if (isOpen()) send(action, words); },
+      /** Says that something else is asked than before; what is said of an answer that was given stays. @param {string} text */
+      tellChanged: (/** @type {string} */ text) => { if (isOpen() && !isAnswered()) setState({ kind: 'changed', text, canRetry: true }); },
+      /** To be called when controls were made anew: they are locked if those before them were. */
+      redrawn: () => { if (isOpen()) setState(lastState); },
+    };
   }
 
   function drawPlace() {
@@ -174,17 +196,29 @@ export function startSheet({ store, shell }) {
     return sessions.length === 0 || sessions.some(isComing);
   }
 
+  const isAnswered = () => Boolean(open.sent || open.outcome);
+  const canSend = () => Boolean(open?.entry) && !isAnswered() && isArmed();
+
   /**
-   * Sends an answer and tells what becomes of it.
+   * Sends an answer, if one can be given now, and tells what becomes of it.
    * @param {any} action
    * @param {{done: string}} words
    */
-  async function send(action, words) {
-    const own = open;
+  function send(action, words) {
+    if (!canSend()) return; // one was given, or what is asked has just changed
+    const { key, entry } = open;
+    const given = { sent: dispatch(entry.chatUri, action), words };
+    onTheirWay.set(key, given);
+    given.sent.done.then(() => onTheirWay.delete(key));
+    tell(open, given);
+  }
+
+  /** Tells what becomes of an answer. @param {any} own what is open @param {{sent: any, words: {done: string}}} given */
+  async function tell(own, { sent, words }) {
+    own.sent = sent;
     const text = store.connection.isLive ? 'Sent. Waiting for the host to confirm …' : 'Goes to the host as soon as it is connected. Not confirmed yet.';
     setState({ kind: 'sent', text, canRetry: false });
-    own.sent = dispatch(own.entry.chatUri, action);
-    const { status, reason } = await own.sent.done;
+    const { status, reason } = await sent.done;
     if (open !== own) return; // the sheet went on to another request
     own.sent = null;
     guard();
@@ -231,6 +265,7 @@ export function startSheet({ store, shell }) {
 
   /** @param {{kind: string, text: string, canRetry: boolean} | null} state */
   function setState(state) {
+    lastState = state;
     setData(dialog, 'outcome', state?.kind ?? null);
     setText(parts.state, state?.text ?? '');
     show(parts.stateLine, state !== null);

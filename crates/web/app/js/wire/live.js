@@ -194,6 +194,7 @@ export class Live {
     this.#setState({ status: 'catching-up', behind: envelopes.length });
     const outcome = this.replica.applyReplay(envelopes, missing);
     this.#establish(connection, 'replay');
+    this.#reportDropped(outcome);
     for (const [index, effect] of outcome.effects.entries()) {
       this.#handlers.onEnvelope(envelopes[index], effect);
     }
@@ -228,6 +229,7 @@ export class Live {
     await Promise.all(rest);
     const outcome = this.replica.applySnapshots(snapshots);
     this.#establish(connection, how);
+    this.#reportDropped(outcome);
     const isThere = (/** @type {string} */ channel) => stateless.includes(channel) || outcome.reset.includes(channel);
     outcome.gone = channels.filter((channel) => this.#watched.has(channel) && !isThere(channel));
     for (const channel of channels.filter(isThere)) {
@@ -249,6 +251,13 @@ export class Live {
     this.#handlers.onRestored(how);
   }
 
+  /** Comes before everything else that a new connection tells: what is not pending any more counts as taken from then on. @param {import('./replica.js').ReconnectOutcome} outcome */
+  #reportDropped(outcome) {
+    for (const dropped of outcome.notResent) {
+      this.#handlers.onDropped(dropped);
+    }
+  }
+
   /** Tells what came of a new connection, and goes on. @param {import('./replica.js').ReconnectOutcome} outcome @param {string[]} asked */
   #finish(outcome, asked) {
     for (const channel of outcome.gone) {
@@ -261,9 +270,6 @@ export class Live {
       } else {
         this.replica.dropChannel(channel); // left while it was on its way
       }
-    }
-    for (const dropped of outcome.notResent) {
-      this.#handlers.onDropped(dropped);
     }
     for (const channel of asked.filter((channel) => !this.#watched.has(channel) && !outcome.gone.includes(channel))) {
       this.#connection?.notify('unsubscribe', { channel });
