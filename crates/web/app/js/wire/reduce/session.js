@@ -214,6 +214,7 @@ export const SESSION_ACTIONS = {
   'session/metaChanged': setOptional('_meta'),
   // The host acts on it; it is not part of any state.
   'x-session/systemMessageTransformSet': (state) => state,
+  'x-session/selectionSet': (state) => state,
 };
 
 /** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
