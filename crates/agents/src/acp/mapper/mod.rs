@@ -5,6 +5,7 @@
 //! Must not know: processes, requests, where bodies lie.
 
 mod call;
+mod consent;
 mod content;
 mod contributor;
 mod permission;
@@ -21,8 +22,8 @@ use agent_api::{AgentEvent, TextKind};
 use agent_client_protocol_schema::v1 as acp;
 
 use super::label::label;
-pub(super) use call::FileDiff;
 use call::MappedCall;
+pub(super) use consent::FileDiff;
 pub(super) use content::MappedMedia;
 pub(super) use permission::{AskedPermission, PermissionChoice, confirmation_options, option_for};
 use text::MappedTextRun;
