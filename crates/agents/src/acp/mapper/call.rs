@@ -15,7 +15,7 @@ use super::consent::{CallConsent, FileDiff};
 use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
 use super::terminal::TerminalOutput;
-use super::{CALLS_MAX, Mapper, MapperStep};
+use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
@@ -174,10 +174,7 @@ impl Mapper {
             self.calls.remove(&words.id);
         }
         if !self.calls.contains_key(&words.id) {
-            if self.calls.len() >= CALLS_MAX {
-                return None;
-            }
-            let number = self.next_number();
+            let number = self.next_call()?;
             let call = MappedCall::begin(number, &words, &self.servers, steps);
             self.calls.insert(words.id.clone(), call);
         }

@@ -118,7 +118,10 @@ impl RunningTurn<'_> {
         path: PathBuf,
         write: AgentWrite,
     ) -> Result<(), TurnStopped> {
-        let call = self.mapper.next_number();
+        let Some(call) = self.mapper.next_call() else {
+            self.answer(&id, Err(refused("more calls than a turn can have")));
+            return Ok(());
+        };
         let title = format!("Write {}", write.proposed.display_path);
         let start = Box::new(ToolStart {
             name: TOOL.to_owned(),
