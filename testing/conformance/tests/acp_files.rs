@@ -115,3 +115,103 @@ async fn a_write_that_an_allowed_edit_names_is_not_asked_about_again() {
     assert_eq!(calls[0]["content"][0]["type"], "fileEdit", "{turn:#}");
     assert_eq!(harness.read("a.txt"), "one\nTWO\n");
 }
+
+/// An edit of `a.txt` that the agent asks for, with steps while it runs.
+fn asked_edit(steps: Value) -> Value {
+    json!({"tool": {"id": "edit", "title": "Edit", "kind": "edit", "ask": {}, "steps": steps,
+        "diff": {"path": "{{cwd}}/a.txt", "old": "two", "new": "TWO"}}})
+}
+
+/// An edit that the agent says is running, without having asked.
+fn unasked_edit(path: &str, content: &str) -> Value {
+    json!({"tool": {"title": "Edit", "kind": "edit", "locations": [path], "steps": [write(path, content)]}})
+}
+
+/// The next question is about this write and shows it; Ann says no, and the agent hears so.
+async fn denies_write(harness: &mut AcpHarness, name: &str, content: &str) {
+    let asked = harness.ann.asked().await;
+    assert_eq!(
+        asked["invocationMessage"],
+        format!("Write {name}"),
+        "{asked:#}"
+    );
+    let item = &asked["edits"]["items"][0];
+    let after = harness.ann.reads(&item["after"]["content"]["uri"]).await;
+    assert_eq!(after, content);
+    let denied = json!({"approved": false, "reason": "denied"});
+    harness.ann.decides_about(&asked, denied).await;
+    harness.ann.turn_over().await;
+    let answers = harness.answers();
+    let answer = answers.last().unwrap();
+    assert_eq!(answer["error"]["code"], -32602, "{answers:#?}");
+}
+
+/// A yes to one file is none to another that the call names later.
+#[tokio::test]
+async fn ag_51_a_file_that_an_allowed_edit_names_afterwards_is_asked_about() {
+    let later = json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "edit",
+        "locations": [{"path": "{{cwd}}/.mcp.json"}],
+        "content": [{"type": "diff", "path": "{{cwd}}/.mcp.json", "oldText": null, "newText": "{}"}]}});
+    let steps = json!([
+        asked_edit(json!([later, write("{{cwd}}/.mcp.json", "{}")])),
+        {"say": ["done"]},
+    ]);
+    let mut harness = start(steps.clone(), json!({})).await;
+    harness.ann.sends_message("go").await;
+    harness.ann.decides(json!({})).await;
+    denies_write(&mut harness, ".mcp.json", "{}").await;
+    assert!(!harness.work().join(".mcp.json").exists());
+    // The setting allows the edit; a file that steers agents is asked about all the same (G-63).
+    let mut harness = start(steps, json!({"approvals": "accept-edits"})).await;
+    harness.ann.sends_message("go").await;
+    denies_write(&mut harness, ".mcp.json", "{}").await;
+    assert!(!harness.work().join(".mcp.json").exists());
+}
+
+/// A question with a location beside its diff shows nothing of that file.
+#[tokio::test]
+async fn ag_51_a_file_that_was_only_named_in_the_question_is_asked_about() {
+    let mut edit = asked_edit(json!([write("{{cwd}}/b.txt", "b\n")]));
+    edit["tool"]["locations"] = json!(["{{cwd}}/b.txt"]);
+    let mut harness = start(json!([edit, {"say": ["done"]}]), json!({})).await;
+    harness.ann.sends_message("go").await;
+    harness.ann.decides(json!({})).await;
+    denies_write(&mut harness, "b.txt", "b\n").await;
+    assert!(!harness.work().join("b.txt").exists());
+}
+
+/// That an agent does not ask is no consent: the settings decide.
+#[tokio::test]
+async fn ag_51_a_write_of_an_edit_that_runs_unasked_is_decided_by_the_settings() {
+    let steps = json!([unasked_edit("{{cwd}}/a.txt", "mine\n"), {"say": ["done"]}]);
+    let mut harness = start(steps.clone(), json!({"approvals": "ask"})).await;
+    harness.ann.sends_message("go").await;
+    denies_write(&mut harness, "a.txt", "mine\n").await;
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+
+    let mut harness = start(steps.clone(), json!({"approvals": "plan"})).await;
+    harness.talk("go").await;
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+    assert_eq!(harness.answers()[0]["error"]["code"], -32602);
+
+    let mut harness = start(steps, json!({"approvals": "accept-edits"})).await;
+    harness.talk("go").await;
+    assert_eq!(harness.read("a.txt"), "mine\n");
+
+    let steps = json!([unasked_edit("{{cwd}}/.mcp.json", "{}"), {"say": ["done"]}]);
+    let mut harness = start(steps, json!({"approvals": "accept-edits"})).await;
+    harness.ann.sends_message("go").await;
+    denies_write(&mut harness, ".mcp.json", "{}").await;
+    assert!(!harness.work().join(".mcp.json").exists());
+}
+
+/// A yes to one text is none to another.
+#[tokio::test]
+async fn ag_51_another_text_than_the_allowed_edit_showed_is_asked_about() {
+    let steps = json!([asked_edit(json!([write("{{cwd}}/a.txt", "evil\n")])), {"say": ["done"]}]);
+    let mut harness = start(steps, json!({})).await;
+    harness.ann.sends_message("go").await;
+    harness.ann.decides(json!({})).await;
+    denies_write(&mut harness, "a.txt", "evil\n").await;
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+}

@@ -3,7 +3,7 @@
 //! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
 //! what its agent says of its state is ignored.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 use wire::meta;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
+use super::consent::{CallConsent, FileDiff};
 use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
 use super::terminal::TerminalOutput;
-use super::{CALLS_MAX, Mapper, MapperStep};
+use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
@@ -24,27 +25,6 @@ const ERROR_CHARS_MAX: usize = 2_000;
 
 /// An output of a shape of its own is shown up to this size.
 const STRUCTURED_BYTES_MAX: usize = 64 * 1_024;
-
-/// A change that an agent tells of: whole texts or single lines, nobody knows (AG-27c).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct FileDiff {
-    pub(in super::super) path: PathBuf,
-    /// Absent of a new file, and where only the path is known.
-    pub(in super::super) old_text: Option<String>,
-    /// Absent where only the path is known.
-    pub(in super::super) new_text: Option<String>,
-}
-
-impl FileDiff {
-    /// Of a change of which only the path is known.
-    pub(in super::super) fn of_path(path: PathBuf) -> Self {
-        Self {
-            path,
-            old_text: None,
-            new_text: None,
-        }
-    }
-}
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +54,7 @@ pub(super) struct MappedCall {
     original: Option<String>,
     watched: Vec<PathBuf>,
     failed: bool,
+    pub(super) consent: CallConsent,
     pub(super) stage: Stage,
 }
 
@@ -193,10 +174,7 @@ impl Mapper {
             self.calls.remove(&words.id);
         }
         if !self.calls.contains_key(&words.id) {
-            if self.calls.len() >= CALLS_MAX {
-                return None;
-            }
-            let number = self.next_number();
+            let number = self.next_call()?;
             let call = MappedCall::begin(number, &words, &self.servers, steps);
             self.calls.insert(words.id.clone(), call);
         }
@@ -210,17 +188,6 @@ impl Mapper {
     pub(super) fn close_call(&mut self, steps: &mut Vec<MapperStep>) {
         let call = self.closing.take().and_then(|id| self.calls.get(&id));
         steps.extend(call.map(|call| MapperStep::Complete(Box::new(call.completion()))));
-    }
-
-    /// The call that may change this file now: it edits, names the file, and runs.
-    pub(in super::super) fn running_edit(&self, path: &Path) -> Option<u64> {
-        let names = |call: &&MappedCall| call.diffs().iter().any(|diff| diff.path == path);
-        let mut running = self
-            .calls
-            .values()
-            .filter(|call| call.stage == Stage::Running);
-        let call = running.find(|call| call.edits() && names(call));
-        call.map(|call| call.number)
     }
 
     /// A call by its number.
@@ -258,6 +225,7 @@ impl MappedCall {
             original: None,
             watched: Vec::new(),
             failed: false,
+            consent: CallConsent::default(),
             stage: Stage::Started,
         };
         call.set_locations(fields.locations.as_deref());
@@ -318,7 +286,7 @@ impl MappedCall {
         self.locations = paths.map(|location| location.path.clone()).collect();
     }
 
-    fn edits(&self) -> bool {
+    pub(super) fn edits(&self) -> bool {
         use acp::ToolKind as K;
         matches!(self.kind, K::Edit | K::Delete | K::Move)
     }

@@ -5,6 +5,7 @@
 //! Must not know: processes, requests, where bodies lie.
 
 mod call;
+mod consent;
 mod content;
 mod contributor;
 mod permission;
@@ -21,14 +22,14 @@ use agent_api::{AgentEvent, TextKind};
 use agent_client_protocol_schema::v1 as acp;
 
 use super::label::label;
-pub(super) use call::FileDiff;
 use call::MappedCall;
+pub(super) use consent::FileDiff;
 pub(super) use content::MappedMedia;
 pub(super) use permission::{AskedPermission, PermissionChoice, confirmation_options, option_for};
 use text::MappedTextRun;
 pub(super) use usage::UsageTotals;
 
-/// Calls that are remembered in a turn.
+/// Calls that a turn can have: those of its agent, also under an id that comes again, and the host's own for it.
 const CALLS_MAX: usize = 4_096;
 
 pub(super) const TITLE_CHARS_MAX: usize = 200;
@@ -67,6 +68,8 @@ pub(super) enum UpdatesEnd {
 pub(super) struct Mapper {
     /// The last number that was given to a part or a call.
     last_number: u64,
+    /// How many calls began.
+    begun: usize,
     run: MappedTextRun,
     calls: BTreeMap<String, MappedCall>,
     /// A call that is over and whose output may still come.
@@ -83,6 +86,7 @@ impl Mapper {
     pub(super) fn new(last_number: u64, usage: UsageTotals) -> Self {
         Self {
             last_number,
+            begun: 0,
             run: MappedTextRun::default(),
             calls: BTreeMap::new(),
             closing: None,
@@ -100,7 +104,16 @@ impl Mapper {
         self
     }
 
-    pub(super) fn next_number(&mut self) -> u64 {
+    /// The number of a call that begins. None: more calls than a turn can have.
+    pub(super) fn next_call(&mut self) -> Option<u64> {
+        if self.begun >= CALLS_MAX {
+            return None;
+        }
+        self.begun += 1;
+        Some(self.next_number())
+    }
+
+    fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
     }

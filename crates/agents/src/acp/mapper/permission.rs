@@ -7,7 +7,8 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 
-use super::call::{self, FileDiff, Stage};
+use super::call::{self, Stage};
+use super::consent::FileDiff;
 use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
@@ -42,11 +43,17 @@ impl Mapper {
         words.announce();
         let (call, _) = self.hear_call(words, steps)?;
         call.stage = Stage::Asking;
+        let diffs = call.diffs();
+        // A call that does not say it edits is asked about as something else.
+        call.consent.ask(match call.edits() {
+            true => diffs.clone(),
+            false => Vec::new(),
+        });
         Some(AskedPermission {
             call: call.number,
             kind: call.kind(),
             ready: call.ready(None),
-            diffs: call.diffs(),
+            diffs,
         })
     }
 
@@ -55,6 +62,7 @@ impl Mapper {
         if let Some(call) = self.call_mut(call)
             && call.stage == Stage::Asking
         {
+            call.consent.decide(approved);
             call.stage = match approved {
                 true => Stage::Running,
                 false => Stage::Denied,

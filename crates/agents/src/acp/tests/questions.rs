@@ -256,3 +256,28 @@ async fn fields_of_a_form_are_asked_in_the_agents_order() {
         .collect();
     assert_eq!(ids, ["zone", "age", "middle"]);
 }
+
+#[tokio::test]
+async fn ag_51_a_write_beyond_the_calls_of_a_turn_is_refused() {
+    let begin = |id: usize| json!({"update": {"sessionUpdate": "tool_call", "toolCallId": id.to_string(), "title": "T"}});
+    let mut steps: Vec<Value> = (1..4_096).map(begin).collect();
+    for name in ["last", "beyond"] {
+        let path = format!("{{{{cwd}}}}/{name}");
+        let params = json!({"sessionId": "{{session}}", "path": path, "content": "x"});
+        steps.push(json!({"request": {"method": "fs/write_text_file", "params": params}}));
+    }
+    let place = Place::new(&json!({"scenes": [{"steps": steps}]}));
+    let agent = place.agent_with(|config| config.fs = true);
+    let input = user("t1", "x").with_config("approvals", json!("full-access"));
+    let turn = place.turn(&agent, input).await;
+    assert_eq!(turn.result, Ok(()));
+    let frames = place.received().into_iter().map(|line| line.frame);
+    let answers: Vec<Value> = frames.filter(|frame| frame["method"].is_null()).collect();
+    assert_eq!(answers[0]["result"], json!({}), "{answers:?}");
+    let refused = &answers[1]["error"]["message"];
+    assert_eq!(refused, "more calls than a turn can have", "{answers:?}");
+    assert!(place.work().join("last").exists());
+    assert!(!place.work().join("beyond").exists());
+    let is_start = |event: &&AgentEvent| matches!(event, AgentEvent::ToolStarted { .. });
+    assert_eq!(turn.events.iter().filter(is_start).count(), 4_096);
+}

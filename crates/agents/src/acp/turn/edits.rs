@@ -112,6 +112,34 @@ impl EditWatch {
         Ok(items)
     }
 
+    /// What the question about a call showed that these changes of one file make of it. None if that was not shown: only the path was
+    /// known, where a change goes was not clear, or the file held something else than `before`.
+    pub(super) fn shown_result(
+        &self,
+        call: u64,
+        changes: &[FileDiff],
+        before: Option<&[u8]>,
+    ) -> Option<Vec<u8>> {
+        let path = changes.first()?.path.clone();
+        let mut text = match self.before.get(&(call, path))? {
+            HeldEdit::Text(held) => Some(held.clone()),
+            HeldEdit::Missing => None,
+            HeldEdit::Unknown => return None,
+        };
+        if text.as_deref() != before {
+            return None;
+        }
+        for change in changes {
+            let new = change.new_text.as_deref()?.as_bytes();
+            text = match (text, change.old_text.as_deref()) {
+                (Some(file), Some(old)) => Some(replace_once(&file, old.as_bytes(), new)?),
+                (Some(_), None) | (None, Some("") | None) => Some(new.to_vec()),
+                (None, Some(_)) => return None,
+            };
+        }
+        text
+    }
+
     /// Blocks for the result of a call: what it did to files, as they say.
     pub(super) async fn results(
         &self,
@@ -301,6 +329,52 @@ mod tests {
             propose(None, Some("x"), "y"),
             (Some(bytes("x")), bytes("y"))
         );
+    }
+
+    #[tokio::test]
+    async fn ag_51_only_what_was_shown_has_a_result() {
+        let directory = tempfile::tempdir().unwrap();
+        let work = directory.path().canonicalize().unwrap();
+        let write = |name: &str, content: &[u8]| std::fs::write(work.join(name), content).unwrap();
+        write("a", b"one\ntwo\n");
+        write("twice", b"two two");
+        write("binary", b"\0\xff");
+        let uri = wire::file_uri::uri_of(work.as_os_str().as_encoded_bytes());
+        let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
+        let mut edits = EditWatch::new(Arc::new(workspace));
+        let diff = |name: &str, old: Option<&str>, new: Option<&str>| FileDiff {
+            path: work.join(name),
+            old_text: old.map(str::to_owned),
+            new_text: new.map(str::to_owned),
+        };
+        let (one, two) = (("one", "ONE"), ("two", "TWO"));
+        let hunk = |name: &str, (old, new): (&str, &str)| diff(name, Some(old), Some(new));
+        let held: Option<&[u8]> = Some(b"one\ntwo\n");
+        for (changes, before, made) in [
+            (vec![hunk("a", two)], held, Some("one\nTWO\n")),
+            (
+                vec![hunk("a", one), hunk("a", two)],
+                held,
+                Some("ONE\nTWO\n"),
+            ),
+            (vec![diff("a", None, Some("all"))], held, Some("all")),
+            (vec![diff("new", None, Some("n"))], None, Some("n")),
+            (vec![diff("new", Some(""), Some("n"))], None, Some("n")),
+            (vec![diff("new", Some("x"), Some("n"))], None, None),
+            (vec![diff("a", None, None)], held, None),
+            (vec![hunk("a", two), diff("a", None, None)], held, None),
+            (vec![hunk("a", ("three", "3"))], held, None),
+            (vec![hunk("a", two)], Some(b"two"), None),
+            (vec![hunk("a", two)], None, None),
+            (vec![hunk("twice", two)], Some(b"two two"), None),
+            (vec![diff("binary", None, Some("b"))], Some(b"\0\xff"), None),
+            (vec![], held, None),
+        ] {
+            edits.watch(1, &changes).await;
+            let made = made.map(bytes);
+            assert_eq!(edits.shown_result(1, &changes, before), made, "{changes:?}");
+            assert_eq!(edits.shown_result(2, &changes, before), None, "not watched");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Files that an agent writes through the host (AG-51).
 //!
-//! Promises: nothing is written that a running edit of the agent did not name, or that was not consented to; what is written is what was
-//! shown. A file that changed since the agent read it through the host, or since the write was shown, is not written.
+//! Promises: nothing is written but what was consented to: the very text that a running edit showed when it was allowed, or that the
+//! write itself shows, or that the settings allow. What an agent says of its calls consents to nothing. A file that changed since the agent
+//! read it through the host, or since the write was shown, is not written.
 //! Must not know: what agents edit by themselves.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_api::{AgentEvent, StoreError, ToolReady, ToolResult, ToolStart};
@@ -23,7 +25,7 @@ use super::files::not_offered;
 use super::run::{AskedUser, RunningTurn};
 use crate::tool::{ToolError, preview_item, recorded_edit, result_content, run_blocking};
 
-/// The name of the host's own call for a write that no call of the agent names.
+/// The name of the host's own call for a write that no allowed call of the agent showed.
 const TOOL: &str = "write";
 
 /// A write that an agent asks for, and what it would make of the file.
@@ -58,7 +60,7 @@ impl RunningTurn<'_> {
                 return Ok(());
             }
         };
-        match self.mapper.running_edit(&path) {
+        match self.allowed_edit(&path, &write) {
             Some(call) => {
                 let done = self.write(call, &write).await?;
                 let done = done.map(|_| json!({}));
@@ -98,14 +100,28 @@ impl RunningTurn<'_> {
         proposed.await.map_err(|ToolError(why)| why)
     }
 
-    /// A write that no call of the agent names is a call of its own.
+    /// The running call that showed just this write and was allowed.
+    fn allowed_edit(&self, path: &Path, write: &AgentWrite) -> Option<u64> {
+        let before = write.proposed.before.as_deref();
+        let edits = self.mapper.allowed_edits(path).into_iter();
+        let mut shown = edits.filter(|(call, changes)| {
+            let made = self.edits.shown_result(*call, changes, before);
+            made.is_some_and(|made| made == write.content)
+        });
+        shown.next().map(|(call, _)| call)
+    }
+
+    /// A write that no allowed call of the agent showed is a call of its own.
     async fn ask_about_write(
         &mut self,
         id: RequestId,
-        path: std::path::PathBuf,
+        path: PathBuf,
         write: AgentWrite,
     ) -> Result<(), TurnStopped> {
-        let call = self.mapper.next_number();
+        let Some(call) = self.mapper.next_call() else {
+            self.answer(&id, Err(refused("more calls than a turn can have")));
+            return Ok(());
+        };
         let title = format!("Write {}", write.proposed.display_path);
         let start = Box::new(ToolStart {
             name: TOOL.to_owned(),

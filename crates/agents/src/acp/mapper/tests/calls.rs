@@ -293,3 +293,39 @@ fn ag_31_options_are_sorted_and_decisions_take_the_narrowest() {
     );
     assert_eq!(option_for(&options[..2], PermissionChoice::Deny), None);
 }
+
+#[test]
+fn ag_26_the_calls_of_a_turn_are_bounded() {
+    let begin = |id: usize| {
+        update(
+            json!({"sessionUpdate": "tool_call", "toolCallId": id.to_string(), "title": "T", "status": "pending"}),
+        )
+    };
+    let mut mapper = mapper();
+    assert!(mapper.next_call().is_some(), "one of the host's own");
+    for id in 2..=CALLS_MAX {
+        assert_eq!(mapper.map(begin(id)).len(), 1, "{id}");
+    }
+    assert_eq!(mapper.next_call(), None);
+    assert_eq!(mapper.map(begin(0)), []);
+    let asked = json!({"toolCallId": "another", "kind": "edit"});
+    let asked = serde_json::from_value(asked).unwrap();
+    assert!(mapper.ask(asked, &mut Vec::new()).is_none());
+}
+
+#[test]
+fn ag_26_an_id_that_comes_again_counts_again() {
+    let mut mapper = mapper();
+    let mut begun = 0;
+    for _ in 0..CALLS_MAX + 1 {
+        let announce = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "T", "status": "in_progress"});
+        let steps = mapper.map(update(announce));
+        begun += kinds(&steps)
+            .iter()
+            .filter(|it| it.starts_with("started"))
+            .count();
+        mapper.map(call(json!({"status": "failed"})));
+    }
+    assert_eq!(begun, CALLS_MAX);
+    assert_eq!(mapper.next_call(), None);
+}

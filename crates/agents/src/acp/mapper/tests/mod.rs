@@ -1,6 +1,7 @@
 //! What real agents said on their wires, and each rule by its number.
 
 mod calls;
+mod consent;
 
 use agent_api::ToolReady;
 use expect_test::expect_file;
