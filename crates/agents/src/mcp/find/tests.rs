@@ -159,6 +159,49 @@ fn tr_2_a_digest_changes_with_the_declaration_and_with_the_program() {
     assert_eq!(found(elsewhere), None);
 }
 
+#[test]
+fn tr_2_a_digest_changes_with_what_a_link_of_the_directory_means() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    for (directory, text) in [("one", "1"), ("two", "2")] {
+        write_program(&root.join(directory).join("run"), text);
+    }
+    std::fs::create_dir_all(root.join("work")).unwrap();
+    let link = |name: &str, target: &str| {
+        let link = root.join("work").join(name);
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(root.join(target), link).unwrap();
+    };
+    let absolute = root.join("one/../work/run");
+    let through = root.join("one/../work/bin/run");
+    for command in [
+        "./run",
+        "bin/run",
+        absolute.to_str().unwrap(),
+        through.to_str().unwrap(),
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"a": {{"command": "{command}"}}}}}}"#);
+        write(&root.join("work/.mcp.json"), &text);
+        let look = |target: &str| {
+            link("run", &format!("{target}/run"));
+            link("bin", target);
+            let server = find(&[], &root).servers.remove(0);
+            let program = server.declaration.unwrap().program;
+            (server.digest, program.expect(command))
+        };
+        let (first, program) = look("one");
+        assert!(!program.digest.is_empty(), "{command}");
+        assert_eq!(program.path, root.join("work").join(command), "{command}");
+        assert_eq!(look("one").0, first, "{command}");
+        let (second, changed) = look("two");
+        assert_ne!(second, first, "{command}");
+        // What is looked at before each start is what the link means then.
+        let now = super::super::program::digest_of(&program.path).unwrap();
+        assert_eq!(now, changed.digest, "{command}");
+        assert_ne!(now, program.digest, "{command}");
+    }
+}
+
 fn write_program(path: &Path, text: &str) {
     write(path, text);
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
