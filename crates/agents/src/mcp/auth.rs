@@ -1,7 +1,7 @@
 //! What a server wants that answers 401, or 403 for want of scopes: found out for whoever can get a token (MC-14).
 //!
 //! Promises: metadata are asked for over https, or on this machine if the server is there; bounded in time and size; no redirect
-//! is followed. Metadata of another resource than the server are an error. No token is in here.
+//! is followed. Metadata of another resource than the server are an error. A token is for https, or for this machine. None is in here.
 //! Must not know: how tokens are got.
 
 use std::time::Duration;
@@ -61,6 +61,9 @@ pub(super) async fn discover(
     challenge: &TokenChallenge,
 ) -> Result<TokenRequest, String> {
     let server = Url::parse(url).map_err(|_| "its URL is not one".to_owned())?;
+    if !is_safe(&server) {
+        return Err("none is sent to its address, which is not https".to_owned());
+    }
     let named = parameter(&challenge.header, "resource_metadata");
     let addresses = match named {
         Some(named) => vec![Url::parse(&named).map_err(|_| "its metadata have no URL".to_owned())?],
@@ -130,13 +133,19 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
     }
 }
 
-/// Whether a token for a resource may be sent to a URL: the same origin, and the same path or one below.
+/// Whether a token for a resource may be sent to a URL: the same origin, and the same path or one below. Never in plain text to
+/// another machine.
 pub(super) fn covers(resource: &Url, url: &Url) -> bool {
     let (prefix, path) = (resource.path().trim_end_matches('/'), url.path());
     let is_below = path
         .strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    resource.origin() == url.origin() && is_below
+    is_safe(url) && resource.origin() == url.origin() && is_below
+}
+
+/// Whether nobody on the way can read what is sent.
+fn is_safe(url: &Url) -> bool {
+    url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(url))
 }
 
 fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest {
@@ -216,8 +225,18 @@ mod tests {
         assert_eq!(parameter("Bearer", "scope"), None);
     }
 
+    #[tokio::test]
+    async fn mc_14_no_token_is_asked_for_where_none_is_sent() {
+        let challenge = TokenChallenge {
+            reason: TokenReason::Required,
+            header: r#"Bearer resource_metadata="https://127.0.0.1:1/m""#.to_owned(),
+        };
+        let wanted = discover("http://mcp.example/mcp", &challenge).await;
+        assert!(wanted.unwrap_err().contains("not https"));
+    }
+
     #[test]
-    fn a_token_goes_nowhere_else() {
+    fn mc_14_a_token_goes_nowhere_else() {
         let url = |text: &str| Url::parse(text).unwrap();
         for (resource, server, is_covered) in [
             ("https://h/mcp", "https://h/mcp", true),
@@ -227,6 +246,13 @@ mod tests {
             ("https://h/mcp", "https://h:444/mcp", false),
             ("http://h/mcp", "https://h/mcp", false),
             ("https://other/mcp", "https://h/mcp", false),
+            ("http://h/mcp", "http://h/mcp", false),
+            ("http://10.0.0.1/mcp", "http://10.0.0.1/mcp", false),
+            ("http://m.localhost/mcp", "http://m.localhost/mcp", false),
+            ("http://localhost:1/mcp", "http://localhost:1/mcp", true),
+            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/mcp", true),
+            ("http://[::1]:1/mcp", "http://[::1]:1/mcp", true),
+            ("ftp://localhost/mcp", "ftp://localhost/mcp", false),
         ] {
             assert_eq!(
                 covers(&url(resource), &url(server)),
