@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,10 +95,19 @@ pub(super) async fn client(url: &Url) -> Result<Client, McpError> {
     built.map_err(|error| unusable(error.without_url().to_string()))
 }
 
+/// Whether an address is this machine for certain: what is sent there leaves it in no case. Names below `localhost` are not,
+/// since resolvers may ask others for them.
 pub(super) fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    url.host_str() == Some("localhost") || literal(url).is_some_and(is_own)
+}
+
+/// The IP address that a URL has for a host, if it has one.
+pub(super) fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    let address: Option<IpAddr> = host.parse().ok();
+    // One of version 4 that is written as one of version 6 reaches the same.
+    address.map(|address| address.to_canonical())
 }
 
 /// Our HTTP client, as the library wants one.
