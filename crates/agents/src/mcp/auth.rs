@@ -1,16 +1,18 @@
 //! What a server wants that answers 401, or 403 for want of scopes: found out for whoever can get a token (MC-14).
 //!
-//! Promises: metadata are asked for over https, or on this machine if the server is there; bounded in time and size; no redirect
-//! is followed. Metadata of another resource than the server are an error. No token is in here.
+//! Promises: metadata are asked for over https, on this machine only if the server is there, and at an address of a private
+//! network only if it is the server's own; bounded in time and size; no redirect
+//! is followed. Metadata of another resource than the server are an error. A token is for https, or for this machine. None is in here.
 //! Must not know: how tokens are got.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::error::clean;
-use super::http::{client, is_this_machine};
+use super::http::{client, is_this_machine, literal};
 
 const METADATA_MAX: Duration = Duration::from_secs(10);
 const METADATA_BYTES_MAX: usize = 64 * 1_024;
@@ -61,6 +63,9 @@ pub(super) async fn discover(
     challenge: &TokenChallenge,
 ) -> Result<TokenRequest, String> {
     let server = Url::parse(url).map_err(|_| "its URL is not one".to_owned())?;
+    if !is_safe(&server) {
+        return Err("none is sent to its address, which is not https".to_owned());
+    }
     let named = parameter(&challenge.header, "resource_metadata");
     let addresses = match named {
         Some(named) => vec![Url::parse(&named).map_err(|_| "its metadata have no URL".to_owned())?],
@@ -89,15 +94,41 @@ fn well_known(server: &Url) -> Vec<Url> {
     addresses
 }
 
+/// Whether metadata of a server are read from an address. Another machine must not make this one ask itself, or its own network.
+fn may_be_asked(server: &Url, address: &Url) -> bool {
+    if address.scheme() != "https" {
+        return address.scheme() == "http" && is_this_machine(address) && is_this_machine(server);
+    }
+    if names_this_machine(address) {
+        return names_this_machine(server);
+    }
+    let is_own = address.host_str() == server.host_str();
+    is_own || !literal(address).is_some_and(is_of_own_network)
+}
+
+/// Whether a host may mean this machine: more than [`is_this_machine`] says for certain.
+fn names_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    is_this_machine(url) || host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Addresses that mean another machine in each network: private, shared, link-local, to many.
+fn is_of_own_network(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [first, second, ..] = v4.octets();
+            let is_shared = first == 100 && (64..128).contains(&second);
+            let is_here = first == 0;
+            let is_to_many = v4.is_broadcast() || v4.is_multicast();
+            v4.is_private() || v4.is_link_local() || is_shared || is_here || is_to_many
+        }
+        IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_multicast(),
+    }
+}
+
 async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
-    let is_allowed = match address.scheme() {
-        "https" => true,
-        // Another machine must not make this one ask itself.
-        "http" => is_this_machine(address) && is_this_machine(server),
-        _ => false,
-    };
-    if !is_allowed {
-        return Err("its metadata are at an address that is not asked (https only)".to_owned());
+    if !may_be_asked(server, address) {
+        return Err("its metadata are at an address that is not asked".to_owned());
     }
     let reading = async {
         let client = client(address).await.map_err(|error| error.to_string())?;
@@ -130,13 +161,19 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
     }
 }
 
-/// Whether a token for a resource may be sent to a URL: the same origin, and the same path or one below.
+/// Whether a token for a resource may be sent to a URL: the same origin, and the same path or one below. Never in plain text to
+/// another machine.
 pub(super) fn covers(resource: &Url, url: &Url) -> bool {
     let (prefix, path) = (resource.path().trim_end_matches('/'), url.path());
     let is_below = path
         .strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    resource.origin() == url.origin() && is_below
+    is_safe(url) && resource.origin() == url.origin() && is_below
+}
+
+/// Whether nobody on the way can read what is sent.
+fn is_safe(url: &Url) -> bool {
+    url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(url))
 }
 
 fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest {
@@ -217,7 +254,73 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_nowhere_else() {
+    fn mc_14_a_server_elsewhere_has_nothing_asked_here() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let remote = "https://mcp.example/mcp";
+        for here in [
+            "localhost:8443",
+            "localhost.:8443",
+            "m.localhost",
+            "127.0.0.1:8443",
+            "127.1",
+            "2130706433",
+            "0.0.0.0",
+            "[::]",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:0.0.0.0]",
+        ] {
+            let address = url(&format!("https://{here}/m"));
+            assert!(!may_be_asked(&url(remote), &address), "{here}");
+            let local = url("https://127.0.0.1:9/mcp");
+            assert!(may_be_asked(&local, &address), "{here}");
+        }
+        for near in [
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.1.2.3",
+            "[::ffff:10.0.0.1]",
+            "[fd00::1]",
+            "[fe80::1]",
+        ] {
+            let address = url(&format!("https://{near}:8443/m"));
+            assert!(!may_be_asked(&url(remote), &address), "{near}");
+            let own = url(&format!("https://{near}/mcp"));
+            assert!(may_be_asked(&own, &address), "{near}");
+        }
+        for (server, address, is_asked) in [
+            (remote, "https://mcp.example/m", true),
+            (remote, "https://other.example/m", true),
+            (remote, "https://8.8.8.8/m", true),
+            (remote, "https://notlocalhost/m", true),
+            (remote, "http://mcp.example/m", false),
+            (remote, "http://127.0.0.1/m", false),
+            (remote, "file:///etc/passwd", false),
+            ("http://127.0.0.1:1/mcp", "http://localhost:2/m", true),
+            ("http://127.0.0.1:1/mcp", "http://m.localhost/m", false),
+            ("http://127.0.0.1:1/mcp", "http://mcp.example/m", false),
+            ("https://10.0.0.1/mcp", "https://10.0.0.2/m", false),
+        ] {
+            let may_be = may_be_asked(&url(server), &url(address));
+            assert_eq!(may_be, is_asked, "{server} {address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn mc_14_no_token_is_asked_for_where_none_is_sent() {
+        let challenge = TokenChallenge {
+            reason: TokenReason::Required,
+            header: r#"Bearer resource_metadata="https://127.0.0.1:1/m""#.to_owned(),
+        };
+        let wanted = discover("http://mcp.example/mcp", &challenge).await;
+        assert!(wanted.unwrap_err().contains("not https"));
+    }
+
+    #[test]
+    fn mc_14_a_token_goes_nowhere_else() {
         let url = |text: &str| Url::parse(text).unwrap();
         for (resource, server, is_covered) in [
             ("https://h/mcp", "https://h/mcp", true),
@@ -227,6 +330,13 @@ mod tests {
             ("https://h/mcp", "https://h:444/mcp", false),
             ("http://h/mcp", "https://h/mcp", false),
             ("https://other/mcp", "https://h/mcp", false),
+            ("http://h/mcp", "http://h/mcp", false),
+            ("http://10.0.0.1/mcp", "http://10.0.0.1/mcp", false),
+            ("http://m.localhost/mcp", "http://m.localhost/mcp", false),
+            ("http://localhost:1/mcp", "http://localhost:1/mcp", true),
+            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/mcp", true),
+            ("http://[::1]:1/mcp", "http://[::1]:1/mcp", true),
+            ("ftp://localhost/mcp", "ftp://localhost/mcp", false),
         ] {
             assert_eq!(
                 covers(&url(resource), &url(server)),

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::content::McpResult;
 use super::error::{McpError, clean};
 use super::handler::{CallEvent, McpShared};
+use super::http::challenge_of;
 
 /// How long a call may go without a sign of life, unless the declaration says otherwise.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -124,9 +125,12 @@ fn read_answer(answer: McpAnswer, shared: &McpShared) -> Result<McpResult, McpEr
     match answer {
         Ok(Ok(ServerResult::CallToolResult(result))) => Ok(McpResult::read(result)),
         Ok(Ok(_)) => Err(McpError::Unreadable),
-        Err(_) | Ok(Err(ServiceError::TransportClosed | ServiceError::TransportSend(_))) => {
-            Err(shared.end_reason())
-        }
+        // The server did not take this very request, so that it can be made again.
+        Ok(Err(ServiceError::TransportSend(error))) => match challenge_of(&error, shared) {
+            Some(challenge) => Err(McpError::TokenWanted(challenge)),
+            None => Err(shared.end_reason()),
+        },
+        Err(_) | Ok(Err(ServiceError::TransportClosed)) => Err(shared.end_reason()),
         Ok(Err(error)) => Err(McpError::of_request(error)),
     }
 }

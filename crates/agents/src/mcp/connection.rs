@@ -79,7 +79,7 @@ impl McpConnection {
         place: &ServerPlace,
         token: Option<&str>,
     ) -> Result<Self, McpError> {
-        let shared = Arc::new(McpShared::new(place.roots.clone()));
+        let shared = Arc::new(McpShared::new(place.roots.clone(), token.is_some()));
         let limit = start_limit(&declaration.transport);
         let opening = open_either(declaration, place, token, &shared);
         let opened = match timeout(limit, opening).await {
@@ -137,12 +137,8 @@ impl McpConnection {
         let parts = (&self.peer, &*self.shared);
         let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
         match called {
-            Ok(called) => Ok(called),
-            Err(error) => Err(match (self.shared.take_challenge(), error) {
-                (Some(wanted), _) => wanted,
-                (None, McpError::Ended(_)) => self.last_words().await,
-                (None, error) => error,
-            }),
+            Err(McpError::Ended(_)) => Err(self.last_words().await),
+            called => called,
         }
     }
 

@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct McpDeclaration {
     pub name: String,
     pub transport: McpTransport,
-    /// The only program that may be started, if it lies in the directory that declares it (TR-2).
+    /// The only program that may be started, if it lies in the directory that declares it, or a link there means it (TR-2).
     pub program: Option<DirectoryProgram>,
     /// The only tools that are offered; all without one.
     pub tools: Option<Vec<String>>,
@@ -29,6 +29,7 @@ pub struct McpDeclaration {
 /// A program of a directory, as it was when the user was asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryProgram {
+    /// As it is started; may be a link, also to a program elsewhere.
     pub path: PathBuf,
     /// SHA-256; empty if there was none.
     pub digest: String,

@@ -4,7 +4,7 @@
 //! Must not know: where declarations come from.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::tool::is_allowed_variable;
 
@@ -12,23 +12,29 @@ use crate::tool::is_allowed_variable;
 pub(super) trait Expand {
     fn expand(&self, text: &str) -> Result<String, String>;
 
+    /// What was answered to an input of the declaration's file.
+    fn input(&self, id: &str) -> Option<&str>;
+
     /// Whether the declaration is the user's own.
     fn is_users(&self) -> bool;
 }
 
-/// What users answered to the inputs of a file, by their ids.
-pub type McpInputs = BTreeMap<String, String>;
+/// What users answered to the inputs of one file, by their ids.
+pub type FileInputs = BTreeMap<String, String>;
+
+/// The same of all files, by their paths: what was answered to one is not for another.
+pub type McpInputs = BTreeMap<PathBuf, FileInputs>;
 
 /// In a file of the user's own: every variable of the host.
 pub(super) struct UsersOwn<'a> {
     pub directory: &'a Path,
-    pub inputs: &'a McpInputs,
+    pub inputs: &'a FileInputs,
 }
 
 /// In a file of a directory.
 pub(super) struct OfDirectory<'a> {
     pub directory: &'a Path,
-    pub inputs: &'a McpInputs,
+    pub inputs: &'a FileInputs,
 }
 
 impl Expand for UsersOwn<'_> {
@@ -37,6 +43,10 @@ impl Expand for UsersOwn<'_> {
             let value = std::env::var(name);
             value.map_err(|_| format!("the variable {name} is not set where the host was started"))
         })
+    }
+
+    fn input(&self, id: &str) -> Option<&str> {
+        self.inputs.get(id).map(String::as_str)
     }
 
     fn is_users(&self) -> bool {
@@ -56,25 +66,29 @@ impl Expand for OfDirectory<'_> {
         })
     }
 
+    fn input(&self, id: &str) -> Option<&str> {
+        self.inputs.get(id).map(String::as_str)
+    }
+
     fn is_users(&self) -> bool {
         false
     }
 }
 
+/// What is in the placeholders of a text, found as they are when it is expanded.
+fn insides(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (inside, after) = rest.split_once("${")?.1.split_once('}')?;
+        rest = after;
+        Some(inside)
+    })
+}
+
 /// The names of the variables that a text wants.
 pub(super) fn wanted_variables(text: &str) -> Vec<String> {
-    let mut wanted = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once("${") {
-        let Some((inside, after)) = after.split_once('}') else {
-            break; // it is no placeholder
-        };
-        if let Some(name) = variable_of(inside) {
-            wanted.push(name.0.to_owned());
-        }
-        rest = after;
-    }
-    wanted
+    let variables = insides(text).filter_map(variable_of);
+    variables.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The variable that a placeholder means, and what stands for it if it is not set.
@@ -95,16 +109,14 @@ const INPUT: &str = "input:";
 
 /// The ids of the inputs that a text wants.
 pub(super) fn wanted_inputs(text: &str) -> Vec<String> {
-    let pieces = text.split("${").skip(1);
-    let insides = pieces.filter_map(|piece| Some(piece.split_once('}')?.0));
-    let ids = insides.filter_map(|inside| inside.strip_prefix(INPUT));
+    let ids = insides(text).filter_map(|inside| inside.strip_prefix(INPUT));
     ids.map(str::to_owned).collect()
 }
 
 fn expand(
     text: &str,
     directory: &Path,
-    inputs: &McpInputs,
+    inputs: &FileInputs,
     variable: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut expanded = String::new();
@@ -151,7 +163,7 @@ mod tests {
     #[test]
     fn a_directory_gets_no_secrets() {
         let directory = Path::new("/w");
-        let inputs = McpInputs::from([("region".to_owned(), "north".to_owned())]);
+        let inputs = FileInputs::from([("region".to_owned(), "north".to_owned())]);
         let own = UsersOwn {
             directory,
             inputs: &inputs,
@@ -162,6 +174,7 @@ mod tests {
         };
         assert_eq!(other.expand("-${input:region}-"), Ok("-north-".to_owned()));
         assert_eq!(wanted_inputs("${input:a} ${b} ${input:c"), ["a"]);
+        assert_eq!(wanted_inputs("${input:a${b} ${input:c}"), ["a${b", "c"]);
         for expand in [&own as &dyn Expand, &other] {
             assert_eq!(
                 expand.expand("a/${workspaceFolder}/b"),

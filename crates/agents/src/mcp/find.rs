@@ -2,7 +2,8 @@
 //! directory. The first of a name wins.
 //!
 //! Promises: files are bounded and are no links; one that cannot be read hides no other. A declaration has a digest that is
-//! another one if anything of it changes, or the program that lies in the directory. All functions block.
+//! another one if anything of it changes, what was answered to its inputs, or the program that lies in the directory. What
+//! was answered to a file goes to no other. All functions block.
 //! Must not know: who is asked.
 
 use std::fs::File;
@@ -14,12 +15,17 @@ use sha2::{Digest, Sha256};
 
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::entry::McpEntry;
-use super::expand::{Expand, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables};
+use super::expand::{
+    Expand, FileInputs, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables,
+};
 use super::jsonc::without_comments;
 use super::program::{find_program, hex, look_inside};
 
 /// Its name in the data directory.
 const USERS_FILE: &str = "mcp.json";
+
+/// Their names in a directory.
+const DIRECTORY_FILES: [&str; 2] = [".mcp.json", ".vscode/mcp.json"];
 
 const FILE_BYTES_MAX: u64 = 256 * 1_024;
 
@@ -37,7 +43,7 @@ pub struct DeclaredServer {
     pub file: PathBuf,
     /// Whether the user wrote it for all directories; if not, they are asked before it is started (TR-2).
     pub is_users: bool,
-    /// Changes with the declaration, and with a program of the directory that it starts.
+    /// Changes with the declaration, with what was answered to its inputs, and with a program of the directory that it starts.
     pub digest: String,
     /// Whether it is said to speak the older protocol over HTTP.
     pub is_sse: bool,
@@ -88,14 +94,29 @@ pub fn find_declared(
     inputs: &McpInputs,
 ) -> DeclaredServers {
     let mut found = DeclaredServers::default();
-    let own = UsersOwn { directory, inputs };
+    // Each file gets what was answered to it, and nothing that was answered to another one.
+    let none = FileInputs::new();
+    let answers = |file: &Path| inputs.get(file).unwrap_or(&none);
     let (entries, settings_file) = settings;
     let added = entries.iter().cloned().map(Ok);
+    let own = UsersOwn {
+        directory,
+        inputs: answers(settings_file),
+    };
     found.add_all(added, settings_file, &own, directory);
-    found.add_file(&data.join(USERS_FILE), &own, directory);
-    let other = OfDirectory { directory, inputs };
-    found.add_file(&directory.join(".mcp.json"), &other, directory);
-    found.add_file(&directory.join(".vscode/mcp.json"), &other, directory);
+    let file = data.join(USERS_FILE);
+    let own = UsersOwn {
+        directory,
+        inputs: answers(&file),
+    };
+    found.add_file(&file, &own, directory);
+    for file in DIRECTORY_FILES.map(|file| directory.join(file)) {
+        let other = OfDirectory {
+            directory,
+            inputs: answers(&file),
+        };
+        found.add_file(&file, &other, directory);
+    }
     found
 }
 
@@ -215,12 +236,10 @@ fn make_declared(
         name: entry.name.clone(),
         file: file.to_owned(),
         is_users: expand.is_users(),
-        digest: digest(entry, declaration.as_ref().ok()),
+        digest: digest(entry, expand, declaration.as_ref().ok()),
         is_sse: entry.transport.as_deref() == Some("sse"),
         variables: all_variables(entry),
-        wanted: all_texts(entry)
-            .flat_map(|text| wanted_inputs(text))
-            .collect(),
+        wanted: all_inputs(entry),
         inputs: Vec::new(),
         declaration,
     }
@@ -229,10 +248,9 @@ fn make_declared(
 impl DeclaredServer {
     /// Finds the inputs that it wants and that nobody gave.
     fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expand) {
-        let unanswered = inputs.iter().filter(|input| {
-            let is_given = expand.expand(&format!("${{input:{}}}", input.id)).is_ok();
-            self.wanted.contains(&input.id) && !is_given
-        });
+        let unanswered = inputs
+            .iter()
+            .filter(|input| self.wanted.contains(&input.id) && expand.input(&input.id).is_none());
         let unanswered: Vec<McpInput> = unanswered.cloned().collect();
         if let Some(secret) = unanswered.iter().find(|input| input.password) {
             self.declaration = Err(format!(
@@ -284,6 +302,14 @@ fn all_variables(entry: &McpEntry) -> Vec<String> {
     names
 }
 
+fn all_inputs(entry: &McpEntry) -> Vec<String> {
+    let texts = all_texts(entry);
+    let mut ids: Vec<String> = texts.flat_map(|text| wanted_inputs(text)).collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
 /// The program that a server of a directory starts, if it lies there.
 fn look_at_program(
     declaration: &McpDeclaration,
@@ -307,7 +333,7 @@ fn look_at_program(
 }
 
 /// What an answer of the user is bound to (TR-2).
-fn digest(entry: &McpEntry, declaration: Option<&McpDeclaration>) -> String {
+fn digest(entry: &McpEntry, expand: &dyn Expand, declaration: Option<&McpDeclaration>) -> String {
     let mut hasher = Sha256::new();
     // Written anew, so that it does not depend on blanks and comments.
     hasher.update(serde_json::to_vec(entry).unwrap_or_default());
@@ -316,153 +342,14 @@ fn digest(entry: &McpEntry, declaration: Option<&McpDeclaration>) -> String {
         hasher.update([0]);
         hasher.update(&program.digest);
     }
+    // The entry has the ids alone, and the file may have other values chosen by now.
+    for answer in all_inputs(entry).iter().filter_map(|id| expand.input(id)) {
+        hasher.update([1]);
+        hasher.update((answer.len() as u64).to_le_bytes());
+        hasher.update(answer);
+    }
     hex(&hasher.finalize())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(path: &Path, text: &str) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
-        let settings = (entries, Path::new("/c/greenroom.toml"));
-        let inputs = McpInputs::new();
-        find_declared(settings, &root.join("data"), &root.join("work"), &inputs)
-    }
-
-    #[test]
-    fn the_first_of_a_name_wins_and_a_wrong_file_hides_no_other() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let entry = McpEntry {
-            name: "a".to_owned(),
-            command: Some("first".to_owned()),
-            ..McpEntry::default()
-        };
-        write(
-            &root.join("data/mcp.json"),
-            r#"{"mcpServers": {"b": {"command": "second", "trust_hints": true}}}"#,
-        );
-        write(
-            &root.join("work/.mcp.json"),
-            r#"{"mcpServers": {"a": {"command": "x"}, "c": {"type": "http", "url": "https://h/${workspaceFolder}"}, "off": {"command": "x", "disabled": true}, "bad": {"command": 7}}}"#,
-        );
-        write(
-            &root.join("work/.vscode/mcp.json"),
-            "{ // VS Code\n\"servers\": {\"d\": {\"command\": \"./run\", \"trust_hints\": true, \"env\": {\"P\": \"${env:PATH}\"}}, \"e\": {\"command\": \"${input:x}\"},}, \"inputs\": []}",
-        );
-        let found = find(&[entry], &root);
-        let names: Vec<(&str, bool)> = found
-            .servers
-            .iter()
-            .map(|server| (server.name.as_str(), server.is_users))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ("a", true),
-                ("b", true),
-                ("c", false),
-                ("d", false),
-                ("e", false)
-            ]
-        );
-        let hints = |index: usize| {
-            found.servers[index]
-                .declaration
-                .as_ref()
-                .unwrap()
-                .trust_hints
-        };
-        assert!(hints(1) && !hints(3), "only the user is believed");
-        assert_eq!(found.servers[3].variables, ["PATH"]);
-        let (shadowed, by) = &found.shadowed[0];
-        assert_eq!(
-            (shadowed.name.as_str(), by.as_path()),
-            ("a", Path::new("/c/greenroom.toml"))
-        );
-        assert!(found.servers[4].declaration.is_err());
-        assert_eq!(found.problems.len(), 1);
-        assert!(
-            found.problems[0].contains("\"bad\""),
-            "{:?}",
-            found.problems
-        );
-
-        write(&root.join("data/mcp.json"), "{");
-        let found = find(&[], &root);
-        assert_eq!(found.servers[0].name, "a");
-        assert!(found.problems[0].contains("data/mcp.json: it is not understood"));
-    }
-
-    #[test]
-    fn tr_2_a_digest_changes_with_the_declaration_and_with_the_program() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let digest = || find(&[], &root).servers[0].digest.clone();
-        let declare = |text: &str| write(&root.join("work/.mcp.json"), text);
-        declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["1"]}}}"#);
-        write_program(&root.join("work/run"), "one");
-        let first = digest();
-        declare("{\n \"mcpServers\": {\"a\": {\"args\": [\"1\"], \"command\": \"./run\"}}}");
-        assert_eq!(digest(), first, "blanks and order say nothing");
-        declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["2"]}}}"#);
-        let second = digest();
-        assert_ne!(second, first);
-        write_program(&root.join("work/run"), "two");
-        assert_ne!(digest(), second);
-
-        // By a PATH of its own the command is a program of the directory, too.
-        let found = |text: &str| {
-            declare(text);
-            let mut found = find(&[], &root);
-            found.servers.remove(0).declaration.unwrap().program
-        };
-        let by_path =
-            r#"{"mcpServers": {"a": {"command": "run", "env": {"PATH": "${workspaceFolder}"}}}}"#;
-        assert!(found(by_path).is_some_and(|program| !program.digest.is_empty()));
-        let elsewhere = r#"{"mcpServers": {"a": {"command": "/bin/sh"}}}"#;
-        assert_eq!(found(elsewhere), None);
-    }
-
-    fn write_program(path: &Path, text: &str) {
-        write(path, text);
-        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(path, all).unwrap();
-    }
-
-    #[test]
-    fn a_file_with_much_that_is_wrong_is_said_by_a_number() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let wrong: Vec<String> = (0..1_000).map(|n| format!("\"s{n}\": 7")).collect();
-        let text = format!("{{\"mcpServers\": {{{}}}}}", wrong.join(","));
-        write(&root.join("work/.mcp.json"), &text);
-        let problems = find(&[], &root).problems;
-        assert_eq!(problems.len(), PROBLEMS_MAX + 1);
-        assert!(
-            problems[PROBLEMS_MAX].contains("992 more servers"),
-            "{problems:?}"
-        );
-    }
-
-    #[test]
-    fn links_and_large_files_are_not_read() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        write(
-            &root.join("elsewhere"),
-            r#"{"mcpServers": {"a": {"command": "x"}}}"#,
-        );
-        std::fs::create_dir_all(root.join("work/.vscode")).unwrap();
-        std::os::unix::fs::symlink(root.join("elsewhere"), root.join("work/.mcp.json")).unwrap();
-        write(&root.join("work/.vscode/mcp.json"), &" ".repeat(300_000));
-        let found = find(&[], &root);
-        assert_eq!(found.servers, []);
-        assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
-    }
-}
+mod tests;

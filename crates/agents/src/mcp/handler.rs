@@ -44,7 +44,9 @@ pub(super) struct McpShared {
     numbers: AtomicU64,
     /// Why the connection ended, if we ended it.
     failure: Mutex<Option<McpError>>,
-    /// What the server last said for want of a token.
+    /// Whether requests have a token.
+    pub has_token: bool,
+    /// What the server last said for want of a token: for the handshake, since a call has it in its own error.
     challenge: Mutex<Option<TokenChallenge>>,
     /// A message was refused as such, by its status.
     was_refused: AtomicBool,
@@ -84,13 +86,14 @@ impl Drop for Listening<'_> {
 }
 
 impl McpShared {
-    pub(super) fn new(roots: Vec<String>) -> Self {
+    pub(super) fn new(roots: Vec<String>, has_token: bool) -> Self {
         Self {
             log: ServerLog::default(),
             roots,
             calls: Mutex::default(),
             numbers: AtomicU64::new(0),
             failure: Mutex::default(),
+            has_token,
             challenge: Mutex::default(),
             was_refused: AtomicBool::new(false),
             failed: Notify::new(),

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
 };
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use sse_stream::{Sse, SseStream};
 
 use super::auth::{TokenChallenge, TokenReason};
@@ -94,10 +95,19 @@ pub(super) async fn client(url: &Url) -> Result<Client, McpError> {
     built.map_err(|error| unusable(error.without_url().to_string()))
 }
 
+/// Whether an address is this machine for certain: what is sent there leaves it in no case. Names below `localhost` are not,
+/// since resolvers may ask others for them.
 pub(super) fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    url.host_str() == Some("localhost") || literal(url).is_some_and(is_own)
+}
+
+/// The IP address that a URL has for a host, if it has one.
+pub(super) fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    let address: Option<IpAddr> = host.parse().ok();
+    // One of version 4 that is written as one of version 6 reaches the same.
+    address.map(|address| address.to_canonical())
 }
 
 /// Our HTTP client, as the library wants one.
@@ -147,39 +157,61 @@ fn prepare(
     }
 }
 
+/// What a request was refused with for want of a token; absent if it failed in another way.
+pub(super) fn challenge_of(
+    error: &DynamicTransportError,
+    shared: &McpShared,
+) -> Option<TokenChallenge> {
+    read_challenge(error.error.downcast_ref()?, shared)
+}
+
+fn read_challenge(error: &HttpError, shared: &McpShared) -> Option<TokenChallenge> {
+    let (reason, header) = match error {
+        StreamableHttpError::AuthRequired(refusal) => {
+            let reason = match shared.has_token {
+                true => TokenReason::Expired,
+                false => TokenReason::Required,
+            };
+            (reason, &refusal.www_authenticate_header)
+        }
+        StreamableHttpError::InsufficientScope(refusal)
+            if refusal
+                .www_authenticate_header
+                .contains("insufficient_scope") =>
+        {
+            let header = &refusal.www_authenticate_header;
+            (TokenReason::InsufficientScope, header)
+        }
+        _ => return None, // a token would not help
+    };
+    let header = header.clone();
+    Some(TokenChallenge { reason, header })
+}
+
 /// An answer that is none: who is asked wants a token, or something is wrong.
 fn check_status(
     response: &Response,
     has_session: bool,
-    has_token: bool,
     shared: &McpShared,
 ) -> Result<(), HttpError> {
     let status = response.status();
     let challenge = response.headers().get(WWW_AUTHENTICATE);
     let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
+    let refused = |error: HttpError| {
+        if let Some(challenge) = read_challenge(&error, shared) {
+            shared.note_challenge(challenge);
+        }
+        Err(error)
+    };
     match (status, challenge) {
         (StatusCode::UNAUTHORIZED, challenge) => {
             let challenge = challenge.unwrap_or_default().to_owned();
-            shared.note_challenge(TokenChallenge {
-                reason: match has_token {
-                    true => TokenReason::Expired,
-                    false => TokenReason::Required,
-                },
-                header: challenge.clone(),
-            });
-            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
-                challenge,
-            )))
+            let error = AuthRequiredError::new(challenge);
+            refused(StreamableHttpError::AuthRequired(error))
         }
         (StatusCode::FORBIDDEN, Some(challenge)) => {
-            if challenge.contains("insufficient_scope") {
-                shared.note_challenge(TokenChallenge {
-                    reason: TokenReason::InsufficientScope,
-                    header: challenge.to_owned(),
-                });
-            }
             let error = InsufficientScopeError::new(challenge.to_owned(), None);
-            Err(StreamableHttpError::InsufficientScope(error))
+            refused(StreamableHttpError::InsufficientScope(error))
         }
         (StatusCode::NOT_FOUND, _) if has_session => Err(StreamableHttpError::SessionExpired),
         (StatusCode::METHOD_NOT_ALLOWED, _) => {
@@ -260,7 +292,6 @@ impl StreamableHttpClient for McpHttp {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let session = session_id.as_deref();
-        let has_token = auth_header.is_some();
         let body = serde_json::to_vec(&message)?;
         let request = self
             .client
@@ -269,7 +300,7 @@ impl StreamableHttpClient for McpHttp {
             .body(body);
         let request = prepare(request, session, auth_header, custom_headers);
         let response = request.send().await.map_err(fault)?;
-        check_status(&response, session.is_some(), has_token, &self.shared)?;
+        check_status(&response, session.is_some(), &self.shared)?;
         let is_answer_wanted = matches!(message, ClientJsonRpcMessage::Request(_));
         let is_accepted = matches!(
             response.status(),
@@ -321,13 +352,12 @@ impl StreamableHttpClient for McpHttp {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let session = session_id.as_deref();
-        let has_token = auth_header.is_some();
         let mut request = prepare(self.client.get(&*uri), session, auth_header, custom_headers);
         if let Some(id) = last_event_id {
             request = request.header(LAST_EVENT, id);
         }
         let response = request.send().await.map_err(fault)?;
-        check_status(&response, session.is_some(), has_token, &self.shared)?;
+        check_status(&response, session.is_some(), &self.shared)?;
         match content_type(&response).starts_with(EVENTS) {
             true => Ok(read_events(response, Arc::clone(&self.shared))),
             false => Err(StreamableHttpError::ServerDoesNotSupportSse),

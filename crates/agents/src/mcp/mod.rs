@@ -38,7 +38,7 @@ pub use content::{McpContent, McpResult};
 pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_name};
 pub use entry::{McpEntry, McpEntryError};
 pub use error::McpError;
-pub use expand::McpInputs;
+pub use expand::{FileInputs, McpInputs};
 pub use find::{DeclaredServer, DeclaredServers, McpInput, find_declared};
 pub use names::{model_names, typed_name};
 pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};

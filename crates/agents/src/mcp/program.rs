@@ -77,20 +77,25 @@ fn is_program(path: &Path) -> bool {
     facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
-/// A program as it is now, if it lies in a directory. `directory` has no links in it.
+/// A program as it is now, if it lies in a directory or is reached through it: what a link there means can change like a file.
+/// `directory` has no links in it.
 pub(super) fn look_inside(
     program: &Path,
     directory: &Path,
 ) -> Result<Option<DirectoryProgram>, String> {
     let real = program.canonicalize();
-    let path = real.map_err(|error| format!("its program cannot be looked at: {error}"))?;
-    match path.starts_with(directory) {
-        true => {
-            let digest = digest_of(&path)?;
-            Ok(Some(DirectoryProgram { path, digest }))
-        }
-        false => Ok(None),
+    real.map_err(|error| format!("its program cannot be looked at: {error}"))?;
+    let is_inside = program.ancestors().any(|part| {
+        let real = part.canonicalize();
+        part.starts_with(directory) || real.is_ok_and(|real| real.starts_with(directory))
+    });
+    if !is_inside {
+        return Ok(None);
     }
+    // As it is started: by its own name, through links. Only `.` goes from the path, which means nothing.
+    let path: PathBuf = program.components().collect();
+    let digest = digest_of(&path)?;
+    Ok(Some(DirectoryProgram { path, digest }))
 }
 
 /// The digest of a program.

@@ -256,12 +256,13 @@ impl McpServer {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let called = self.connection()?.call(tool, arguments.clone(), host).await;
+        let connection = self.connection()?;
+        let called = connection.call(tool, arguments.clone(), host).await;
         let Err(McpError::TokenWanted(challenge)) = called else {
             return called;
         };
-        match self.lose_token(challenge.clone()) {
-            // There is a newer token by now: the call is made again once.
+        match self.lose_token(&connection, challenge.clone()) {
+            // There is a newer token or connection by now: the call is made again once.
             true => {
                 self.settled().await;
                 self.connection()?.call(tool, arguments, host).await
@@ -270,9 +271,19 @@ impl McpServer {
         }
     }
 
-    /// The server does not take the token any more. Whether there is another one to begin anew with; if not, one is wanted.
-    fn lose_token(&self, challenge: TokenChallenge) -> bool {
+    /// The server does not take the token of a connection any more. Whether there is another one to begin anew with; if not, one
+    /// is wanted. What came after that connection stays as it is.
+    fn lose_token(&self, refused: &Arc<McpConnection>, challenge: TokenChallenge) -> bool {
         let mut live = self.core.lock();
+        let connection = live.connection.as_ref();
+        if !connection.is_some_and(|connection| Arc::ptr_eq(connection, refused)) {
+            return match self.state() {
+                ServerState::Starting | ServerState::Ready => true,
+                ServerState::Stopped | ServerState::TokenWanted(_) | ServerState::Failed(_) => {
+                    false
+                }
+            };
+        }
         live.run += 1;
         if let Some(task) = live.task.take() {
             task.abort();
@@ -422,3 +433,6 @@ impl LiveServer {
         self.connection = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

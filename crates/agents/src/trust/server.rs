@@ -1,6 +1,6 @@
 //! Asks the user whether a server that a file of the directory declares may be started (TR-2).
 //!
-//! Promises: the question shows exactly what would run, and only names of variables and headers; the answer is bound to that,
+//! Promises: the question shows exactly what would run, and only names of variables, headers and inputs; the answer is bound to that,
 //! and is on the disk before anything starts. No permission mode answers it (G-63).
 //! Must not know: processes, which agent would use the server.
 
@@ -222,6 +222,12 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
             &names(declared.variables.iter()),
         );
     }
+    if !declared.wanted.is_empty() {
+        line(
+            "Inputs of yours that it gets",
+            &names(declared.wanted.iter()),
+        );
+    }
     (text.chars().count() <= SHOWN_CHARS_MAX).then_some(text)
 }
 
@@ -259,7 +265,7 @@ mod tests {
             digest: "d".to_owned(),
             is_sse: false,
             variables: vec!["PATH".to_owned()],
-            wanted: Vec::new(),
+            wanted: vec!["api_key".to_owned()],
             inputs: Vec::new(),
             declaration: Ok(McpDeclaration {
                 name: "files".to_owned(),
@@ -285,7 +291,7 @@ mod tests {
         assert_eq!(
             text,
             "- Command: `npx -y 'a b\\u{60}\\u{202e}\\n'`\n- Directory: `/w/sub`\n- Variables it sets: `API_KEY`\n\
-             - Variables of yours that it reads: `PATH`\n"
+             - Variables of yours that it reads: `PATH`\n- Inputs of yours that it gets: `api_key`\n"
         );
         let http = declared(McpTransport::Http {
             url: "https://h/mcp".to_owned(),
@@ -293,6 +299,7 @@ mod tests {
         });
         let text = describe(&http, Path::new("/w")).unwrap();
         assert!(text.contains("`https://h/mcp`") && text.contains("API_KEY"));
+        assert!(text.contains("- Inputs of yours that it gets: `api_key`\n"));
         assert!(!text.contains("s3cret"));
         let long = declared(McpTransport::Process {
             command: "x".repeat(5_000),

@@ -1,14 +1,14 @@
 //! Inputs of `.vscode/mcp.json`: asked for once in a session, before the servers that want them are looked at.
 //!
-//! Promises: an answer is used in this session alone and is in no file of the host's servers; secrets are not asked for.
+//! Promises: an answer is used in this session alone, for servers of the file that has the input, and is in no file of the host's servers; secrets are not asked for.
 //! Must not know: what servers do with them.
 
 use agent_api::{AgentEvent, AgentReply, EventSink, InputRequest, TurnOver};
 use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 
-use super::{SessionMcp, shown};
-use crate::mcp::{DeclaredServer, McpInput, McpInputs};
+use super::{ServerMemory, SessionMcp, shown};
+use crate::mcp::{DeclaredServer, FileInputs, McpInput, McpInputs};
 use crate::trust::{next_ask, shown_path};
 
 /// Characters of what a file says of an input, and of an option.
@@ -31,15 +31,7 @@ impl SessionMcp {
     ) -> Result<bool, TurnOver> {
         let mut is_answered = false;
         for declared in servers {
-            let unasked: Vec<McpInput> = {
-                let memory = self.lock();
-                let inputs = declared.inputs.iter();
-                let inputs = inputs.filter(|input| {
-                    let is_known = memory.inputs.contains_key(&input.id);
-                    !is_known && !memory.kept_back.contains(&input.id)
-                });
-                inputs.take(ASKED_MAX).cloned().collect()
-            };
+            let unasked = self.lock().unasked(declared);
             if unasked.is_empty() {
                 continue;
             }
@@ -53,13 +45,27 @@ impl SessionMcp {
             let mut memory = self.lock();
             for input in unasked {
                 if !answers.contains_key(&input.id) {
-                    memory.kept_back.insert(input.id);
+                    memory.kept_back.insert((declared.file.clone(), input.id));
                 }
             }
             is_answered |= !answers.is_empty();
-            memory.inputs.extend(answers);
+            let known = memory.inputs.entry(declared.file.clone());
+            known.or_default().extend(answers);
         }
         Ok(is_answered)
+    }
+}
+
+impl ServerMemory {
+    /// What a server wants to know and its file did not ask for yet.
+    fn unasked(&self, declared: &DeclaredServer) -> Vec<McpInput> {
+        let known = self.inputs.get(&declared.file);
+        let inputs = declared.inputs.iter().filter(|input| {
+            let is_known = known.is_some_and(|known| known.contains_key(&input.id));
+            let key = (declared.file.clone(), input.id.clone());
+            !is_known && !self.kept_back.contains(&key)
+        });
+        inputs.take(ASKED_MAX).cloned().collect()
     }
 }
 
@@ -94,14 +100,14 @@ fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest 
     }
 }
 
-fn read_answers(reply: &AgentReply, inputs: &[McpInput]) -> McpInputs {
+fn read_answers(reply: &AgentReply, inputs: &[McpInput]) -> FileInputs {
     let AgentReply::Answered {
         response: ChatInputResponseKind::Accept,
         answers,
         ..
     } = reply
     else {
-        return McpInputs::new(); // declined, cancelled, or nobody was there to ask
+        return FileInputs::new(); // declined, cancelled, or nobody was there to ask
     };
     let given = inputs.iter().filter_map(|input| {
         let answer = answers.get(&input.id)?;
@@ -116,4 +122,44 @@ fn read_answers(reply: &AgentReply, inputs: &[McpInput]) -> McpInputs {
 fn cut(text: &str) -> String {
     let shown = text.chars().filter(|c| !c.is_control());
     shown.take(TEXT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tr_2_an_input_is_known_and_kept_back_for_its_file_alone() {
+        let input = McpInput {
+            id: "key".to_owned(),
+            description: String::new(),
+            default: None,
+            options: Vec::new(),
+            password: false,
+        };
+        let declared = |file: &str| DeclaredServer {
+            name: "s".to_owned(),
+            file: file.into(),
+            is_users: false,
+            digest: String::new(),
+            is_sse: false,
+            variables: Vec::new(),
+            wanted: vec!["key".to_owned()],
+            inputs: vec![input.clone()],
+            declaration: Err(String::new()),
+        };
+        let mut memory = ServerMemory::default();
+        let answers = FileInputs::from([("key".to_owned(), "s3cret".to_owned())]);
+        memory.inputs.insert("/data/mcp.json".into(), answers);
+        let kept_back = ("/w/.vscode/mcp.json".into(), "key".to_owned());
+        memory.kept_back.insert(kept_back);
+        for (file, is_unasked) in [
+            ("/data/mcp.json", false),
+            ("/w/.vscode/mcp.json", false),
+            ("/w/.mcp.json", true),
+        ] {
+            let unasked = memory.unasked(&declared(file));
+            assert_eq!(!unasked.is_empty(), is_unasked, "{file}");
+        }
+    }
 }

@@ -152,10 +152,10 @@ struct ServerMemory {
     stopped: BTreeSet<String>,
     /// Names and digests that a client started, which is a yes for this session (MC-5).
     started: BTreeSet<(String, String)>,
-    /// What the user said to inputs of files, by their ids; in memory alone.
+    /// What the user said to inputs of files; in memory alone.
     inputs: McpInputs,
-    /// Ids of inputs that the user would not give; they are not asked for again in this session.
-    kept_back: BTreeSet<String>,
+    /// Files and ids of inputs that the user would not give; they are not asked for again in this session.
+    kept_back: BTreeSet<(PathBuf, String)>,
     /// Ids of those that are switched off.
     switched_off: BTreeSet<String>,
     /// Turns that wait for servers that start.
