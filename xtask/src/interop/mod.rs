@@ -68,7 +68,8 @@ fn choose(names: &[String]) -> Result<Vec<RealPackage>> {
 fn run_test(root: &Path, place: &Path, package: &RealPackage) -> Result<bool> {
     let test = format!("real_{}", package.name.replace('-', "_"));
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--quiet", "--locked", "-p", "conformance", "--test"]);
+    // Of the whole workspace, so that nothing is built again with other features.
+    command.args(["test", "--quiet", "--locked", "--workspace", "--test"]);
     command.arg(package.kind.tests());
     command.args(["--", "--exact", &test, "--nocapture"]);
     command.current_dir(root).env("GREENROOM_INTEROP", place);
