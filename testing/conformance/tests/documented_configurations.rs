@@ -73,6 +73,8 @@ async fn start_and_initialize(at: &str, block: &str) {
         config.listen = here.listen;
         config.script = here.script;
         config.workspaces = here.workspaces;
+        config.tls_cert = here.tls_cert;
+        config.tls_key = here.tls_key;
         config.capabilities = None;
     })
     .await;

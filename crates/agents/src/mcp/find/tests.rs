@@ -1,3 +1,5 @@
+//! What is found where, what a yes is bound to, and what is left out.
+
 use super::*;
 
 fn write(path: &Path, text: &str) {
@@ -8,14 +10,14 @@ fn write(path: &Path, text: &str) {
 fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
     let settings = (entries, Path::new("/c/greenroom.toml"));
     let inputs = McpInputs::new();
-    find_declared(settings, &root.join("data"), &root.join("work"), &inputs)
+    find_declared(settings, &root.join("data"), &root.join("place"), &inputs)
 }
 
 fn find_answered(root: &Path, file: &str, value: &str) -> Vec<DeclaredServer> {
     let answers = FileInputs::from([("key".to_owned(), value.to_owned())]);
     let inputs = McpInputs::from([(root.join(file), answers)]);
     let settings: (&[McpEntry], &Path) = (&[], Path::new("/c/greenroom.toml"));
-    find_declared(settings, &root.join("data"), &root.join("work"), &inputs).servers
+    find_declared(settings, &root.join("data"), &root.join("place"), &inputs).servers
 }
 
 #[test]
@@ -166,14 +168,14 @@ fn tr_2_a_digest_changes_with_what_a_link_of_the_directory_means() {
     for (directory, text) in [("one", "1"), ("two", "2")] {
         write_program(&root.join(directory).join("run"), text);
     }
-    std::fs::create_dir_all(root.join("work")).unwrap();
+    std::fs::create_dir_all(root.join("place")).unwrap();
     let link = |name: &str, target: &str| {
-        let link = root.join("work").join(name);
+        let link = root.join("place").join(name);
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(root.join(target), link).unwrap();
     };
-    let absolute = root.join("one/../work/run");
-    let through = root.join("one/../work/bin/run");
+    let absolute = root.join("one/../place/run");
+    let through = root.join("one/../place/bin/run");
     for command in [
         "./run",
         "bin/run",
@@ -191,7 +193,7 @@ fn tr_2_a_digest_changes_with_what_a_link_of_the_directory_means() {
         };
         let (first, program) = look("one");
         assert!(!program.digest.is_empty(), "{command}");
-        assert_eq!(program.path, root.join("work").join(command), "{command}");
+        assert_eq!(program.path, root.join("place").join(command), "{command}");
         assert_eq!(look("one").0, first, "{command}");
         let (second, changed) = look("two");
         assert_ne!(second, first, "{command}");
