@@ -29,7 +29,7 @@ fn tr_2_an_answer_goes_to_servers_of_the_file_that_asked_alone() {
             r#"{{"mcpServers": {{"{name}": {{"url": "https://h/", "headers": {{"X": "${{input:key}}"}}}}}}, "inputs": [{{"id": "key"}}]}}"#
         )
     };
-    let files = ["data/mcp.json", "work/.mcp.json", "work/.vscode/mcp.json"];
+    let files = ["data/mcp.json", "place/.mcp.json", "place/.vscode/mcp.json"];
     for file in files {
         write(&root.join(file), &server(file));
     }
@@ -49,7 +49,7 @@ fn tr_2_an_answer_goes_to_servers_of_the_file_that_asked_alone() {
 fn tr_2_a_digest_changes_with_what_was_answered() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
-    let file = "work/.vscode/mcp.json";
+    let file = "place/.vscode/mcp.json";
     let declare = |default: &str| {
         let text = format!(
             r#"{{"servers": {{"a": {{"command": "sh", "args": ["-c", "${{input:key}}"]}}}}, "inputs": [{{"id": "key", "default": "{default}"}}]}}"#
@@ -80,11 +80,11 @@ fn the_first_of_a_name_wins_and_a_wrong_file_hides_no_other() {
         r#"{"mcpServers": {"b": {"command": "second", "trust_hints": true}}}"#,
     );
     write(
-        &root.join("work/.mcp.json"),
+        &root.join("place/.mcp.json"),
         r#"{"mcpServers": {"a": {"command": "x"}, "c": {"type": "http", "url": "https://h/${workspaceFolder}"}, "off": {"command": "x", "disabled": true}, "bad": {"command": 7}}}"#,
     );
     write(
-        &root.join("work/.vscode/mcp.json"),
+        &root.join("place/.vscode/mcp.json"),
         "{ // VS Code\n\"servers\": {\"d\": {\"command\": \"./run\", \"trust_hints\": true, \"env\": {\"P\": \"${env:PATH}\"}}, \"e\": {\"command\": \"${input:x}\"},}, \"inputs\": []}",
     );
     let found = find(&[entry], &root);
@@ -136,16 +136,16 @@ fn tr_2_a_digest_changes_with_the_declaration_and_with_the_program() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
     let digest = || find(&[], &root).servers[0].digest.clone();
-    let declare = |text: &str| write(&root.join("work/.mcp.json"), text);
+    let declare = |text: &str| write(&root.join("place/.mcp.json"), text);
     declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["1"]}}}"#);
-    write_program(&root.join("work/run"), "one");
+    write_program(&root.join("place/run"), "one");
     let first = digest();
     declare("{\n \"mcpServers\": {\"a\": {\"args\": [\"1\"], \"command\": \"./run\"}}}");
     assert_eq!(digest(), first, "blanks and order say nothing");
     declare(r#"{"mcpServers": {"a": {"command": "./run", "args": ["2"]}}}"#);
     let second = digest();
     assert_ne!(second, first);
-    write_program(&root.join("work/run"), "two");
+    write_program(&root.join("place/run"), "two");
     assert_ne!(digest(), second);
 
     // By a PATH of its own the command is a program of the directory, too.
@@ -183,7 +183,7 @@ fn tr_2_a_digest_changes_with_what_a_link_of_the_directory_means() {
         through.to_str().unwrap(),
     ] {
         let text = format!(r#"{{"mcpServers": {{"a": {{"command": "{command}"}}}}}}"#);
-        write(&root.join("work/.mcp.json"), &text);
+        write(&root.join("place/.mcp.json"), &text);
         let look = |target: &str| {
             link("run", &format!("{target}/run"));
             link("bin", target);
@@ -216,7 +216,7 @@ fn a_file_with_much_that_is_wrong_is_said_by_a_number() {
     let root = root.path().canonicalize().unwrap();
     let wrong: Vec<String> = (0..1_000).map(|n| format!("\"s{n}\": 7")).collect();
     let text = format!("{{\"mcpServers\": {{{}}}}}", wrong.join(","));
-    write(&root.join("work/.mcp.json"), &text);
+    write(&root.join("place/.mcp.json"), &text);
     let problems = find(&[], &root).problems;
     assert_eq!(problems.len(), PROBLEMS_MAX + 1);
     assert!(
@@ -233,9 +233,9 @@ fn links_and_large_files_are_not_read() {
         &root.join("elsewhere"),
         r#"{"mcpServers": {"a": {"command": "x"}}}"#,
     );
-    std::fs::create_dir_all(root.join("work/.vscode")).unwrap();
-    std::os::unix::fs::symlink(root.join("elsewhere"), root.join("work/.mcp.json")).unwrap();
-    write(&root.join("work/.vscode/mcp.json"), &" ".repeat(300_000));
+    std::fs::create_dir_all(root.join("place/.vscode")).unwrap();
+    std::os::unix::fs::symlink(root.join("elsewhere"), root.join("place/.mcp.json")).unwrap();
+    write(&root.join("place/.vscode/mcp.json"), &" ".repeat(300_000));
     let found = find(&[], &root);
     assert_eq!(found.servers, []);
     assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
