@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
+use crate::agent_relay::AgentRelay;
 use crate::disk::{Rows, Scan};
 use crate::host_api::net::{
     self, Admission, Frame, Input, Link, PeerId, QueuedInput, ServerLimits,
@@ -53,6 +54,9 @@ pub(crate) struct BareOptions {
     /// Have messages answered by the model server at this base URL.
     #[arg(long)]
     pub relay: Option<String>,
+    /// Have messages answered by an agent over ACP (`acp-agent`), whose lines are pushed as they come.
+    #[arg(long)]
+    pub relay_agent: bool,
 }
 
 struct Watcher {
@@ -160,7 +164,7 @@ impl Bare {
 
     fn take(&mut self, arrival: QueuedInput) {
         match arrival {
-            QueuedInput::Connected { peer, link } => {
+            QueuedInput::Connected { peer, link, .. } => {
                 self.links.insert(peer, link);
             }
             QueuedInput::Input(Input::Disconnected { peer }) => {
@@ -218,6 +222,9 @@ impl Bare {
         let action = &params["action"];
         if let Some(text) = action["message"]["text"].as_str() {
             match &self.relay {
+                _ if self.options.relay_agent => {
+                    AgentRelay.ask(text, self.links_of(&params["channel"]));
+                }
                 Some(relay) => relay.ask(text, self.links_of(&params["channel"])),
                 None => self.stream = Stream::parse(params, text),
             }

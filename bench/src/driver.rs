@@ -79,6 +79,11 @@ impl Subject {
     }
 }
 
+/// What the sessions of a driver are called, from 1 on.
+pub(crate) fn session_of(provider: &str, number: usize) -> String {
+    format!("{provider}:/01900000-0000-7000-8000-{number:012}")
+}
+
 pub(crate) struct Driver {
     pub server: Server,
     pub socket: Socket,
@@ -99,7 +104,7 @@ impl Driver {
         let mut socket = Socket::join(&server.address, "driver")?;
         let mut chats = Vec::new();
         for number in 1..=sessions {
-            let session = format!("{provider}:/01900000-0000-7000-8000-{number:012}");
+            let session = session_of(provider, number);
             let params = json!({"channel": session, "provider": provider});
             socket.request(3, "createSession", &params)?;
             chats.push(protocol::chat_of(&session));
@@ -189,6 +194,8 @@ pub(crate) struct WatcherOptions {
     /// Spread over all chats of the driver instead of all watching the one that is driven.
     pub apart: bool,
     pub name: &'static str,
+    /// Spoken by as many of them each.
+    pub versions: &'static [&'static str],
     pub read_bytes: usize,
 }
 
@@ -213,6 +220,7 @@ impl Default for WatcherOptions {
             word: None,
             apart: false,
             name: "w",
+            versions: &[protocol::VERSION],
             read_bytes: 64 * 1_024,
         }
     }
@@ -252,6 +260,8 @@ impl Watchers {
             false => std::slice::from_ref(&driver.chat),
         };
         arguments.extend(chats.iter().map(|chat| format!("--channel={chat}")));
+        let versions = options.versions.iter();
+        arguments.extend(versions.map(|version| format!("--speak={version}")));
         arguments.extend(options.window_ms.map(|ms| format!("--window-ms={ms}")));
         arguments.extend(options.root.then(|| "--root".to_owned()));
         arguments.extend(options.stamped.then(|| "--stamped".to_owned()));

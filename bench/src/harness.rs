@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::measure::SeededRng;
 use crate::process::{Process, Server};
-use crate::rows::{prompt, reading, results};
+use crate::rows::{changes, page_deltas, prompt, reading, results};
 use crate::seed_data::{Seeder, Shape};
 use crate::wire_format::WireFormat;
 
@@ -52,6 +52,8 @@ pub(crate) struct HostSetup {
     pub wire: WireFormat,
     /// Clients need the token of its data directory.
     pub has_token: bool,
+    /// It has an agent over ACP that streams (`acp-agent`), with the id `acp`.
+    pub has_acp: bool,
 }
 
 impl HostSetup {
@@ -63,6 +65,7 @@ impl HostSetup {
         model_port: None,
         wire: WireFormat::Chat,
         has_token: false,
+        has_acp: false,
     };
 }
 
@@ -99,6 +102,8 @@ impl Harness {
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
         std::fs::write(scratch.join("results.json"), results::script())?;
+        std::fs::write(scratch.join("page.json"), page_deltas::SCRIPT)?;
+        std::fs::write(scratch.join("changes.json"), changes::script())?;
         std::fs::write(scratch.join("prompts.json"), prompt::script())?;
         std::fs::write(scratch.join("reading.json"), reading::SCRIPT)?;
         let arguments = [
@@ -190,6 +195,16 @@ impl Harness {
 
     /// A real host on a data directory.
     pub(crate) fn host(&mut self, data: &Path, setup: HostSetup) -> Result<Server> {
+        self.host_at("127.0.0.1:0", data, setup)
+    }
+
+    /// The same at an address: where one was before.
+    pub(crate) fn host_at(
+        &mut self,
+        address: &str,
+        data: &Path,
+        setup: HostSetup,
+    ) -> Result<Server> {
         let config = self.fresh("config");
         let journal = match setup.journal {
             JournalKind::Sqlite => "sqlite",
@@ -205,15 +220,22 @@ impl Harness {
         let limits: String = limits
             .map(|(name, ms)| format!("{name} = {ms}\n"))
             .collect();
+        let agent = match setup.has_acp {
+            true => format!(
+                "[[agents]]\nid = \"acp\"\ncommand = {:?}\nargs = [\"acp-agent\"]\ntrust = \"always\"\n",
+                self.bench
+            ),
+            false => String::new(),
+        };
         std::fs::write(
             &config,
-            format!("journal = \"{journal}\"\n[limits]\n{limits}"),
+            format!("journal = \"{journal}\"\nagents_auto = false\n[limits]\n{limits}\n{agent}"),
         )?;
         let text = |path: &Path| path.display().to_string();
         let mut arguments = vec![
             "serve".to_owned(),
             "--listen".to_owned(),
-            "127.0.0.1:0".to_owned(),
+            address.to_owned(),
             "--ready-json".to_owned(),
             "--data".to_owned(),
             text(data),

@@ -14,7 +14,7 @@ pub(crate) mod net {
 
 /// The journal and its records.
 pub(crate) mod journal {
-    pub(crate) use host::journal::{Journal, JournalHandle, Sqlite};
+    pub(crate) use host::journal::{Journal, LocalJournal, Sqlite};
     pub(crate) use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
 
     use kernel::{BootWork, ChannelRecord};

@@ -6,7 +6,9 @@
 //!
 //! Two versions are compared by `--json FILE` with the one and `--beside FILE` with the other.
 
+mod acp_agent;
 mod affinity;
+mod agent_relay;
 mod bare;
 mod bare_page;
 mod cleanup;
@@ -28,6 +30,7 @@ mod rows;
 mod schedule;
 mod seed_data;
 mod socket;
+mod tab;
 mod table;
 mod watcher;
 mod wire_format;
@@ -87,6 +90,8 @@ enum ChildRole {
     Cleanup(cleanup::CleanupOptions),
     #[command(name = "model-server", hide = true)]
     Model,
+    #[command(name = "acp-agent", hide = true)]
+    AcpAgent,
     #[command(name = "opener", hide = true)]
     Open(opening_client::OpenOptions),
 }
@@ -100,6 +105,7 @@ fn main() -> Result<ExitCode> {
         Some(ChildRole::Burst(options)) => requesting_clients::run(&options)?,
         Some(ChildRole::Cleanup(options)) => cleanup::run(&options)?,
         Some(ChildRole::Model) => model_server::run()?,
+        Some(ChildRole::AcpAgent) => acp_agent::run()?,
         Some(ChildRole::Open(options)) => opening_client::run(&options)?,
         None if cli.list => {
             for row in ROWS {

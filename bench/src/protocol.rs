@@ -64,10 +64,17 @@ pub(crate) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
+/// The version that clients speak where a row does not say otherwise.
+pub(crate) const VERSION: &str = "1.0.0";
+
 pub(crate) fn initialize(client_id: &str, subscriptions: &[String]) -> String {
+    initialize_as(VERSION, client_id, subscriptions)
+}
+
+pub(crate) fn initialize_as(version: &str, client_id: &str, subscriptions: &[String]) -> String {
     let params = json!({
         "channel": root(),
-        "protocolVersions": ["1.0.0"],
+        "protocolVersions": [version],
         "clientId": client_id,
         "initialSubscriptions": subscriptions,
     });

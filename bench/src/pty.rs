@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -26,22 +27,57 @@ pub(crate) struct PtyProcess {
     seen: Vec<u8>,
 }
 
+/// Both ends of a pseudo-terminal: ours, and that of programs.
+fn open_pair() -> Result<(File, OwnedFd)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let path = ptsname(&master, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let slave = rustix::fs::open(path, flags, Mode::empty())?;
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: 80,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&slave, size)?;
+    Ok((File::from(master), slave))
+}
+
+/// A command in a terminal whose output is read and forgotten; it is gone when this is.
+pub(crate) struct DiscardedPrinter(Child);
+
+impl DiscardedPrinter {
+    pub(crate) fn start(command: &str) -> Result<Self> {
+        let (mut output, slave) = open_pair()?;
+        std::thread::spawn(move || {
+            let mut bytes = vec![0; 64 * 1_024];
+            // A terminal whose other end is closed answers with an error.
+            while let Ok(1..) = output.read(&mut bytes) {}
+        });
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(slave))
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start a shell")?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for DiscardedPrinter {
+    fn drop(&mut self) {
+        // One that has ended already is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl PtyProcess {
     pub(crate) fn start(program: &Path, arguments: &[&str], directory: &Path) -> Result<Self> {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&master)?;
-        unlockpt(&master)?;
-        let path = ptsname(&master, Vec::new())?;
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let slave = rustix::fs::open(path, flags, Mode::empty())?;
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&slave, size)?;
-        let keyboard = File::from(master);
+        let (keyboard, slave) = open_pair()?;
         let mut output = keyboard.try_clone()?;
         let (sender, written) = channel();
         std::thread::spawn(move || {

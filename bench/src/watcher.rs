@@ -34,6 +34,9 @@ pub(crate) struct WatchOptions {
     /// What to watch; if it is several, each is watched by as many of them.
     #[arg(long = "channel", required = true)]
     pub channels: Vec<String>,
+    /// The version they speak; if it is several, each is spoken by as many of them.
+    #[arg(long = "speak", default_value = protocol::VERSION)]
+    pub versions: Vec<String>,
     /// Watch the root channel too.
     #[arg(long)]
     pub root: bool,
@@ -156,7 +159,9 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
     } else {
         Vec::new()
     };
-    let mut hello = protocol::frame(&protocol::initialize(
+    let version = &options.versions[number % options.versions.len()];
+    let mut hello = protocol::frame(&protocol::initialize_as(
+        version,
         &format!("{}{number}", options.name),
         &root,
     ));

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{
     adrs, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source, page_types,
-    rules, silence, types,
+    rules, silence, test_files, types,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.
@@ -15,6 +15,7 @@ pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
 pub(crate) const CHECKS: &[Check] = &[
     ("edges", edges::check_edges),
     ("files", files::check_files),
+    ("test files", test_files::check_test_files),
     ("rules", rules::check_rules),
     ("citations", rules::check_citations),
     ("adrs", adrs::check_adrs),

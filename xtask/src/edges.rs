@@ -15,7 +15,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("kernel", &["agent-api", "compositor", "wire"]),
     ("web", &[]),
     ("workspace", &["compositor", "wire"]),
-    ("agents", &["agent-api", "compositor", "wire", "workspace"]),
+    ("terminals", &["workspace"]),
+    (
+        "agents",
+        &["agent-api", "compositor", "terminals", "wire", "workspace"],
+    ),
     (
         "host",
         &[
@@ -24,6 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "compositor",
             "kernel",
             "markup",
+            "terminals",
             "web",
             "wire",
             "workspace",
@@ -52,7 +57,7 @@ const USERS: &[(&str, &[&str])] = &[
     ("tree-sitter", &["markup"]),
     ("tokio-rustls", &["host"]),
     ("tokio-tungstenite", &["client"]),
-    ("reqwest", &["agents"]),
+    ("reqwest", &["agents", "host"]),
     ("rmcp", &["agents"]),
     ("rustls", &["agents", "host"]),
     ("rustls-native-certs", &["agents"]),
@@ -66,6 +71,7 @@ const USERS: &[(&str, &[&str])] = &[
 const FREE: &[&str] = &[
     "acp-agent",
     "browser",
+    "cluster",
     "mcp-server",
     "testkit",
     "scenarios",

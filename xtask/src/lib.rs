@@ -17,6 +17,7 @@ mod page_types;
 mod rules;
 mod silence;
 mod source;
+mod test_files;
 mod types;
 
 use std::path::{Path, PathBuf};

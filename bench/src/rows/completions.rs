@@ -128,7 +128,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         (
             names,
             paths,
-            discover(&[], &UserDirectories::default(), &Confinement::none()),
+            discover(&[], &UserDirectories::default(), &[], &Confinement::none()),
         )
     })
 }

@@ -19,7 +19,7 @@ use wire::{Action, ChannelUri, action};
 use super::{median_of, values};
 use crate::driver::{DELTA_BYTES, Load, LoadResult, Subject};
 use crate::harness::{Harness, JournalKind};
-use crate::host_api::journal::{Batch, ChannelId, JournalHandle, Record, Seq, Sqlite};
+use crate::host_api::journal::{Batch, ChannelId, LocalJournal, Record, Seq, Sqlite};
 use crate::measure::{now_ns, spread};
 use crate::protocol;
 use crate::table::Figure;
@@ -123,7 +123,7 @@ fn chat() -> Result<ChannelUri> {
 /// Nanoseconds for all commits.
 fn through_the_journal(data: &Path, rows: u64, commits: u64) -> Result<u64> {
     let chat = chat()?;
-    let (journal, _) = JournalHandle::start(Box::new(Sqlite::open(data)?))?;
+    let (journal, _) = LocalJournal::start(Box::new(Sqlite::open(data)?))?;
     let began = now_ns();
     let mut seq = 0;
     for _ in 0..commits {
@@ -131,7 +131,7 @@ fn through_the_journal(data: &Path, rows: u64, commits: u64) -> Result<u64> {
         written.map_err(|refused| refused.error)?;
     }
     let ns = now_ns() - began;
-    journal.close();
+    drop(journal);
     Ok(ns)
 }
 

@@ -1,8 +1,11 @@
 //! The rows of the table, one file each, and what they share: the values of one subject among the results of a shuffled run.
 
+mod acp;
 mod attach;
+pub(crate) mod changes;
 mod completions;
 mod compose;
+mod customizations;
 mod fanout;
 mod first_prompt;
 mod journal;
@@ -14,7 +17,9 @@ mod lone;
 mod memory;
 mod model;
 mod open;
+pub(crate) mod page_deltas;
 mod page_file;
+mod page_visit;
 mod part;
 mod peak;
 pub(crate) mod prompt;
@@ -24,7 +29,9 @@ mod refused;
 mod rendering;
 pub(crate) mod results;
 mod start;
+mod terminal;
 mod turns;
+mod versions;
 mod view;
 mod words;
 
@@ -51,6 +58,11 @@ pub(crate) const ROWS: &[Row] = &[
         run: fanout::windowed,
     },
     Row {
+        name: "versions",
+        what: "CPU per delivered delta with clients of nine versions, against all on 1.0",
+        run: versions::run,
+    },
+    Row {
         name: "peak",
         what: "peak deltas/s to 100 watchers",
         run: peak::run,
@@ -64,6 +76,16 @@ pub(crate) const ROWS: &[Row] = &[
         name: "live",
         what: "a live stream's p99 while others open a 5 MB chat, 10 a second",
         run: live::run,
+    },
+    Row {
+        name: "changes",
+        what: "a look at a git repository with 100,000 files, and subscribing to the changes of a turn",
+        run: changes::run,
+    },
+    Row {
+        name: "terminal",
+        what: "a live stream's p99 while a terminal prints at full speed",
+        run: terminal::run,
     },
     Row {
         name: "part",
@@ -126,6 +148,26 @@ pub(crate) const ROWS: &[Row] = &[
         run: page_file::run,
     },
     Row {
+        name: "page-deltas",
+        what: "main thread of the page per delta, against a page that only appends",
+        run: page_deltas::run,
+    },
+    Row {
+        name: "page-visit",
+        what: "a visit to the page: bytes, first paint, the list",
+        run: page_visit::visit,
+    },
+    Row {
+        name: "page-open",
+        what: "the page: from the state of a chat to its last turn painted",
+        run: page_visit::open,
+    },
+    Row {
+        name: "page-kill",
+        what: "the page: live again after `kill -9` of the host",
+        run: page_visit::killed,
+    },
+    Row {
         name: "rendering",
         what: "CPU for text rendered for the page, against the parser alone",
         run: rendering::run,
@@ -149,6 +191,21 @@ pub(crate) const ROWS: &[Row] = &[
         name: "refused",
         what: "what others wait while an action of 16 MiB is refused",
         run: refused::run,
+    },
+    Row {
+        name: "acp",
+        what: "CPU per update of an agent over ACP, against a bare relay of its lines",
+        run: acp::run,
+    },
+    Row {
+        name: "acp-kill",
+        what: "`kill -9` of the host until its agent's processes are gone",
+        run: acp::killed,
+    },
+    Row {
+        name: "customizations",
+        what: "finding the customizations of a project with 200 files",
+        run: customizations::run,
     },
     Row {
         name: "completions",

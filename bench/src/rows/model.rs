@@ -31,7 +31,7 @@ struct Case {
     wire: WireFormat,
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     Case {
         what: "CPU per piece of an answer, 200/s, 1 watcher",
         watchers: 1,
@@ -42,6 +42,13 @@ const CASES: [Case; 8] = [
     Case {
         what: "the same, 10 watchers",
         watchers: 10,
+        every_ms: 5,
+        window_ms: None,
+        wire: WireFormat::Chat,
+    },
+    Case {
+        what: "the same, 50 watchers",
+        watchers: 50,
         every_ms: 5,
         window_ms: None,
         wire: WireFormat::Chat,

@@ -181,6 +181,16 @@ pub trait Agent: Send + Sync {
     /// back what was brought before, or says that it ran out. Must not block, and must not let the token out.
     fn authenticated(&self, _resource: &str, _token: &str) {}
 
+    /// Whether its calls may change files before the host hears of them: the files are looked at before its turns then.
+    fn changes_unseen(&self) -> bool {
+        false
+    }
+
+    /// What its process last printed beside what it says to the host, for the operator (AG-18). None: it has no process.
+    fn log_tail(&self) -> Option<String> {
+        None
+    }
+
     /// Whether its turns get the turns before them ([`TurnInput::history`]). An agent without remembers by itself, or
     /// not at all.
     fn needs_history(&self) -> bool {
@@ -206,6 +216,11 @@ pub trait Agent: Send + Sync {
     /// Whether it uses the customizations that the host finds: custom agents, rules, skills and plugins.
     fn reads_customizations(&self) -> bool {
         false
+    }
+
+    /// Whether it uses MCP servers that the host finds, also those of plugins.
+    fn takes_servers(&self) -> bool {
+        self.reads_customizations()
     }
 
     /// Whether pieces of text that are recorded together may become one piece. A script's must stay what they are (G-03).
@@ -268,8 +283,10 @@ pub enum McpRequest {
     Background,
     /// It was switched on: it may be started if nobody needs to be asked first. This answers no question of trust.
     SwitchOn,
-    /// It was switched off: it ends, and nothing starts it.
+    /// It was switched off, or went with its plugin: it ends, and nothing starts it.
     SwitchOff,
+    /// Nothing, but to be told how the servers are.
+    Tell,
 }
 
 /// A command that an agent knows by itself.
@@ -330,6 +347,22 @@ pub struct SessionFacts {
     pub working_directories: Vec<String>,
     /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).
     pub attachments: Option<PathBuf>,
+    /// What clients of the session brought along, as it was read from them.
+    pub plugins: Vec<ClientPlugin>,
+}
+
+/// A plugin that a client brought, and a copy of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientPlugin {
+    pub client_id: String,
+    /// As the client calls it.
+    pub name: String,
+    /// The client's own URI of it.
+    pub uri: String,
+    /// Where the copy lies.
+    pub directory: PathBuf,
+    /// SHA-256 of all its files: another one if any of them differs.
+    pub digest: String,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.

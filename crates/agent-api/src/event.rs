@@ -84,6 +84,16 @@ pub enum AgentEvent {
         call: u64,
         edits: Vec<RecordedEdit>,
     },
+    /// A running call of an MCP server waits for a token, as the `McpAuthRequirement` says.
+    /// [`crate::AgentReply::ToolEnded`] follows only if somebody gives the call up.
+    ToolAuthRequired {
+        call: u64,
+        auth: Value,
+    },
+    /// Such a call goes on. Means nothing once it was given up.
+    ToolAuthResolved {
+        call: u64,
+    },
     /// With `review` someone is asked first and [`crate::AgentReply::ResultDecided`] follows (H-200).
     ToolCompleted {
         call: u64,
@@ -251,7 +261,9 @@ impl AgentEvent {
         match self {
             Self::ToolReady { ready, .. } => ready.confirmed.is_none(),
             Self::ToolCompleted { review, .. } => *review,
-            Self::InputRequested { .. } | Self::Spawned { .. } => true,
+            Self::InputRequested { .. } | Self::Spawned { .. } | Self::ToolAuthRequired { .. } => {
+                true
+            }
             _ => false,
         }
     }
@@ -265,6 +277,7 @@ impl AgentEvent {
             Self::ToolCompleted { call, review, .. } => review.then_some(Awaited::Call(*call)),
             Self::ClientTool { call, .. }
             | Self::ClientToolAwaited { call, .. }
+            | Self::ToolAuthRequired { call, .. }
             | Self::Spawned { call, .. } => Some(Awaited::Call(*call)),
             Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
             Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
@@ -290,6 +303,7 @@ impl AgentEvent {
             | Self::ToolInput { .. }
             | Self::ToolContent { .. }
             | Self::ToolEdits { .. }
+            | Self::ToolAuthResolved { .. }
             | Self::ToolRefused { .. }
             | Self::Compacted { .. }
             | Self::Rewind { .. }

@@ -12,6 +12,7 @@ use wire::published::state::ContentRef;
 use crate::budget::{CallEstimate, CallKind, CallPermit, CallUse};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
+use crate::terminal::TerminalOffer;
 use crate::turn::PastTurn;
 
 /// What the host does for an agent without the kernel.
@@ -59,6 +60,13 @@ pub trait HostServices: Send + Sync {
 
     /// The user allows the same once more of what [`HostServices::begin_call`] last said to have reached its limit.
     async fn extend_budget(&self) -> Result<(), StoreError>;
+
+    /// Shows people a terminal that a call runs a command in, from now to its end; the URI of its channel. An error if the
+    /// host has no room for it: the command goes on unseen.
+    async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {
+        drop(offer);
+        Err(StoreError("this host shows no terminals".to_owned()))
+    }
 }
 
 /// An answer of a model as its server wants it back.

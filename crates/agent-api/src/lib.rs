@@ -18,12 +18,13 @@ pub mod recorded_edit;
 pub mod reply;
 pub mod section;
 pub mod sink;
+pub mod terminal;
 pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, McpRequest, ModelInfo,
-    ModelTerms, RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, ClientPlugin,
+    McpRequest, ModelInfo, ModelTerms, RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{
     BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
@@ -40,5 +41,6 @@ pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;
 pub use sink::{EventSink, TurnOver, WaitingSteering};
+pub use terminal::{ShownTerminal, TerminalChange, TerminalHolder, TerminalOffer};
 pub use tool::{ClientToolOffer, ToolExecutor, ToolReady, ToolResult, ToolStart, Unreadable};
-pub use turn::{PastTurn, TurnInput};
+pub use turn::{COMMAND_PREFIX, PastTurn, TurnInput};

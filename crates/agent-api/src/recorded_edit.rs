@@ -9,6 +9,10 @@ use wire::{Digest, meta};
 /// Edits read of one call at most: no tool makes more.
 const EDITS_MAX: usize = 1_024;
 
+/// The part of a mode that says what a file is, and that of a symbolic link.
+const FILE_TYPE: u32 = 0o170000;
+const LINK: u32 = 0o120000;
+
 /// A change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedEdit {
@@ -26,7 +30,7 @@ pub struct RecordedEdit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileContent {
     pub digest: Digest,
-    /// Its permissions, where they are known.
+    /// Its permissions, where they are known; of a link, the type that git writes.
     pub mode: Option<u32>,
 }
 
@@ -42,6 +46,19 @@ impl RecordedEdit {
             edit["newDirectories"] = json!(self.new_directories);
         }
         edit
+    }
+
+    /// Whether it gave the file other permissions, or made something else of it than a file.
+    pub fn changes_mode(&self) -> bool {
+        let mode = |side: &Option<FileContent>| side.and_then(|content| content.mode);
+        let modes = mode(&self.before).zip(mode(&self.after));
+        modes.is_some_and(|(before, after)| before != after)
+    }
+
+    /// Whether there was or is a symbolic link.
+    pub fn has_link(&self) -> bool {
+        let mut sides = self.before.iter().chain(&self.after);
+        sides.any(|content| content.is_link())
     }
 
     fn from_value(value: &Value) -> Option<Self> {
@@ -82,6 +99,11 @@ impl RecordedEdit {
 }
 
 impl FileContent {
+    /// Whether it is a symbolic link: what it holds is where it leads.
+    pub fn is_link(&self) -> bool {
+        self.mode.is_some_and(|mode| mode & FILE_TYPE == LINK)
+    }
+
     fn to_value(self) -> Value {
         let mut content = json!({"uri": self.digest.uri()});
         if let Some(mode) = self.mode {

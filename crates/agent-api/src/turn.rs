@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::host::ModelOutput;
 use crate::message::{SharedSources, UserMessage};
 
+/// A message that begins with this is a command for a terminal, not for a model: the user runs it.
+pub const COMMAND_PREFIX: &str = "!";
+
 /// What a turn is about.
 #[derive(Debug, Clone)]
 pub struct TurnInput {

@@ -4,7 +4,9 @@
 //! Must not know: channels, peers, sequence numbers.
 
 pub mod acp;
+mod call_output;
 mod data_file;
+mod isolation;
 mod locale;
 pub mod lower;
 pub mod mcp;
@@ -17,8 +19,11 @@ pub mod provider;
 pub mod scripted;
 mod server_entry;
 pub mod sink;
+#[cfg(test)]
+mod test_turn;
 pub mod tool;
 pub mod trust;
+pub mod user_command;
 
 pub use mcp_settings::McpSettings;
 pub use native::{Model, NativeAgent};

@@ -2,10 +2,17 @@
 //!
 //! Must not know: who uses the servers.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::mcp::{DeclaredServers, McpEntry, McpInputs, find_declared};
+use agent_api::ClientPlugin;
+use workspace::discovery::find_plugin_servers;
+use workspace::{Confinement, UserDirectories};
+
+use crate::mcp::{
+    DeclaredServers, McpEntry, McpInputs, ServerPlaces, brought_plugins, find_declared,
+};
 use crate::trust::TrustStore;
 
 /// Where servers are declared for all sessions, and what is known of trust.
@@ -15,22 +22,33 @@ pub struct McpSettings {
     pub settings_file: PathBuf,
     /// The data directory, which may hold an `mcp.json`.
     pub data: PathBuf,
+    /// What the user keeps for agents, which may have plugins.
+    pub user: UserDirectories,
+    pub confinement: Confinement,
     pub trust: Arc<TrustStore>,
 }
 
-/// Looks for the servers of a directory.
+/// Looks for the servers of a session in a directory, to which clients brought plugins.
 pub(crate) async fn find_servers(
     settings: &Arc<McpSettings>,
     directory: &Path,
+    brought: &[ClientPlugin],
     inputs: McpInputs,
 ) -> DeclaredServers {
     let (settings, directory) = (Arc::clone(settings), directory.to_owned());
+    let brought = brought.to_vec();
     let looking = tokio::task::spawn_blocking(move || {
-        let from = (
-            settings.entries.as_slice(),
-            settings.settings_file.as_path(),
-        );
-        find_declared(from, &settings.data, &directory, &inputs)
+        let uri = wire::file_uri::uri_of(directory.as_os_str().as_bytes());
+        let copies = brought_plugins(&brought);
+        let confinement = &settings.confinement;
+        let places = ServerPlaces {
+            settings: (&settings.entries, &settings.settings_file),
+            data: &settings.data,
+            directory: &directory,
+            plugins: &find_plugin_servers(&[uri], &settings.user, &copies, confinement),
+            brought: &brought,
+        };
+        find_declared(&places, &inputs)
     });
     match looking.await {
         Ok(found) => found,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_api::{
     AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse,
     ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section,
-    StoreError, TurnOver, UserMessage, WaitingSteering,
+    StoreError, TerminalOffer, TurnOver, UserMessage, WaitingSteering,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -258,6 +258,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
 
     async fn extend_budget(&self) -> Result<(), StoreError> {
         self.receiver.extend_budget().await
+    }
+
+    async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {
+        self.receiver.show_terminal(offer).await
     }
 }
 

@@ -92,6 +92,14 @@ pub(crate) fn format_table<const N: usize>(rows: &[[String; N]]) -> String {
     rows.iter().map(line).collect()
 }
 
+/// A directory, and how many a session works in beside it.
+pub(crate) fn with_further(directory: String, further: usize) -> String {
+    match further {
+        0 => directory,
+        further => format!("{directory} +{further}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

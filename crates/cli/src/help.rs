@@ -8,14 +8,20 @@ use clap::{Command, CommandFactory};
 use crate::Cli;
 
 /// The verbs by what people want, the most usual first.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Talk to agents", &["chat", "send"]),
     ("Other devices", &["open", "pair", "devices"]),
-    ("Sessions", &["sessions", "watch", "export", "inspect"]),
+    (
+        "Sessions",
+        &["sessions", "terminals", "watch", "export", "inspect"],
+    ),
     (
         "The host",
-        &["status", "stop", "restart", "serve", "logs", "service"],
+        &[
+            "status", "stop", "restart", "serve", "logs", "service", "node",
+        ],
     ),
+    ("Several teams", &["space", "migrate"]),
     (
         "Set-up",
         &[

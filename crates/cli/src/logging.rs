@@ -82,6 +82,7 @@ pub(crate) fn start(destination: LogDestination) -> LogLevel {
     tracing_subscriber::registry()
         .with(filter)
         .with(lines)
+        .with(host::telemetry::TelemetryLayer)
         .init();
     LogLevel(handle)
 }

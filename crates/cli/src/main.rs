@@ -29,7 +29,9 @@ mod log_file;
 mod logging;
 mod logs;
 mod man;
+mod migrate;
 mod models;
+mod node;
 mod open_page;
 mod output;
 mod own_host;
@@ -47,11 +49,13 @@ mod service;
 mod session_choice;
 mod session_name;
 mod sessions;
+mod space;
 mod start_host;
 mod status;
 mod stop;
 mod target;
 mod terminal;
+mod terminals;
 mod transform;
 mod watch;
 
@@ -101,6 +105,7 @@ enum Verb {
     Agents(agents::AgentsOptions),
     Models(models::ModelsOptions),
     Rules(rules::RulesOptions),
+    Terminals(terminals::TerminalsOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Inspect(inspect::InspectOptions),
@@ -111,6 +116,9 @@ enum Verb {
     Restart(restart::RestartOptions),
     Logs(logs::LogsOptions),
     Service(service::ServiceOptions),
+    Space(space::SpaceOptions),
+    Migrate(migrate::MigrateOptions),
+    Node(node::NodeOptions),
     Config(config::ConfigOptions),
     Doctor(doctor::DoctorOptions),
     Completions(completions::CompletionsOptions),
@@ -159,6 +167,7 @@ fn main() -> ExitCode {
             Verb::Agents(options) => agents::run(options).await,
             Verb::Models(options) => models::run(options).await,
             Verb::Rules(options) => rules::run(options),
+            Verb::Terminals(options) => terminals::run(options).await,
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),
@@ -169,6 +178,9 @@ fn main() -> ExitCode {
             Verb::Restart(options) => restart::run(options).await,
             Verb::Logs(options) => logs::run(options).await,
             Verb::Service(options) => service::run(options).await,
+            Verb::Space(options) => space::run(options).await,
+            Verb::Migrate(options) => migrate::run(options).await,
+            Verb::Node(options) => node::run(options).await,
             Verb::Config(options) => config::run(options),
             Verb::Doctor(options) => doctor::run(options).await,
             Verb::Completions(options) => completions::run(&options),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use wire::ChannelUri;
 
 /// How to find the host.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 #[command(next_help_heading = "Which host")]
 pub(crate) struct HostOptions {
     /// Address of the host; without it the local one is found through the data directory
@@ -36,6 +36,22 @@ impl HostOptions {
         Self {
             data: Some(data.to_owned()),
             ..Self::default()
+        }
+    }
+
+    /// Has another run of this program find the same host. A token goes by its environment, where others do not see it.
+    pub(crate) fn pass_to(&self, command: &mut tokio::process::Command) {
+        if let Some(host) = &self.host {
+            command.arg("--host").arg(host);
+        }
+        if let Some(file) = &self.token_file {
+            command.arg("--token-file").arg(file);
+        }
+        if let Some(data) = &self.data {
+            command.arg("--data").arg(data);
+        }
+        if let Some(token) = &self.token {
+            command.env("GREENROOM_TOKEN", token);
         }
     }
 

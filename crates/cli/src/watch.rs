@@ -175,6 +175,12 @@ impl WatchPrinter {
                     wire::action::to_value(&**root),
                     format!("agents: {}", agents.join(" ")),
                 )
+            } else if let Some(plain) = replica.plain(channel) {
+                let title = plain.terminal().map(|terminal| terminal.title.clone());
+                (
+                    wire::action::to_value(plain),
+                    title.unwrap_or_else(|| "its state; --json shows it".to_owned()),
+                )
             } else {
                 (Value::Null, "no state, only actions".to_owned())
             };

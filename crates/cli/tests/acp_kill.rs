@@ -1,13 +1,6 @@
 //! The real binary with a real agent process behind it, killed with `kill -9` at every point of a turn: nothing is left running,
 //! nothing is said twice, and the next turn works.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

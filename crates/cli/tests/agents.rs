@@ -1,15 +1,5 @@
 //! Agents of others with the real binary: listed, chosen, and started only in directories that somebody trusts.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,8 +7,8 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use running::{Host, data_directory, greenroom, text};
-use terminal::{ENTER, Terminal};
+use crate::running::{Host, data_directory, greenroom, text};
+use crate::terminal::{ENTER, Terminal};
 
 /// The settings file of a data directory that is not there yet.
 fn settings(place: &Path, text: &str) {
@@ -209,7 +199,7 @@ fn a_terminal_asks_before_an_agent_starts_in_a_directory() {
     ann.type_line("again");
     ann.wait_until(|screen| screen.matches("1 Yes, for good").count() > 0);
     ann.decide('1');
-    ann.sees("all is well");
+    ann.wait_until(|screen| screen.contains("all is well") && !screen.contains("Esc interrupts"));
     assert_eq!(starts(&host), 1);
     // The list of agents, and a new session with the one that is chosen there: nobody is asked again.
     ann.type_line("/agents");
@@ -250,4 +240,47 @@ fn lines_and_scripts_are_asked_or_told_what_would_trust() {
     let said = text(&unknown.stderr);
     assert!(said.contains("the host offers no agent `goose`"), "{said}");
     assert!(said.contains("https://block.github.io/goose"), "{said}");
+}
+
+// AG-18
+#[test]
+fn what_an_agent_printed_is_shown_to_its_user_without_secrets() {
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("noisy");
+    let lines =
+        "echo \"cannot find the \\033[31mlibrary\" >&2; echo \"key is $NOISY_KEY\" >&2; exit 3";
+    fs::write(&script, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let key = place.path().join("key");
+    fs::write(&key, "s3cret-value\n").unwrap();
+    settings(
+        place.path(),
+        &format!(
+            "agents_auto = false\n[[agents]]\nid = \"noisy\"\ncommand = {script:?}\ntrust = \"always\"\nenv_from = {{ NOISY_KEY = {{ file = {key:?} }} }}\n"
+        ),
+    );
+    let host = Host::start_with(place, &[]);
+    let before = host.run(&["agents", "--log", "noisy"]);
+    assert!(
+        text(&before.stderr).contains("printed nothing"),
+        "{before:?}"
+    );
+    let sent = host.run(&["send", "--agent", "noisy", "hello"]);
+    assert_eq!(sent.status.code(), Some(1), "{sent:?}");
+    let log = host.run(&["agents", "--log", "noisy"]);
+    let shown = text(&log.stdout);
+    assert_eq!(log.status.code(), Some(0), "{log:?}");
+    assert!(
+        shown.contains("cannot find the") && shown.contains("key is ***"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains('\u{1b}') && !shown.contains("s3cret"),
+        "{shown}"
+    );
+    let unknown = host.run(&["agents", "--log", "goose"]);
+    assert!(
+        text(&unknown.stderr).contains("offers no agent"),
+        "{unknown:?}"
+    );
 }

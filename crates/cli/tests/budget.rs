@@ -1,9 +1,6 @@
 //! Budgets with the real binary: what was spent survives a kill, and nobody answers for the user.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
+use crate::running;
 
 use std::process::{Command, Output};
 
@@ -13,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use testkit::{Answer, Call, Gate, ModelServer};
 
-use running::{Host, data_directory, text};
+use crate::running::{Host, data_directory, text};
 
 const SESSION: &str = "native:/budget";
 

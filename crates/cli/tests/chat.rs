@@ -1,23 +1,13 @@
 //! `greenroom chat` in a real terminal, against a real host.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use running::{Host, data_directory, greenroom, lines};
-use terminal::{CTRL_C, CTRL_D, CTRL_S, ENTER, Terminal, UP};
+use crate::running::{Host, data_directory, greenroom, lines};
+use crate::terminal::{CTRL_C, CTRL_D, CTRL_S, ENTER, Terminal, UP};
 
 fn open(data: &Path, name: &'static str, arguments: &[&str]) -> Terminal {
     let mut command: Command = greenroom(data);

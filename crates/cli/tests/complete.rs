@@ -1,17 +1,11 @@
 //! Proposals in `greenroom chat`: what the host proposes for what is typed, and what becomes of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use running::{Host, text};
-use terminal::{DOWN, ENTER, ESCAPE, TAB, Terminal};
+use crate::running::{Host, text};
+use crate::terminal::{DOWN, ENTER, ESCAPE, TAB, Terminal};
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);

@@ -1,13 +1,6 @@
 //! `greenroom compose`: every vector of the compositor through the real binary, over a workspace on disk.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
+use crate::running;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -17,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use running::{greenroom, text};
+use crate::running::{greenroom, text};
 
 const FILE: &str = include_str!("../../compositor/tests/vectors.json");
 

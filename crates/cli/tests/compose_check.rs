@@ -1,13 +1,6 @@
 //! `greenroom compose --model` and `--session`: what one model would get of a message, without a host and from one.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
+use crate::running;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
-use running::{Host, greenroom, text};
+use crate::running::{Host, greenroom, text};
 
 fn compose(data: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = greenroom(data)

@@ -1,19 +1,13 @@
 //! What is consented to is what is read: control characters are shown, in a real terminal and through a pipe, and none of
 //! them reaches a terminal by any verb.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::process::Output;
 
 use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
-use running::{Host, lines, text};
-use terminal::Terminal;
+use crate::running::{Host, lines, text};
+use crate::terminal::Terminal;
 
 /// A terminal that obeys it shows `echo hi` and nothing else.
 const COMMAND: &str = "echo hi \u{1b}] x; touch PWNED";

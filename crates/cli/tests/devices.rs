@@ -1,16 +1,5 @@
 //! Devices with the real binary: paired by a link, known after a kill, signed out at once.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -21,8 +10,8 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use running::{Host, data_directory, greenroom, text};
-use terminal::Terminal;
+use crate::running::{Host, data_directory, greenroom, text};
+use crate::terminal::Terminal;
 
 /// Longer than anything takes that works.
 const DEADLINE: Duration = Duration::from_secs(30);

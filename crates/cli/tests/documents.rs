@@ -1,15 +1,6 @@
 //! PDFs with the real binary: what a model takes goes as it is, what it does not take is read in a process of its own, and a
 //! document that is made to break its reader breaks nothing else.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -18,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
-use running::{Host, data_directory, result, text};
+use crate::running::{Host, data_directory, result, text};
 
 /// A PDF with a line of text on each page.
 fn pdf(lines: &[String], trailer: &str) -> Vec<u8> {

@@ -1,22 +1,14 @@
 //! Driving `greenroom chat` in a real terminal: lists to choose from, the popup, the status line, earlier turns, commands.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
+use crate::running;
 
 use std::path::Path;
 
 use serde_json::Value;
 use testkit::{Answer, ModelServer};
 
-use running::{Host, lines};
-use terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal};
+use crate::running::{Host, lines};
+use crate::terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal};
 
 const BACK_TAB: &str = "\x1b[Z";
 /// What is asked about before everything is permitted.
@@ -592,6 +584,42 @@ async fn a_budget_is_shown_and_set() {
     ann.sees("may spend $2.50; /budget");
     ann.type_line("/budget off");
     ann.sees("of its own any more");
+    ann.press(CTRL_D);
+    ann.ends();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_are_made_listed_resolved_and_sent() {
+    let server = ModelServer::start().await;
+    let host = host_with_models(&server).await;
+    server.answers([Answer::streams(["I looked at it."])]);
+    let mut ann = chat_sized(&host, SIZES[0], &[]);
+    ann.wait_for_status(|status| status.contains("Ask"));
+    ann.type_line("/annotations");
+    ann.sees("No comments yet");
+    ann.type_line("/annotations add src/main.rs:4-6 why is this so slow?");
+    ann.sees(" 1 src/main.rs:4-6  why is this so slow?");
+    ann.type_line("/annotations reply 1 it reads the file twice");
+    ann.sees("     it reads the file twice");
+    ann.type_line("/annotations resolve 9");
+    ann.sees("there is no comment 9");
+    ann.type_line("/annotations resolve 1");
+    ann.sees(" 1 src/main.rs:4-6 (resolved)");
+    ann.type_line("/annotations send");
+    ann.sees("there is no open comment");
+    ann.type_line("/annotations reopen 1");
+    ann.wait_until(|screen| screen.trim_end().matches("src/main.rs:4-6  why").count() >= 3);
+    ann.type_line("/annotations send please fix this");
+    ann.sees("looked at it");
+    let text = server.requests().last().unwrap().json().to_string();
+    assert!(
+        text.contains("src/main.rs") && text.contains("4-6"),
+        "{text}"
+    );
+    assert!(
+        text.contains("why is this so slow?") && text.contains("reads the file twice"),
+        "{text}"
+    );
     ann.press(CTRL_D);
     ann.ends();
 }

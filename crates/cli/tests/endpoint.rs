@@ -1,15 +1,6 @@
 //! The real binary after its host was killed: whoever took the port gets no token, whoever removes the lock file lets no
 //! second host in, and sockets that say nothing keep no client waiting.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use running::{Host, data_directory, greenroom, text};
+use crate::running::{Host, data_directory, greenroom, text};
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);

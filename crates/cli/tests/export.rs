@@ -1,13 +1,8 @@
 //! `greenroom export` from outside: beside a running host, and after it is gone.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use serde_json::Value;
 
-use running::{Host, greenroom, lines, text};
+use crate::running::{Host, greenroom, lines, text};
 
 fn kinds(lines: &[Value]) -> Vec<String> {
     let kind = |line: &Value| match line["type"].as_str() {

@@ -1,11 +1,6 @@
 //! A data directory and a settings file of an earlier release: opened, listed, continued and exported by this one. And the other
 //! way round: what a later release wrote is refused with words, and left as it is.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +9,7 @@ use client::{Connection, Target};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use running::{Host, data_directory, greenroom, lines, text};
+use crate::running::{Host, data_directory, greenroom, lines, text};
 
 const SESSIONS: [&str; 8] = [
     "plain",
@@ -47,18 +42,18 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A copy of the directory, where `greenroom` looks for one.
-fn copied() -> TempDir {
+pub fn copied() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     copy(&fixture("data"), &data_directory(home.path()));
     home
 }
 
-fn expected(name: &str) -> Value {
+pub fn expected(name: &str) -> Value {
     serde_json::from_slice(&fs::read(fixture("expected").join(name)).unwrap()).unwrap()
 }
 
 /// What the moment of the restart decides, and the words of an error, are no part of what was stored.
-fn without_moment(mut value: Value) -> Value {
+pub fn without_moment(mut value: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(object) => {

@@ -1,18 +1,12 @@
 //! The input line in a real terminal: what waits and can be taken back, what Escape does, what a line keeps.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use running::{Host, data_directory, greenroom};
-use terminal::{BACKSPACE, CTRL_D, CTRL_S, DOWN, ENTER, ESCAPE, SIZES, Terminal, UP};
+use crate::running::{Host, data_directory, greenroom};
+use crate::terminal::{BACKSPACE, CTRL_D, CTRL_S, DOWN, ENTER, ESCAPE, SIZES, Terminal, UP};
 
 const ALT_UP: &str = "\x1b[1;3A";
 const CTRL_R: &str = "\x12";

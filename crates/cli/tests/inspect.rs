@@ -1,15 +1,6 @@
 //! `greenroom inspect`: what was said, what the model got of it and what did not go as it was meant; beside a
 //! running host and after it is gone.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::process::{Command, Output};
 
 use client::Target;
@@ -17,7 +8,7 @@ use conformance::native::ChatClient;
 use serde_json::{Value, json};
 use testkit::{Answer, Gate, ModelServer};
 
-use running::{Host, greenroom, text};
+use crate::running::{Host, greenroom, text};
 
 const SESSION: &str = "native:/inspected";
 const PICTURE: &str = "iVBORw0KGgo=";

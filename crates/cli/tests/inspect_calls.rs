@@ -1,32 +1,22 @@
 //! `greenroom inspect --call` and `--diff`: every request to a model as it was sent, over all wire formats, beside a running
 //! host, after it was killed, and in the host that comes after it.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-#[path = "../../../testing/conformance/tests/spoken/mod.rs"]
-mod spoken;
+use crate::running;
 
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use crate::spoken::{Said, WIRES, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use client::Target;
 use conformance::native::ChatClient;
 use serde_json::{Value, json};
-use spoken::{Said, WIRES, Wire};
 use tempfile::TempDir;
 use testkit::{Answer, Gate, ModelServer};
 
-use running::{Host, greenroom, text};
+use crate::running::{Host, greenroom, text};
 
 const SESSION: &str = "native:/called";
 const KEY: &str = "sk-never-to-be-seen-0123456789";

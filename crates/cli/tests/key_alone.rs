@@ -1,14 +1,5 @@
 //! A key in the environment and nothing else: the real binary on a fresh data directory (G-70).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -16,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, CapturedRequest, ModelServer};
 
-use running::{data_directory, greenroom, result, text};
+use crate::running::{data_directory, greenroom, result, text};
 
 const KEY: &str = "sk-alone-0123456789";
 

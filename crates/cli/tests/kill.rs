@@ -1,12 +1,5 @@
 //! The real binary is killed in the middle of a stream, again and again: no client loses what it saw.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -210,4 +203,40 @@ async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
         );
         assert!(now.get("activeTurn").is_none(), "nothing spins");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_annotation_that_was_confirmed_survives_the_kill() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("script.json"), r#"{"scenes": []}"#).unwrap();
+    let channel = ChannelUri::parse(&format!("{SESSION}/annotations")).unwrap();
+    let mut host = Host::start(data.path());
+    for round in 0..3 {
+        let mut ann = Watcher::connect(&host, "ann").await;
+        ann.connection.initialize("ann", &[]).await.unwrap();
+        if round == 0 {
+            let params = json!({"channel": SESSION, "provider": "scripted"});
+            let made = ann.connection.request("createSession", params).await;
+            made.unwrap();
+        }
+        let snapshot = ann.connection.subscribe(&channel).await.unwrap().unwrap();
+        ann.mirror.take_snapshot(snapshot).unwrap();
+        let threads = |ann: &Watcher| {
+            let state = ann.mirror.plain(channel.as_str()).unwrap();
+            state.annotations().unwrap().annotations.len()
+        };
+        assert_eq!(threads(&ann), round);
+        let annotation = json!({
+            "id": format!("a{round}"), "origin": {"session": SESSION}, "resource": "file:///f",
+            "resolved": false, "entries": [{"id": "e", "text": "why?"}],
+        });
+        let action = json!({"type": "annotations/set", "annotation": annotation});
+        let sent = ann.connection.dispatch(&channel, action).await;
+        sent.unwrap();
+        ann.watch(1).await;
+        assert_eq!(threads(&ann), round + 1);
+        host.kill();
+        host = Host::start(data.path());
+    }
+    host.kill();
 }

@@ -1,11 +1,6 @@
 //! The real binary with a real MCP server behind it, killed with `kill -9` in the middle of a call: nothing is left running, and
 //! the next turn has a server of its own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, Call, ModelServer};
 
-use running::{Host, data_directory};
+use crate::running::{Host, data_directory};
 
 const SESSION: &str = "native:/killed";
 
@@ -38,7 +33,7 @@ fn plays_the_server() {
 fn declare(data: &Path) {
     let server = json!({
         "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "plays_the_server", "--nocapture"],
+        "args": ["--exact", "mcp_kill::plays_the_server", "--nocapture"],
         "env": {PLAYS: "1"},
     });
     let directory = data_directory(data);

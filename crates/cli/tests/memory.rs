@@ -4,15 +4,6 @@
 //! `MEMORY_FULL=1` sends messages as large as a frame may be; without it they are a tenth of that.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -20,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use running::Host;
+use crate::running::Host;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::stream::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};

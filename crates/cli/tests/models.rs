@@ -1,16 +1,6 @@
 //! `greenroom models` with the real binary: models are added, removed and chosen in the configuration file and at the host
 //! that runs; keys come from where they are named; a session whose model is gone says so.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -19,8 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, ModelServer};
 
-use running::{Host, data_directory, greenroom, text};
-use terminal::{CTRL_C, Terminal};
+use crate::running::{Host, data_directory, greenroom, text};
+use crate::terminal::{CTRL_C, Terminal};
 
 const KEY: &str = "sk-very-secret-0123456789";
 

@@ -1,14 +1,5 @@
 //! `greenroom models refresh` with the real binary: what servers say of their models reaches the host that runs, and stays.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::path::Path;
 use std::process::Output;
 
@@ -16,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, ModelServer};
 
-use running::{Host, data_directory, greenroom, text};
+use crate::running::{Host, data_directory, greenroom, text};
 
 /// Runs the verb while the server of this test goes on serving.
 async fn models(data: &Path, arguments: &[&str]) -> Output {

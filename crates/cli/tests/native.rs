@@ -1,10 +1,5 @@
 //! The real binary with a model behind it: found, listed, talked to, killed; and its key never printed.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, Call, Gate, ModelServer};
 
-use running::{Host, data_directory, greenroom, text};
+use crate::running::{Host, data_directory, greenroom, text};
 
 const KEY: &str = "sk-very-secret-0123456789";
 const DATABASE: &str = "mysql://user:hunter2@db/";
@@ -409,7 +404,7 @@ fn marked(mark: &str) -> Vec<String> {
 async fn what_outlives_a_killed_host_is_ended_and_told() {
     let server = ModelServer::start().await;
     let write = Call::new("w", "write", &json!({"path": "b.txt", "content": "new"}));
-    let command = bash("echo pid:$$; echo left > a.txt; sleep 1000");
+    let command = bash("trap '' HUP; echo pid:$$; echo left > a.txt; sleep 1000");
     let read = Call::new("r", "read", &json!({"path": "c.txt"}));
     server.answers([Answer::calls([read, command, write])]);
     let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;

@@ -1,12 +1,6 @@
 //! The pictures of the documents, made from the real program: a coding turn with a model, as a person sees it.
 //!
-//! `PICTURES=1 cargo test -p cli --test pictures` writes them to `docs/pictures`; without it the same turn is played and looked at.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
+//! `PICTURES=1 cargo test -p cli --test cli pictures` writes them to `docs/pictures`; without it the same turn is played and looked at.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +8,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use testkit::{Answer, Call, ModelServer};
 
-use running::Host;
-use terminal::{Terminal, picture};
+use crate::running::Host;
+use crate::terminal::{Terminal, picture};
 
 const CODE: &str = "/// A greeting for somebody.
 pub fn greet(name: &str) -> String {

@@ -1,18 +1,14 @@
 //! `greenroom chat --plain` through a pipe: what scripts see of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
+use crate::running;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use running::{Host, text};
-use terminal::{CTRL_D, Terminal};
+use crate::running::{Host, text};
+use crate::terminal::{CTRL_D, Terminal};
 
 #[test]
 fn each_line_is_a_message_and_the_exit_code_is_that_of_the_last() {

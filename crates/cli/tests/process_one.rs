@@ -2,10 +2,6 @@
 //! those of the program.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
-use running::greenroom;
+use crate::running::greenroom;
 
 /// Longer than anything takes that works.
 const DEADLINE: Duration = Duration::from_secs(60);

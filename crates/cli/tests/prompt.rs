@@ -1,14 +1,5 @@
 //! The system prompt from outside: shown by the scripted agent, rewritten by a pack, looked at by the operator.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -16,7 +7,7 @@ use std::process::{Child, Command};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use running::{Host, greenroom, result, text};
+use crate::running::{Host, greenroom, result, text};
 
 const GUARD: &str = "---\nsections: [tone, safety, nonsense]\nmode: append\n---\nSay please.\n";
 const HIDE: &str = "---\nsections:\n  - environment_context\nmode: replace\n---\nSomewhere.\n";

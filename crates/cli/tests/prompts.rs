@@ -1,18 +1,12 @@
 //! Prompts in a real terminal are decided by two deliberate keys, and by nothing else that is typed or pasted (G-64).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
-use running::{Host, greenroom, text};
-use terminal::{BACKSPACE, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal, UP};
+use crate::running::{Host, greenroom, text};
+use crate::terminal::{BACKSPACE, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal, UP};
 
 /// What people type when they did not mean to decide.
 const SENTENCES: [&str; 4] = ["hmm, actually no", "maybe", "yes please", "1 or 2?"];

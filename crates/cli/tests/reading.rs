@@ -1,17 +1,13 @@
 //! What is read in a real terminal: Markdown, colours, diffs, folded output, reasoning; and what a change of the window's size does to it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
+use crate::running;
 
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate, ModelServer};
 
-use running::Host;
-use terminal::resize::Lines;
-use terminal::{SIZES, Terminal};
+use crate::running::Host;
+use crate::terminal::resize::Lines;
+use crate::terminal::{SIZES, Terminal};
 
 const CTRL_O: &str = "\x0f";
 const CTRL_T: &str = "\x14";

@@ -1,12 +1,6 @@
 //! Permission rules with the real binary: offered in a terminal and through a pipe, remembered across a kill, listed and
 //! changed by `greenroom rules`; and plans that are approved.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,8 +9,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
-use running::{Host, data_directory, greenroom, text};
-use terminal::{ENTER, TAB, Terminal};
+use crate::running::{Host, data_directory, greenroom, text};
+use crate::terminal::{ENTER, TAB, Terminal};
 
 fn bash(command: &str) -> Answer {
     Answer::calls([Call::new("c", "bash", &json!({"command": command}))])

@@ -1,18 +1,9 @@
 //! The scripted agent through the real binary: what waits is answered over a socket, what died is resumed.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::time::Duration;
 
+use crate::running::Host;
 use client::{Connection, Envelope, Events, Mirror, Target};
-use running::Host;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::ChannelUri;

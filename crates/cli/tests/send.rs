@@ -1,10 +1,6 @@
 //! `greenroom send` from outside: where it works, who is asked, how long it waits, and what its exit code says.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
+use crate::running;
 
 use std::path::Path;
 
@@ -12,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
-use running::{Host, lines, result, text};
-use terminal::Terminal;
+use crate::running::{Host, lines, result, text};
+use crate::terminal::Terminal;
 
 /// A host that plays these scenes.
 fn scripted(scenes: Value) -> Host {

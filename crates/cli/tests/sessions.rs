@@ -1,18 +1,12 @@
 //! `greenroom sessions` from outside: listed, searched, renamed, archived, deleted, exported and imported, with a host and without.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
-use running::{Host, data_directory, greenroom, lines, text};
-use terminal::{CTRL_D, Terminal};
+use crate::running::{Host, data_directory, greenroom, lines, text};
+use crate::terminal::{CTRL_D, Terminal};
 
 fn run(data: &Path, arguments: &[&str]) -> Output {
     greenroom(data).args(arguments).output().unwrap()

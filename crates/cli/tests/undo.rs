@@ -1,11 +1,5 @@
 //! Files are restored by the real binary: asked for in a terminal, and killed in the middle of an edit and of an undo (G-67).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-mod terminal;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,8 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, Call, ModelServer};
 
-use running::Host;
-use terminal::Terminal;
+use crate::running::Host;
+use crate::terminal::Terminal;
 
 const SESSION: &str = "native:/undo";
 

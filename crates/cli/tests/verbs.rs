@@ -1,7 +1,5 @@
 //! The verbs from outside: a real host, a real socket, one process per verb.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

@@ -1,21 +1,12 @@
 //! `greenroom watch` from outside: a chat, a session, the root; JSON and words; over the death of the host.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-#![allow(unreachable_pub, reason = "modules that several tests share")]
-
-mod running;
-
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use running::{Host, text};
+use crate::running::{Host, text};
 
 /// A watcher whose lines are read as they come.
 struct Watcher {

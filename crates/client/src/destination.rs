@@ -123,7 +123,7 @@ pub(crate) async fn open_stream(
         .map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
     if let Some(ProofSecret(secret)) = prove {
-        proof::demand(&mut stream, authority.as_str(), secret)
+        proof::demand(&mut stream, request.uri(), secret)
             .await
             .map_err(|unproven| match unproven {
                 Unproven::Failed(why) => ClientError::NotProven { url: url(), why },

@@ -89,7 +89,7 @@ pub async fn revoke_device(destination: &Destination, id: &str) -> Result<(), Cl
     ask(destination, "DELETE", &path, None).await.map(drop)
 }
 
-async fn ask(
+pub(crate) async fn ask(
     destination: &Destination,
     method: &'static str,
     path: &str,

@@ -3,6 +3,7 @@
 //! Promises: nothing the host sends is lost in silence; a connection that cannot keep up ends with a clear error.
 //! Must not know: kernel, agents, host, compositor, terminals.
 
+pub mod agent_log;
 pub mod chat;
 pub mod connection;
 pub mod content;
@@ -21,6 +22,8 @@ pub mod replica;
 pub mod session_list;
 pub mod sessions;
 pub mod status;
+pub mod terminals;
+pub mod token;
 pub mod transform;
 
 pub use connection::{

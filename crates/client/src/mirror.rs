@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::Action;
-use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
-use wire::state::{ChatState, RootState, SessionState, StateError};
+use wire::reduce::{Reduced, reduce_chat, reduce_plain, reduce_root, reduce_session};
+use wire::state::{ChatState, PlainState, RootState, SessionState, StateError};
 
 use crate::{Envelope, Snapshot};
 
@@ -32,6 +32,8 @@ pub(crate) enum State {
     Root(Arc<RootState>),
     Session(Arc<SessionState>),
     Chat(Arc<ChatState>),
+    /// Of a channel that is its state and nothing else.
+    Plain(PlainState),
 }
 
 impl State {
@@ -40,12 +42,12 @@ impl State {
         let has = |field: &str| state.get(field).is_some();
         Ok(if has("turns") {
             Some(Self::Chat(Arc::new(ChatState::from_value(state)?)))
-        } else if has("lifecycle") {
+        } else if has("activeClients") {
             Some(Self::Session(Arc::new(SessionState::from_value(state)?)))
         } else if has("agents") {
             Some(Self::Root(Arc::new(RootState::from_value(state)?)))
         } else {
-            None
+            PlainState::read(state)?.map(Self::Plain)
         })
     }
 
@@ -55,27 +57,35 @@ impl State {
             Self::Root(state) => reduce_root(Arc::make_mut(state), action),
             Self::Session(state) => reduce_session(Arc::make_mut(state), action),
             Self::Chat(state) => reduce_chat(Arc::make_mut(state), action),
+            Self::Plain(state) => reduce_plain(state, action),
         }
     }
 
     pub(crate) fn root(&self) -> Option<&Arc<RootState>> {
         match self {
             Self::Root(state) => Some(state),
-            Self::Session(_) | Self::Chat(_) => None,
+            Self::Session(_) | Self::Chat(_) | Self::Plain(_) => None,
         }
     }
 
     pub(crate) fn session(&self) -> Option<&Arc<SessionState>> {
         match self {
             Self::Session(state) => Some(state),
-            Self::Root(_) | Self::Chat(_) => None,
+            Self::Root(_) | Self::Chat(_) | Self::Plain(_) => None,
         }
     }
 
     pub(crate) fn chat(&self) -> Option<&Arc<ChatState>> {
         match self {
             Self::Chat(state) => Some(state),
-            Self::Root(_) | Self::Session(_) => None,
+            Self::Root(_) | Self::Session(_) | Self::Plain(_) => None,
+        }
+    }
+
+    pub(crate) fn plain(&self) -> Option<&PlainState> {
+        match self {
+            Self::Plain(state) => Some(state),
+            Self::Root(_) | Self::Session(_) | Self::Chat(_) => None,
         }
     }
 }
@@ -145,6 +155,11 @@ impl Mirror {
 
     pub fn chat(&self, channel: &str) -> Option<&ChatState> {
         self.state(channel)?.chat().map(|state| &**state)
+    }
+
+    /// A changeset, annotations, a terminal or a watch.
+    pub fn plain(&self, channel: &str) -> Option<&PlainState> {
+        self.state(channel)?.plain()
     }
 
     pub(crate) fn state(&self, channel: &str) -> Option<&State> {

@@ -8,6 +8,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::http::Uri;
 
 /// More than the answer of any host; a stranger may send anything.
 const ANSWER_BYTES_MAX: usize = 4_096;
@@ -33,13 +34,14 @@ impl From<String> for Unproven {
 }
 
 /// Asks for the proof.
-pub(crate) async fn demand(
-    stream: &mut TcpStream,
-    authority: &str,
-    token: &str,
-) -> Result<(), Unproven> {
+pub(crate) async fn demand(stream: &mut TcpStream, uri: &Uri, token: &str) -> Result<(), Unproven> {
     let nonce = make_nonce()?;
-    let request = format!("GET /proof?nonce={nonce} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    // A host with several spaces has a token for each.
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    let space = pairs.find(|pair| pair.starts_with("space="));
+    let space = space.map(|space| format!("&{space}")).unwrap_or_default();
+    let request = format!("GET /proof?nonce={nonce}{space} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
     let broken = |error: std::io::Error| format!("the connection broke: {error}");
     stream.write_all(request.as_bytes()).await.map_err(broken)?;
     let mut answer = Vec::with_capacity(512);

@@ -72,6 +72,12 @@ impl SessionSummary {
         Some(PathBuf::from(OsString::from_vec(path)))
     }
 
+    /// How many directories its agents work in beside that one.
+    pub fn further_directories(&self) -> usize {
+        let directories = self.0["workingDirectories"].as_array();
+        directories.map_or(0, |all| all.len().saturating_sub(1))
+    }
+
     pub fn is_archived(&self) -> bool {
         self.status() & status::IS_ARCHIVED != 0
     }
@@ -252,10 +258,15 @@ impl Live {
         }
     }
 
-    /// Ends a session for everyone.
-    pub async fn dispose_session(&self, session: &ChannelUri) -> Result<(), ClientError> {
+    /// Ends a session for everyone. What its user should know of what stays of it, if anything does.
+    pub async fn dispose_session(
+        &self,
+        session: &ChannelUri,
+    ) -> Result<Option<String>, ClientError> {
         let params = json!({"channel": session.as_str()});
-        self.request("disposeSession", params).await.map(drop)
+        let answer = self.request("disposeSession", params).await?;
+        let message = answer["_meta"]["greenroom.message"].as_str();
+        Ok(message.map(str::to_owned))
     }
 
     /// A page of the list, and where the next one begins.

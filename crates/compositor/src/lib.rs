@@ -6,6 +6,7 @@
 //! Must not know: files, sockets, channels, the host. The content of workspaces and blob stores is passed in.
 
 pub mod ahp;
+pub mod annotations;
 mod body;
 pub mod chat_reference;
 pub mod command;

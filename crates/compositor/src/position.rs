@@ -32,7 +32,12 @@ pub fn read_range(value: &Value) -> Option<Range<Position>> {
 /// The lines, counted from 1 and both included, that a selection `{range: {start, end}}` touches. Its end is exclusive:
 /// in the first column it touches no line more (3.2).
 pub fn lines_of_selection(selection: &Value) -> Option<(u64, u64)> {
-    let range = read_range(selection.get("range")?)?;
+    lines_of_range(selection.get("range")?)
+}
+
+/// The same of a range `{start, end}` itself.
+pub fn lines_of_range(range: &Value) -> Option<(u64, u64)> {
+    let range = read_range(range)?;
     let start = range.start.line.checked_add(1)?;
     let end = range.end.line.checked_add(1)?;
     let excludes_last = range.end.character == 0 && range.end.line > range.start.line;

@@ -47,6 +47,7 @@ pub(crate) fn facts_of(place: &MessagePlace, working_directories: &[String]) -> 
         chat: chat.unwrap_or_default(),
         working_directories: working_directories.to_vec(),
         attachments: None,
+        plugins: Vec::new(),
     }
 }
 

@@ -15,13 +15,18 @@ use agents::tool::ToolSettings;
 use serde::{Deserialize, Serialize};
 use workspace::UserDirectories;
 
+use crate::blobs::BlobSettings;
 use crate::budget::BudgetSettings;
 use crate::config_checks::{
-    check_absolute, check_default, check_fetched_hosts, check_timeouts, check_tls, check_variables,
+    check_absolute, check_default, check_fetched_hosts, check_postgres, check_timeouts, check_tls,
+    check_variables, check_worktree_dir,
 };
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
+use crate::resource_grants::GrantEntry;
 use crate::settings_problem::SettingsProblem;
+use crate::space_entry::SpaceEntry;
+use crate::telemetry::check_endpoint;
 
 pub use agents::Model;
 pub(crate) use agents::native::CompactionSettings;
@@ -87,10 +92,25 @@ pub struct Config {
     /// Sections of the system prompt that no client may read or rewrite.
     pub restricted_sections: Vec<String>,
     pub journal: JournalChoice,
+    /// The database of `journal = "postgres"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<String>,
+    /// This node among others on the same database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSettings>,
+    /// Where large bodies of spaces in the database lie; in the database if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blobs: Option<BlobSettings>,
     /// What targets and models accept, over what is built in: a JSON file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PathBuf>,
     pub limits: LimitsTable,
+    /// A collector that logs, traces and metrics are exported to, over OTLP/HTTP as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
+    /// Where the worktrees of sessions lie, if not in their repositories (G-54). Sessions may work there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree_dir: Option<PathBuf>,
     /// What may be spent on models (G-69).
     #[serde(skip_serializing_if = "BudgetSettings::is_empty")]
     pub budget: BudgetSettings,
@@ -120,12 +140,18 @@ pub struct Config {
     /// Agents of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentEntry>,
+    /// What clients may ask for outside the roots (G-55).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_grants: Vec<GrantEntry>,
     /// MCP servers of the native agent, in every directory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpEntry>,
     /// Models of the native agent. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
+    /// Further spaces that are served beside that of the data directory, each with a token of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spaces: Vec<SpaceEntry>,
 }
 
 impl Default for Config {
@@ -151,8 +177,13 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             restricted_sections: vec!["safety".to_owned()], // G-35
             journal: JournalChoice::Sqlite,
+            postgres: None,
+            cluster: None,
+            blobs: None,
             capabilities: None,
             limits: LimitsTable::default(),
+            otlp_endpoint: None,
+            worktree_dir: None,
             budget: BudgetSettings::default(),
             tool_env: Vec::new(),
             auto_compact: CompactionSettings::default().auto,
@@ -166,10 +197,27 @@ impl Default for Config {
             plugins: Vec::new(),
             default_model: None,
             agents: Vec::new(),
+            resource_grants: Vec::new(),
             mcp: Vec::new(),
             models: Vec::new(),
+            spaces: Vec::new(),
         }
     }
+}
+
+/// The `[cluster]` table: how a node is known to the others on its database.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterSettings {
+    /// What people call the node; its own space is called `node-` and this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where other nodes reach it, with a port. Never an address that the public can reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Where it listens for them, if that is another address of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
 }
 
 /// Where the token comes from.
@@ -187,6 +235,8 @@ pub enum TokenChoice {
 #[serde(rename_all = "lowercase")]
 pub enum JournalChoice {
     Sqlite,
+    /// In the database that `postgres` names, each space by its name.
+    Postgres,
     /// Nothing survives the process: for measuring and trying out.
     Memory,
 }
@@ -304,11 +354,21 @@ impl Config {
         file.compaction().check().map_err(problem)?;
         check_timeouts(&file).map_err(problem)?;
         check_tls(&file).map_err(problem)?;
+        check_postgres(&file).map_err(problem)?;
+        if let Some(endpoint) = &file.otlp_endpoint {
+            check_endpoint(endpoint).map_err(problem)?;
+        }
         check_fetched_hosts(&file.web_fetch_allow).map_err(problem)?;
+        check_worktree_dir(&file).map_err(problem)?;
         check_absolute("trusted", &file.trusted).map_err(problem)?;
         check_absolute("plugins", &file.plugins).map_err(problem)?;
+        let granted = file.resource_grants.iter().map(|grant| grant.path.clone());
+        check_absolute("resource_grants", &granted.collect::<Vec<_>>()).map_err(problem)?;
         AgentEntry::resolve_all(&file.agents).map_err(|error| {
             SettingsProblem::of_entry(text, "agents", error.index, error.key, error.message)
+        })?;
+        SpaceEntry::check_all(&file.spaces).map_err(|error| {
+            SettingsProblem::of_entry(text, "spaces", error.index, error.key, error.message)
         })?;
         McpEntry::check_all(&file.mcp).map_err(|error| {
             SettingsProblem::of_entry(text, "mcp", error.index, error.key, error.message)

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::config::Config;
+use crate::blobs::ObjectBodies;
+use crate::config::{Config, JournalChoice};
+use crate::space_entry::is_space_name;
 
 pub(super) fn check_default(file: &Config) -> Result<(), String> {
     let is_missing = |id: &&String| file.models.iter().all(|model| model.id != **id);
@@ -64,6 +66,41 @@ pub(super) fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
     }
 }
 
+/// A database without a use, or a use without a database, is a mistake.
+pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
+    let name = file.cluster.as_ref().map(|cluster| cluster.name.as_deref());
+    match (file.journal, name) {
+        (_, None) => {}
+        (JournalChoice::Sqlite | JournalChoice::Memory, Some(_)) => {
+            return Err("cluster: it is used with journal = \"postgres\" alone".to_owned());
+        }
+        // It becomes part of the name of a space.
+        (JournalChoice::Postgres, Some(name)) => {
+            if let Some(name) = name.filter(|name| !is_space_name(name)) {
+                return Err(format!(
+                    "cluster: {name:?} is no name for a node: small letters, digits and `-`"
+                ));
+            }
+        }
+    }
+    if let Some(blobs) = &file.blobs {
+        if file.journal != JournalChoice::Postgres {
+            return Err("blobs: it is used with journal = \"postgres\" alone".to_owned());
+        }
+        ObjectBodies::open(blobs).map_err(|error| error.to_string())?;
+    }
+    match (file.journal, &file.postgres) {
+        (JournalChoice::Postgres, None) => Err(
+            "journal: \"postgres\" needs `postgres`, such as \"host=/run/postgresql dbname=greenroom\"".to_owned(),
+        ),
+        (JournalChoice::Sqlite | JournalChoice::Memory, Some(_)) => {
+            Err("postgres: it is used with journal = \"postgres\" alone".to_owned())
+        }
+        (JournalChoice::Postgres, Some(_))
+        | (JournalChoice::Sqlite | JournalChoice::Memory, None) => Ok(()),
+    }
+}
+
 /// A path that is not absolute means another directory wherever the host is started.
 pub(super) fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), String> {
     match directories.iter().find(|path| !path.is_absolute()) {
@@ -85,5 +122,18 @@ pub(super) fn check_variables(names: &[String]) -> Result<(), String> {
         Some(other) => Err(format!(
             "tool_env: {other:?} is not the name of an environment variable; it takes whole names, no patterns"
         )),
+    }
+}
+
+/// Worktrees of all sessions lie in one directory, where sessions may work: those of one space would reach those of another.
+pub(super) fn check_worktree_dir(file: &Config) -> Result<(), String> {
+    check_absolute("worktree_dir", file.worktree_dir.as_slice())?;
+    match file.worktree_dir.is_some() && !file.spaces.is_empty() {
+        true => Err(
+            "worktree_dir: it cannot be used with [[spaces]], since sessions of one space could reach the worktrees of another; \
+             without it worktrees lie in their repositories"
+                .to_owned(),
+        ),
+        false => Ok(()),
     }
 }

@@ -151,3 +151,55 @@ fn an_unknown_key_is_named() {
         .to_string();
     assert!(error.contains("clients_maximum"), "{error}");
 }
+
+#[test]
+fn a_node_of_a_cluster_needs_a_database_and_a_plain_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let load = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut config = Config::default_for(PathBuf::new());
+        let loaded = config.load_toml(&path);
+        loaded.map(|()| config).map_err(|error| error.to_string())
+    };
+    let database = "journal = \"postgres\"\npostgres = \"host=/run/postgresql\"\n";
+    let node = "[cluster]\nname = \"a\"\n";
+    let config = load(&format!("{database}{node}")).unwrap();
+    assert_eq!(config.name_in_database("default"), "node-a");
+    assert_eq!(config.name_in_database("team"), "team");
+    assert_eq!(
+        load(database).unwrap().name_in_database("default"),
+        "default"
+    );
+    for (text, why) in [
+        (node.to_owned(), "alone"),
+        (
+            format!("{database}{}", node.replace("\"a\"", "\"A b\"")),
+            "small letters",
+        ),
+    ] {
+        let error = load(&text).err().unwrap();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+/// One directory for the worktrees of all would let sessions of one space work in those of another.
+#[test]
+fn a_directory_for_worktrees_cannot_be_shared_by_spaces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let load = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut config = Config::default_for(PathBuf::new());
+        config.load_toml(&path).map_err(|error| error.to_string())
+    };
+    let worktrees = "worktree_dir = \"/srv/worktrees\"\n";
+    let spaces = "[[spaces]]\nname = \"team-a\"\ndata = \"/srv/a\"\n";
+    assert_eq!(load(worktrees), Ok(()));
+    assert_eq!(load(spaces), Ok(()));
+    let error = load(&format!("{worktrees}{spaces}")).unwrap_err();
+    assert!(
+        error.contains("worktree_dir") && error.contains("[[spaces]]"),
+        "{error}"
+    );
+}

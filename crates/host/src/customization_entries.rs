@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use wire::Object;
-use workspace::discovery::{Child, ChildContent, Container, ContainerKind, InvokedBy};
+use workspace::discovery::{
+    Child, ChildContent, Container, ContainerKind, InvokedBy, SourcePosition,
+};
 
 /// What a degraded container says at most.
 const PROBLEM_BYTES_MAX: usize = 2_048;
@@ -15,6 +17,22 @@ pub(crate) fn customization_entries(containers: &[Container]) -> Vec<Value> {
     containers.iter().map(container_entry).collect()
 }
 
+/// Of the plugins those that declare MCP servers, with nothing but these: for agents that have skills and rules of their own.
+pub(crate) fn server_entries(containers: &[Container]) -> Vec<Value> {
+    let mut entries = customization_entries(containers);
+    for entry in &mut entries {
+        if let Some(children) = entry.get_mut("children").and_then(Value::as_array_mut) {
+            children.retain(|child| child["type"] == "mcpServer");
+        }
+    }
+    entries.retain(|entry| {
+        let children = entry["children"].as_array();
+        let has_servers = children.is_some_and(|children| !children.is_empty());
+        has_servers || entry.get("clientId").is_some()
+    });
+    entries
+}
+
 fn container_entry(container: &Container) -> Value {
     let children = container.children.iter();
     let children: Vec<Value> = children
@@ -24,7 +42,15 @@ fn container_entry(container: &Container) -> Value {
     let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     put("id", json!(container.key().id()));
     put("uri", json!(container.uri));
-    put("name", json!(container.name));
+    match &container.client {
+        Some(client) => {
+            put("name", json!(client.name));
+            put("clientId", json!(client.client_id));
+        }
+        None => {
+            put("name", json!(container.name));
+        }
+    }
     put("load", load_state(&container.problems));
     put("children", Value::Array(children));
     match &container.kind {
@@ -32,12 +58,12 @@ fn container_entry(container: &Container) -> Value {
             put("type", json!("directory"));
             put("enabled", json!(true));
             put("contents", json!(contents.name()));
-            put("writable", json!(false));
+            put("writable", json!(container.is_writable()));
         }
         ContainerKind::Plugin { version } => {
             put("type", json!("plugin"));
             if let Some(version) = version {
-                put("_meta", json!({"version": version}));
+                put("version", json!(version));
             }
         }
     }
@@ -59,13 +85,14 @@ fn load_state(problems: &[String]) -> Value {
 fn child_entry(container: &Container, child: &Child) -> Value {
     let kind = child.content.kind().name();
     let id = container.child_key(child).id();
-    let mut entry = json!({"type": kind, "id": id, "uri": child.uri, "name": child.name});
+    let uri = container.published_uri(child);
+    let mut entry = json!({"type": kind, "id": id, "uri": uri, "name": child.name});
     let mut put = |name: &str, value: Value| entry[name] = value;
     if let Some(description) = &child.description {
         put("description", json!(description));
     }
     if let Some(range) = child.range {
-        let position = |character| json!({"line": range.line, "character": character});
+        let position = |at: SourcePosition| json!({"line": at.line, "character": at.character});
         let range = json!({"start": position(range.start), "end": position(range.end)});
         put("range", range);
     }
@@ -97,6 +124,8 @@ fn child_entry(container: &Container, child: &Child) -> Value {
             put("enabled", json!(false));
             put("_meta", json!({"note": HOOKS_DO_NOT_RUN}));
         }
+        // How it is, its agent says.
+        ChildContent::McpServer(_) => put("state", json!({"kind": "stopped"})),
     }
     entry
 }
@@ -128,7 +157,12 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         let uri = wire::file_uri::uri_of(project.path().as_os_str().as_bytes());
-        let found = discover(&[uri], &UserDirectories::default(), &Confinement::none());
+        let found = discover(
+            &[uri],
+            &UserDirectories::default(),
+            &[],
+            &Confinement::none(),
+        );
         customization_entries(&found.containers)
     }
 
@@ -148,6 +182,10 @@ mod tests {
             (".claude/settings.json", "{\"hooks\": {\"Stop\": []}}"),
             (".agents/plugins/k/plugin.json", "{\"version\": \"2\"}"),
             (".agents/plugins/k/commands/go.md", "Go."),
+            (
+                ".agents/plugins/k/.mcp.json",
+                "{\"s\": {\"command\": \"c\"}}",
+            ),
             (".agents/plugins/k/commands/empty.md", ""),
         ]);
         let mut seen = Vec::new();
@@ -160,7 +198,7 @@ mod tests {
                         plugin.load,
                         Some(CustomizationLoadState::Degraded(_))
                     ));
-                    assert_eq!(entry["_meta"]["version"], "2");
+                    assert_eq!(plugin.version.as_deref(), Some("2"));
                     plugin.children.as_ref()
                 }
                 other => panic!("{other:?}"),
@@ -187,11 +225,26 @@ mod tests {
                         assert!(hook.range.is_some());
                         "hook"
                     }
+                    ChildCustomization::McpServer(server) => {
+                        assert!(server.range.is_some());
+                        "mcpServer"
+                    }
                     other => panic!("{other:?}"),
                 });
             }
         }
         seen.sort_unstable();
-        assert_eq!(seen, ["agent", "hook", "prompt", "prompt", "rule", "skill"]);
+        assert_eq!(
+            seen,
+            [
+                "agent",
+                "hook",
+                "mcpServer",
+                "prompt",
+                "prompt",
+                "rule",
+                "skill"
+            ]
+        );
     }
 }

@@ -118,8 +118,8 @@ impl Delivery {
     }
 
     /// Closes every connection behind what it was given.
-    pub(crate) fn close_all(self, code: u16, reason: &str) {
-        for LinkedPeer { link, .. } in self.connections.into_values() {
+    pub(crate) fn close_all(&self, code: u16, reason: &str) {
+        for LinkedPeer { link, .. } in self.connections.values() {
             link.close(code, reason);
         }
     }

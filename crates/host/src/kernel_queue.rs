@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use agent_api::AgentEvent;
-use kernel::{Input, PeerId, RunId};
+use kernel::{Input, PeerId, Role, RunId};
 use tokio::sync::mpsc;
 
 use crate::net::Link;
@@ -16,6 +16,7 @@ pub enum QueuedInput {
     /// A connection begins; `link` leads back to it. The kernel's task makes an `Input::Connected` of it.
     Connected {
         peer: PeerId,
+        role: Role,
         link: Arc<Link>,
     },
     Input(Input),

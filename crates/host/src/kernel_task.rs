@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::cluster::Tenure;
 use crate::config::LogLevelHook;
 use crate::delivery::Delivery;
 use crate::effects::Effects;
@@ -24,6 +25,7 @@ use crate::journal::{JournalError, JournalHandle, RefusedBatch};
 use crate::kernel_queue::QueuedInput;
 use crate::limits::ServerLimits;
 use crate::stream_batcher::{DueEvents, RunState, StreamBatcher};
+use crate::telemetry::MetricCounter;
 
 /// The output of a step, and since when what caused it has waited.
 struct Stepped {
@@ -31,6 +33,9 @@ struct Stepped {
     since: Instant,
     /// The run whose agent caused it.
     run: Option<RunId>,
+    /// Telemetry caused it, which is not counted: counting what tells of the counters would change them for ever, and no idle
+    /// host would rest.
+    is_telemetry: bool,
 }
 
 /// Drives one kernel.
@@ -51,6 +56,8 @@ pub(crate) struct KernelTask {
     on_log_level: Option<LogLevelHook>,
     /// Where effects run: not on the kernel's thread.
     effects_runtime: Handle,
+    /// Where the space may be served by another node: whether it is still this one.
+    tenure: Option<Tenure>,
 }
 
 impl KernelTask {
@@ -78,7 +85,14 @@ impl KernelTask {
             batch_max: limits.batch_inputs_max,
             on_log_level,
             effects_runtime: Handle::current(),
+            tenure: None,
         }
+    }
+
+    /// The same for a space that is served under a lease.
+    pub(crate) fn under(mut self, tenure: Option<Tenure>) -> Self {
+        self.tenure = tenure;
+        self
     }
 
     /// Writes what boot decided and goes on until nothing of the last run is left open.
@@ -87,18 +101,26 @@ impl KernelTask {
             output: boot,
             since: Instant::now(),
             run: None,
+            is_telemetry: false,
         });
-        self.commit();
+        self.commit().await;
         let never = CancellationToken::new();
-        while !self.kernel.is_settled() {
-            self.run_once(&never).await;
-        }
+        while !self.kernel.is_settled() && self.run_once(&never).await {}
     }
 
     /// Serves until told to stop; then what has arrived is still processed, written and sent.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while self.run_once(&stop).await {}
-        self.delivery.close_all(1001, "the host is going down");
+        match &self.tenure {
+            None => self.delivery.close_all(1001, "the host is going down"),
+            Some(tenure) => {
+                // Also where it ends in order: what still runs for the space must not go on beside the next owner.
+                self.effects.stop_all();
+                tenure.set_busy(false);
+                self.delivery
+                    .close_all(1012, "this space is served elsewhere now; connect again");
+            }
+        }
     }
 
     /// Takes whatever has arrived, up to the bound, and commits it. What arrives meanwhile goes with the next commit, so an
@@ -108,13 +130,14 @@ impl KernelTask {
         let due = [timer, self.streams.next_due()].into_iter().flatten().min();
         tokio::select! {
             biased;
+            () = wait_until_silent(self.tenure.as_ref()) => return self.wait_until_heard().await,
             () = wait_until(due) => {}
             item = self.queue.recv() => match item {
                 Some(item) => self.take(item),
                 None => return false,
             },
             () = stop.cancelled() => {
-                self.commit();
+                self.commit().await;
                 return false;
             }
         }
@@ -134,17 +157,36 @@ impl KernelTask {
             };
             self.take(item);
         }
-        self.commit();
-        true
+        self.commit().await;
+        !self.is_lost()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.tenure.as_ref().is_some_and(Tenure::is_lost)
+    }
+
+    /// Says nothing and begins nothing until this node may speak for the space again; `false`: it never will.
+    async fn wait_until_heard(&self) -> bool {
+        let Some(tenure) = &self.tenure else {
+            return true; // no other node can have it
+        };
+        if tenure.may_speak() {
+            return true;
+        }
+        if !tenure.is_lost() {
+            self.delivery
+                .close_all(1013, "the host cannot reach its database; try again later");
+        }
+        tenure.wait_until_heard().await
     }
 
     fn take(&mut self, item: QueuedInput) {
         let now = Instant::now();
         match item {
-            QueuedInput::Connected { peer, link } => {
+            QueuedInput::Connected { peer, role, link } => {
                 self.effects.pace.add_peer(peer, Arc::clone(&link));
                 self.delivery.add(peer, link);
-                self.step(Input::Connected { peer }, now);
+                self.step(Input::Connected { peer, role }, now);
             }
             QueuedInput::Agent {
                 run,
@@ -188,15 +230,30 @@ impl KernelTask {
             Input::Agent { run, .. } => Some(*run),
             _ => None,
         };
+        let is_telemetry = matches!(input, Input::Telemetry(_));
+        if !is_telemetry {
+            self.count(MetricCounter::Steps, 1);
+        }
         let output = self.kernel.step(input, self.clock.now());
         if let Some(run) = run {
             self.effects.pace.record_recipients(run, &output.frames);
         }
-        self.stepped.push(Stepped { output, since, run });
+        self.stepped.push(Stepped {
+            output,
+            since,
+            run,
+            is_telemetry,
+        });
+    }
+
+    fn count(&self, counter: MetricCounter, count: u64) {
+        if let Some(telemetry) = &self.effects.services.telemetry {
+            telemetry.metrics.add(counter, count);
+        }
     }
 
     /// Writes, sends, starts effects. If it cannot be written, the kernel says what is sent and started instead.
-    fn commit(&mut self) {
+    async fn commit(&mut self) {
         if self.stepped.is_empty() {
             return; // everything that came waits with its stream
         }
@@ -212,36 +269,67 @@ impl KernelTask {
         }
         if stepped.iter().all(|stepped| !stepped.output.wrote) {
             self.kernel.committed();
-            return self.send_and_start_effects(stepped);
+            return self.speak(stepped).await;
         }
-        let (since, mut outputs): (Vec<_>, Vec<Output>) = stepped
+        let (causes, mut outputs): (Vec<_>, Vec<Output>) = stepped
             .into_iter()
-            .map(|Stepped { output, since, run }| ((since, run), output))
+            .map(|it| ((it.since, it.run, it.is_telemetry), it.output))
             .unzip();
-        let stepped = match self.write(&mut outputs) {
+        let written = self.write(&mut outputs).await;
+        let micros = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.count(MetricCounter::CommitMicroseconds, micros);
+        let stepped = match written {
             Ok(()) => {
+                self.count(MetricCounter::Commits, 1);
                 self.kernel.committed();
-                let outputs = since.into_iter().zip(outputs);
+                let outputs = causes.into_iter().zip(outputs);
                 outputs
-                    .map(|((since, run), output)| Stepped { output, since, run })
+                    .map(|((since, run, is_telemetry), output)| Stepped {
+                        output,
+                        since,
+                        run,
+                        is_telemetry,
+                    })
                     .collect()
             }
+            Err(JournalError::Lost(reason)) if self.tenure.is_some() => {
+                // Final: nothing of it is said, and nothing more is done.
+                tracing::warn!(
+                    reason,
+                    "a batch was refused; the space is not served here any more"
+                );
+                return self.tenure.iter().for_each(Tenure::lose);
+            }
             Err(error) => {
+                self.count(MetricCounter::CommitFailures, 1);
                 tracing::error!(%error, "the journal cannot be written; changes are refused and it is tried again");
                 let output = self.kernel.rolled_back(outputs, &error.to_string());
                 vec![Stepped {
                     output,
                     since: now,
                     run: None,
+                    is_telemetry: false,
                 }]
             }
         };
+        self.speak(stepped).await;
+    }
+
+    /// Sends and acts, unless the space is another node's; while this one may not speak, it waits.
+    async fn speak(&mut self, stepped: Vec<Stepped>) {
+        if !self.wait_until_heard().await {
+            return; // `run` ends
+        }
         self.send_and_start_effects(stepped);
+        if let Some(tenure) = &self.tenure {
+            let has_terminals = !self.effects.services.terminals.is_empty();
+            tenure.set_busy(has_terminals || !self.kernel.running().is_empty());
+        }
     }
 
     /// Writes what some steps want to have written, in one transaction. A step with a record that can never be written is
     /// left out, with those that rest on it: the kernel says what is sent instead, and the others are written.
-    fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
+    async fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
         loop {
             let counts: Vec<usize> = outputs.iter().map(|output| output.records.len()).collect();
             let mut records = Vec::with_capacity(counts.iter().sum());
@@ -249,7 +337,7 @@ impl KernelTask {
                 records.append(&mut output.records);
             }
             let seq = self.kernel.seq();
-            let written = self.journal.append_in_place(Batch { seq, records });
+            let written = self.journal.commit(Batch { seq, records }).await;
             let Err(RefusedBatch { error, batch }) = written else {
                 return Ok(());
             };
@@ -270,8 +358,17 @@ impl KernelTask {
 
     fn send_and_start_effects(&mut self, stepped: Vec<Stepped>) {
         let mut effects = Vec::new();
-        for Stepped { output, since, .. } in stepped {
+        for Stepped {
+            output,
+            since,
+            is_telemetry,
+            ..
+        } in stepped
+        {
             let waited_ms = u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX);
+            if !is_telemetry {
+                self.count(MetricCounter::Frames, output.frames.len() as u64);
+            }
             for outgoing in output.frames {
                 self.delivery.put(outgoing, waited_ms);
             }
@@ -285,6 +382,7 @@ impl KernelTask {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn start_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
@@ -304,6 +402,9 @@ impl KernelTask {
                 effects.start_session(session, provider, config, working_directories);
             }
             Effect::Survey(survey) => self.effects.survey(*survey),
+            Effect::ClientAnswered { ask, answer, hold } => {
+                self.effects.asker.deliver(ask, answer, hold);
+            }
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
             }
@@ -318,9 +419,21 @@ impl KernelTask {
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
             Effect::EndChat { chat } => self.effects.end_chat(&chat),
             Effect::UnloadChat { chat } => self.effects.unload_chat(&chat),
+            Effect::RemoveWorktree(facts) => self.effects.remove_worktree(facts),
+            Effect::LookAtWorktree { ticket, facts } => {
+                self.effects.look_at_worktree(ticket, facts);
+            }
+            Effect::ComputeChangeset(place) => self.effects.compute_changeset(*place),
+            Effect::OperateChangeset { ticket, operation } => {
+                self.effects.operate_changeset(ticket, *operation);
+            }
             Effect::ListSettingValues { ticket, question } => {
                 self.effects.list_setting_values(ticket, question);
             }
+            Effect::UseFiles { ticket, task } => self.effects.use_files(ticket, *task),
+            Effect::BeginWatch { ticket, task } => self.effects.begin_watch(ticket, *task),
+            Effect::EndWatch { watch } => self.effects.end_watch(&watch),
+            Effect::CallNamed { run, call, id } => self.effects.name_call(run, call, id),
             Effect::SettingsChanged {
                 session,
                 provider,
@@ -333,6 +446,9 @@ impl KernelTask {
             } => self.effects.tell_title(&chat, &provider, &title),
             Effect::RequestMcp(wish) => self.effects.request_mcp(&wish),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
+            Effect::Terminal { terminal, act } => {
+                self.effects.services.terminals.act(terminal, act);
+            }
             Effect::WakeAt { timer, at } => self.set_timer(timer, at),
             Effect::Close { peer, why } => self.close(peer, why),
             Effect::Forget { peer } => {
@@ -388,6 +504,13 @@ fn find_step(counts: &[usize], mut index: usize) -> Option<(usize, usize)> {
         index -= count;
     }
     None
+}
+
+async fn wait_until_silent(tenure: Option<&Tenure>) {
+    match tenure {
+        Some(tenure) => tenure.wait_until_silent().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn wait_until(due: Option<Instant>) {

@@ -3,11 +3,15 @@
 //! Promises: every batch of the kernel is written, then sent, then acted on, in that order (ADR 0002).
 //! Must not know: why anything is allowed.
 
+pub mod accounts;
 pub mod acp_agents;
 pub mod blobs;
 mod budget;
+mod changes;
 mod client_files;
+mod client_plugins;
 mod clock;
+pub mod cluster;
 pub mod complete;
 pub mod compose;
 mod config;
@@ -24,37 +28,49 @@ pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
+#[cfg(test)]
+mod little_room;
 pub mod message_check;
+pub mod migrate;
 pub mod model_server;
 mod models;
 pub mod net;
 mod news;
+mod node;
 mod pacer;
 pub mod page;
 pub mod preview;
 mod private_file;
+mod resource_grants;
 pub mod rules;
 pub mod sent_request;
 mod server;
 pub mod settings_problem;
 mod settings_tables;
 mod settings_template;
+pub mod sign_in;
+mod space_entry;
+mod space_host;
 mod startup;
 mod stream_batcher;
 mod supervisor;
+pub mod telemetry;
+mod terminals;
 mod told_models;
 
 pub use agents::model_data;
 pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
-    Api, CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model,
-    TokenChoice,
+    Api, CONFIG_FILE, ClusterSettings, Config, ConfigError, DEFAULT_PORT, JournalChoice,
+    LogLevelHook, Model, TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, DocumentReader, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
 pub use models::is_key_file_open;
+pub use resource_grants::GrantEntry;
 pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;
+pub use space_entry::{FIRST_SPACE, SpaceEntry};
 pub use startup::check_config;
 pub use told_models::{TOLD_MODELS_FILE, ToldModels, ToldModelsError};

@@ -56,6 +56,20 @@ kernel::limits_table! {
         inspect_bytes_max: u64 = 64 * MIB as u64, ..;
         /// Longest line taken from an agent of others: one that sends a longer one is stopped (AG-17).
         agent_line_bytes: usize = 32 * MIB, 65_536..;
+        /// How long a database that is away is waited for before nothing can be recorded.
+        journal_patience_ms: u64 = 2_000, 100..=60_000;
+        /// How long a space of the database that nobody uses stays in memory, in seconds.
+        space_idle_s: u64 = 300, 1..=86_400;
+        /// Clients that a space of the database may have at once; 0 for any number. `greenroom space limits` sets another for one space.
+        space_connections_max: u64 = 256, ..;
+        /// Turns that may run in a space of the database at once; 0 for any number.
+        space_turns_max: u64 = 16, ..;
+        /// Messages a second of all clients of a space of the database; faster ones wait. 0 for any number.
+        space_inputs_per_s: u64 = 2_000, ..;
+        /// Bytes that a space of the database may store; 0 for any number.
+        space_stored_bytes_max: u64 = 0, ..;
+        /// How long a node of a cluster that is told to stop waits for turns to end before it interrupts them, in seconds.
+        drain_turns_s: u64 = 30, ..=3_600;
         /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).
         shutdown_ms: u64 = 4_000, 10..=4_000;
     }

@@ -90,6 +90,7 @@ impl AgentRoster {
             default_model: info.default_model,
             needs_history: agent.needs_history(),
             sections: mark_restricted(info.sections, &self.restricted_sections),
+            ..AgentFacts::default()
         }
     }
 

@@ -76,7 +76,7 @@ fn understand<'a>(
     let directories = [file_uri::uri_of(directory.as_bytes())];
     // The user's own directory, for the user: no root confines it.
     let confinement = Confinement::none();
-    let discovered = discover(&directories, &context.user, &confinement);
+    let discovered = discover(&directories, &context.user, &[], &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let contexts = match &input {

@@ -12,11 +12,23 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use wire::Digest;
 
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
 use super::*;
 use crate::config::JournalChoice;
+use crate::journal::postgres::test_server::TestServer;
 use crate::journal::{Journal, JournalReader, Memory};
+use crate::net;
+use crate::node::bind;
+use crate::space_host::PreparedSpace;
+use crate::startup::{OpenedJournal, Parts};
 
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// Longer than a busy machine takes: what never ends is found all the same.
+const SOON: Duration = Duration::from_secs(60);
 
 fn config(directory: &tempfile::TempDir) -> Config {
     Config {
@@ -76,7 +88,7 @@ async fn a_kernel_that_panics_ends_the_host_with_its_reason() {
         assert!(endpoint.exists());
         tokio::spawn(async move { send_as_client(&ready.url, Some(change_log_level())).await });
     };
-    let served = timeout(AT_ONCE, serve(config, ready, std::future::pending())).await;
+    let served = timeout(SOON, serve(config, ready, std::future::pending())).await;
     let failure = served.expect("the host ends at once").unwrap_err();
     assert!(matches!(&failure, ServeError::KernelStopped(reason)
         if reason == "its thread panicked: the hook failed"));
@@ -91,11 +103,12 @@ async fn a_kernel_that_panics_ends_the_host_with_its_reason() {
 async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
-    let parts = Parts::prepare(&config).unwrap();
-    let clock = Clock::start();
-    let bodies = create_bodies(&config, &parts, clock);
-    let admission = create_admission(&config, None, Devices::in_memory(), &bodies).unwrap();
-    let mut supervisor = start_kernel(&config, parts, (bodies, clock), &admission).unwrap();
+    let space = SpaceHost::prepare(&config, "s", None)
+        .await
+        .unwrap()
+        .start()
+        .unwrap();
+    let (admission, mut supervisor) = (space.admission, space.supervisor);
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);
     let listener = bind(&config).unwrap();
@@ -110,7 +123,7 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     assert_eq!(ask_readyz(address).await, "HTTP/1.1 200 OK");
     let url = format!("ws://{address}/");
     tokio::spawn(async move { send_as_client(&url, Some(change_log_level())).await });
-    let failure = timeout(AT_ONCE, supervisor.wait_for_failure()).await;
+    let failure = timeout(SOON, supervisor.wait_for_failure()).await;
     assert!(matches!(failure, Ok(ServeError::KernelStopped(_))));
     assert_eq!(
         ask_readyz(address).await,
@@ -124,7 +137,7 @@ async fn a_host_that_is_stopped_ends_without_an_error() {
     let directory = tempfile::tempdir().unwrap();
     // In a task of its own, as programs that embed a host run it.
     let served = tokio::spawn(serve(config(&directory), |_| {}, std::future::ready(())));
-    assert!(timeout(AT_ONCE, served).await.unwrap().unwrap().is_ok());
+    assert!(timeout(SOON, served).await.unwrap().unwrap().is_ok());
 }
 
 /// Works until it is armed, then panics at the next append.
@@ -164,18 +177,77 @@ async fn a_journal_that_panics_ends_the_host_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(&directory);
     let armed = Arc::new(AtomicBool::new(false));
-    let mut parts = Parts::prepare(&config).unwrap();
-    parts.journal = Box::new(Panicking {
+    let mut parts = Parts::prepare(&config, ("s", None)).await.unwrap();
+    parts.journal = OpenedJournal::Local(Box::new(Panicking {
         inner: Memory::new(),
         armed: Arc::clone(&armed),
-    });
+    }));
     let ready = move |ready: ServerReady| {
         armed.store(true, Ordering::Relaxed);
         tokio::spawn(async move { send_as_client(&ready.url, None).await });
     };
-    let served = serve_with(&config, parts, ready, std::future::pending());
-    let served = timeout(AT_ONCE, served).await;
+    let space = PreparedSpace::over(&config, parts).unwrap();
+    let node = Node::start(&config, space, None).await.unwrap();
+    let served = timeout(SOON, node.serve(ready, std::future::pending())).await;
     let failure = served.expect("the host ends at once").unwrap_err();
     assert!(matches!(&failure, ServeError::JournalStopped(reason)
         if reason == "writing panicked: the disk driver failed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_on_postgresql_goes_on_over_a_restart_of_the_server_and_its_own() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let settings = server.make_database();
+    let mut config = Config {
+        journal: JournalChoice::Postgres,
+        postgres: Some(settings.url),
+        ..config(&directory)
+    };
+    config.limits.server.journal_patience_ms = 20_000;
+    for round in 0..2 {
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ready, is_ready) = tokio::sync::oneshot::channel();
+        let on_ready = move |info: ServerReady| ready.send(info.url).unwrap();
+        let served = tokio::spawn(serve(config.clone(), on_ready, async {
+            stopped.await.unwrap();
+        }));
+        let url = is_ready.await.unwrap();
+        let (mut socket, _) = connect_async(&url).await.unwrap();
+        let mut ask = async |id: u64, method: &str, params: Value| {
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            socket
+                .send(Message::text(request.to_string()))
+                .await
+                .unwrap();
+            loop {
+                let Message::Text(text) = socket.next().await.unwrap().unwrap() else {
+                    continue; // a ping
+                };
+                let answer: Value = serde_json::from_str(&text).unwrap();
+                if answer["id"] == id {
+                    return answer;
+                }
+            }
+        };
+        let params = json!({"channel": "ahp-root://", "protocolVersions": ["1.0.0"],
+            "clientId": format!("ann-{round}"), "initialSubscriptions": ["ahp-root://"]});
+        ask(1, "initialize", params).await;
+        let session = format!("scripted:/01900000-0000-7000-8000-00000000000{round}");
+        let params = json!({"channel": session, "provider": "scripted"});
+        let created = ask(2, "createSession", params).await;
+        assert!(created["error"].is_null(), "{created}");
+        tokio::task::block_in_place(|| server.restart("fast"));
+        // That of the round before is there too.
+        for session in
+            (0..=round).map(|n| format!("scripted:/01900000-0000-7000-8000-00000000000{n}"))
+        {
+            let subscribed = ask(3, "subscribe", json!({"channel": session})).await;
+            assert!(subscribed["error"].is_null(), "{subscribed}");
+        }
+        stop.send(()).unwrap();
+        served.await.unwrap().unwrap();
+    }
 }

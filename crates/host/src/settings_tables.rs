@@ -235,5 +235,27 @@ pub(crate) const MCP_SETTINGS: &[Setting] = &[
         "Whether a tool that the server calls read-only and closed to the outside runs without asking.",
         Some("false"),
     ),
+    (
+        "oauth",
+        "The client that you registered at the server's authorisation server, if it registers none by itself; with \
+         `issuer`, `client_secret_file` and `share_secret = true` if it has a secret, which clients are told then and which is sent \
+         to that issuer alone.",
+        Some("{ client_id = \"..\" }"),
+    ),
     ("disabled", "Whether it is left out.", Some("false")),
+];
+
+/// The keys of a `[[spaces]]` table.
+pub(crate) const SPACE_SETTINGS: &[Setting] = &[
+    ("name", "Small letters, digits and `-`.", Some("\"team-a\"")),
+    (
+        "data",
+        "The directory that holds all it has, its token too.",
+        Some("\"/srv/greenroom/team-a\""),
+    ),
+    (
+        "workspaces",
+        "Directories that its sessions may work in; those of the host if absent.",
+        Some("[\"/srv/team-a\"]"),
+    ),
 ];

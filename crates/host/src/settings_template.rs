@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::limits::ServerLimits;
-use crate::settings_tables::{AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, Setting};
+use crate::settings_tables::{
+    AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, SPACE_SETTINGS, Setting,
+};
 
 const SETTINGS: &[Setting] = &[
     (
@@ -80,8 +82,23 @@ const SETTINGS: &[Setting] = &[
     ),
     (
         "journal",
-        "Where sessions are stored: \"sqlite\", or \"memory\" to lose them when the host stops.",
+        "Where sessions are stored: \"sqlite\", \"postgres\", or \"memory\" to lose them when the host stops.",
         None,
+    ),
+    (
+        "postgres",
+        "The database of journal = \"postgres\": sessions and their content; tokens, devices and rules stay in the data directory.",
+        Some("\"host=/run/postgresql dbname=greenroom\""),
+    ),
+    (
+        "cluster",
+        "This node among others on the same database: what it is called, and where other nodes reach it.",
+        Some("{ name = \"a\", address = \"10.0.0.1:4791\" }"),
+    ),
+    (
+        "blobs",
+        "Where bodies of 1 MiB and more lie that belong to spaces in the database: s3://bucket/prefix, with AWS_ACCESS_KEY_ID and the like in the environment. In the database if absent.",
+        Some("{ store = \"s3://greenroom/bodies\" }"),
     ),
     (
         "capabilities",
@@ -97,6 +114,17 @@ const SETTINGS: &[Setting] = &[
         "auto_compact_at",
         "The part of that, less the room for an answer, at which it is done: 0.1 to 1.0.",
         None,
+    ),
+    (
+        "otlp_endpoint",
+        "A collector of OpenTelemetry that logs, traces and metrics are sent to: OTLP over HTTP, as JSON. No content, prompt or path is in them.",
+        Some("\"http://127.0.0.1:4318\""),
+    ),
+    (
+        "worktree_dir",
+        "Where the git worktrees of sessions lie that have `isolation` = \"worktree\", in a directory for each repository; \
+         without it in `.greenroom/worktrees` of the repository. Sessions may work there, and clients read and write there. Not with [[spaces]].",
+        Some("\"/home/ann/worktrees\""),
     ),
     (
         "title_model",
@@ -117,6 +145,12 @@ const SETTINGS: &[Setting] = &[
         "plugins",
         "Directories of plugins, beside those in ~/.agents/plugins. Whole paths.",
         Some("[\"/home/me/plugins/notes\"]"),
+    ),
+    (
+        "resource_grants",
+        "Files and directories outside `workspaces` that clients may ask for, and whether they may change them. Whole paths. \
+         Counts at once.",
+        Some("[{ path = \"/srv/shared\", write = false }]"),
     ),
     (
         "default_model",
@@ -146,6 +180,13 @@ const MCP_HEAD: &str = "
 # MCP servers for the native agent, each with an [[mcp]] line of its own. Those of a directory are in its .mcp.json.
 #
 #[[mcp]]
+";
+
+const SPACES_HEAD: &str = "
+# Further spaces beside that of the data directory, each with a [[spaces]] line of its own: sessions, devices and a token of their
+# own, served at the same address. Clients find one with `--data DIRECTORY`; over the network its token names it.
+#
+#[[spaces]]
 ";
 
 const LIMITS_HEAD: &str = "
@@ -179,6 +220,7 @@ pub fn settings_template() -> String {
         (MODELS_HEAD, MODEL_SETTINGS),
         (AGENTS_HEAD, AGENT_SETTINGS),
         (MCP_HEAD, MCP_SETTINGS),
+        (SPACES_HEAD, SPACE_SETTINGS),
     ] {
         text.push_str(head);
         for (key, words, example) in settings {
@@ -252,7 +294,7 @@ mod tests {
     #[test]
     fn every_setting_is_in_the_file() {
         let template = settings_template();
-        let tables = ["limits", "models", "agents", "mcp", "budget"];
+        let tables = ["limits", "models", "agents", "mcp", "spaces", "budget"];
         let keys = keys_of("no_such_key = 1\n");
         assert!(keys.len() > 5);
         for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
@@ -261,7 +303,7 @@ mod tests {
                 "{key} is missing"
             );
         }
-        for table in ["models", "agents", "mcp"] {
+        for table in ["models", "agents", "mcp", "spaces"] {
             let (_, part) = template.split_once(&format!("\n#[[{table}]]")).unwrap();
             let part = part.split("\n\n").next().unwrap();
             for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
@@ -305,6 +347,7 @@ mod tests {
         assert_eq!(all.limits, Config::default().limits);
         assert_eq!(all.listen, Config::default().listen);
         assert_eq!(all.models.len(), 1);
+        assert_eq!(all.spaces.len(), 1);
         assert_eq!(all.offered_agents().unwrap()[0].config.id, "claude");
         assert_eq!(all.budget.day.seconds, Some(1_800));
     }

@@ -12,14 +12,20 @@ use agent_api::Agent;
 use agents::acp::AcpAgent;
 use agents::{McpSettings, NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
-use kernel::HostFacts;
+use kernel::{Boot, HostFacts};
 use serde_json::json;
 use workspace::Confinement;
 
+use crate::accounts::{SpaceBounds, SpaceLimits};
 use crate::acp_agents::OfferedAgent;
-use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
+use crate::blobs::{Blobs, FileBlobs, MemoryBlobs, ObjectBodies};
+use crate::cluster::{ClusterNode, HeldJournal, Tenure};
 use crate::config::{Config, JournalChoice, TokenChoice};
-use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
+use crate::journal::{
+    DirectoryLock, Journal, JournalError, JournalHandle, Memory, PostgresNode, PostgresSettings,
+    Sqlite,
+};
+use crate::migrate::MovedDirectory;
 use crate::models::AgentRoster;
 use crate::server::{ServeError, VERSION};
 use crate::told_models::load_facts;
@@ -27,42 +33,131 @@ use crate::told_models::load_facts;
 /// What the loop is started with.
 pub(crate) struct Parts {
     pub roster: AgentRoster,
-    pub facts: HostFacts,
+    pub facts: Arc<HostFacts>,
     /// Where sessions may work.
     pub confinement: Confinement,
     /// Where copies of attachments are made for tools.
     pub staging: PathBuf,
-    pub journal: Box<dyn Journal>,
+    pub journal: OpenedJournal,
     pub blobs: Arc<dyn Blobs>,
     /// The data directory's, where the journal does not hold it.
     pub lock: Option<DirectoryLock>,
+    /// Whether this node may still serve the space, where another could.
+    pub tenure: Option<Tenure>,
+    /// What addresses of content are signed with, where other nodes check them too.
+    pub address_secret: Option<String>,
+    /// What the space may take, where its database says so.
+    pub bounds: Option<Arc<SpaceBounds>>,
+}
+
+/// The journal of a space: on this machine, or one that is booted already.
+pub(crate) enum OpenedJournal {
+    Local(Box<dyn Journal>),
+    Elsewhere(JournalHandle, Boot),
+}
+
+impl OpenedJournal {
+    pub(crate) fn start(self) -> Result<(JournalHandle, Boot), JournalError> {
+        match self {
+            Self::Local(journal) => JournalHandle::start(journal),
+            Self::Elsewhere(journal, boot) => Ok((journal, boot)),
+        }
+    }
+}
+
+/// This process as a node on its database, if it has one.
+pub(crate) async fn join_cluster(config: &Config) -> Result<Option<Arc<ClusterNode>>, ServeError> {
+    let Some(url) = &config.postgres else {
+        return Ok(None);
+    };
+    let settings = PostgresSettings {
+        url: url.clone(),
+        journal_patience_ms: config.limits.server.journal_patience_ms,
+    };
+    let database = PostgresNode::connect(&settings).await?;
+    if let Some(blobs) = &config.blobs {
+        let objects = ObjectBodies::open(blobs);
+        let objects = objects.map_err(|error| ServeError::Spaces(error.to_string()))?;
+        database.set_objects(Arc::new(objects));
+    }
+    Ok(Some(ClusterNode::join(config, database).await?))
 }
 
 impl Parts {
-    /// Makes all of them from the configuration and takes the lock of the data directory.
-    pub(crate) fn prepare(config: &Config) -> Result<Self, ServeError> {
+    /// Makes all of them from the configuration and takes the lock of the data directory. The journal of a space is found in the
+    /// database by the name of the space.
+    pub(crate) async fn prepare(
+        config: &Config,
+        (name, cluster): (&str, Option<&Arc<ClusterNode>>),
+    ) -> Result<Self, ServeError> {
+        make_data_directories(config)?;
+        // Before everything else in the directory: its lock shows that no other process uses it.
+        let OpenedStores {
+            stores,
+            lock,
+            tenure,
+        } = open_stores(config, name, cluster).await?;
+        let parts = Self::assemble(config, stores, lock)?;
+        let name = config.name_in_database(name);
+        let address_secret = cluster.map(|node| node.database().address_secret(&name));
+        let bounds = cluster.filter(|_| config.journal == JournalChoice::Postgres);
+        let bounds = bounds.map(|node| {
+            let defaults = SpaceLimits::from(&config.limits.server);
+            SpaceBounds::new(Arc::clone(node.database()), name, defaults)
+        });
+        Ok(Self {
+            tenure,
+            address_secret,
+            bounds: bounds.map(Arc::new),
+            ..parts
+        })
+    }
+
+    /// Makes the rest of them, in a directory that nobody else uses.
+    pub(crate) fn assemble(
+        config: &Config,
+        (journal, blobs): Stores,
+        lock: Option<DirectoryLock>,
+    ) -> Result<Self, ServeError> {
+        make_data_directories(config)?;
         let roots = resolve_roots(config)?;
         let data_problem = |error: std::io::Error| ServeError::Data {
             path: config.data.clone(),
             message: error.to_string(),
         };
-        make_private_directory(&config.data).map_err(data_problem)?;
-        let confinement = Confinement::within(&roots).and_then(|all| all.hiding(&config.data));
-        let confinement = confinement.map_err(data_problem)?;
+        let mut confinement = Confinement::within(&roots).map_err(data_problem)?;
+        for data in config.data_directories() {
+            let hidden = confinement.hiding(data);
+            confinement = hidden.map_err(|error: std::io::Error| ServeError::Data {
+                path: data.to_owned(),
+                message: error.to_string(),
+            })?;
+        }
         let roster = create_agents(config, &confinement)?;
         let facts = collect_host_facts(config, &roster, &roots)?;
-        // Before everything else in the directory: its lock shows that no other process uses it.
-        let (journal, lock) = open_journal(config)?;
         Ok(Self {
             roster,
-            facts,
+            facts: Arc::new(facts),
             confinement,
             staging: make_staging_directory(&config.data).map_err(data_problem)?,
             journal,
-            blobs: open_blobs(config)?,
+            blobs,
             lock,
+            tenure: None,
+            address_secret: None,
+            bounds: None,
         })
     }
+}
+
+fn make_data_directories(config: &Config) -> Result<(), ServeError> {
+    for data in config.data_directories() {
+        make_private_directory(data).map_err(|error| ServeError::Data {
+            path: data.to_owned(),
+            message: error.to_string(),
+        })?;
+    }
+    Ok(())
 }
 
 /// Copies of before are removed: turns make again what they need, and sessions that are gone need none.
@@ -104,6 +199,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         entries: config.mcp.clone(),
         settings_file: config.file_path(),
         data: config.data.clone(),
+        user: config.user_directories(),
+        confinement: confinement.clone(),
         trust: Arc::new(config.trust_store()),
     });
     let native = native
@@ -161,18 +258,17 @@ fn create_acp_agents(
 }
 
 /// Directories that working directories must lie in, without links, the default one first.
-fn resolve_roots(config: &Config) -> Result<Vec<PathBuf>, ServeError> {
-    let mut roots = config.workspaces.clone();
-    if roots.is_empty() {
-        roots.push(PathBuf::from("."));
-        // A home directory that does not exist is no reason not to serve.
-        roots.extend(
-            std::env::var_os("HOME")
-                .map(PathBuf::from)
-                .filter(|home| home.is_dir()),
-        );
-    }
+pub(crate) fn resolve_roots(config: &Config) -> Result<Vec<PathBuf>, ServeError> {
     let mut paths = Vec::new();
+    let mut roots = config.root_names();
+    if let Some(place) = &config.worktree_dir {
+        let made = std::fs::create_dir_all(place);
+        made.map_err(|error| ServeError::Workspace {
+            path: place.clone(),
+            message: error.to_string(),
+        })?;
+        roots.push(place.clone());
+    }
     for root in &roots {
         let problem = |message: String| ServeError::Workspace {
             path: root.clone(),
@@ -222,26 +318,75 @@ fn collect_host_facts(
     })
 }
 
-/// The journal, and the lock of the data directory if it is not the journal that holds it.
-fn open_journal(config: &Config) -> Result<(Box<dyn Journal>, Option<DirectoryLock>), ServeError> {
-    Ok(match config.journal {
-        JournalChoice::Sqlite => (Box::new(Sqlite::open(&config.data)?), None),
+type Stores = (OpenedJournal, Arc<dyn Blobs>);
+
+/// What a space is stored in, and by what right.
+struct OpenedStores {
+    stores: Stores,
+    /// That of the data directory if it is not the journal that holds it.
+    lock: Option<DirectoryLock>,
+    tenure: Option<Tenure>,
+}
+
+async fn open_stores(
+    config: &Config,
+    name: &str,
+    cluster: Option<&Arc<ClusterNode>>,
+) -> Result<OpenedStores, ServeError> {
+    let data = &config.data;
+    let (stores, lock, tenure): (Stores, _, _) = match (config.journal, cluster) {
+        (JournalChoice::Sqlite, _) => {
+            check_not_moved(data)?;
+            let journal = Box::new(Sqlite::open(data)?);
+            let blobs = Arc::new(FileBlobs::open(data)?);
+            ((OpenedJournal::Local(journal), blobs), None, None)
+        }
         // Nothing is stored, but clients find the host by its endpoint file, and there is one for one host.
-        JournalChoice::Memory => (
-            Box::new(Memory::new()),
-            Some(DirectoryLock::take(&config.data)?),
-        ),
+        (JournalChoice::Memory, _) => {
+            let lock = DirectoryLock::take(data)?;
+            let journal = Box::new(Memory::new());
+            let blobs = Arc::new(MemoryBlobs::new());
+            ((OpenedJournal::Local(journal), blobs), Some(lock), None)
+        }
+        (JournalChoice::Postgres, Some(node)) => {
+            let lock = match node.has_directory(data) {
+                true => None,
+                false => Some(DirectoryLock::take(data)?),
+            };
+            let held = node.hold(&config.name_in_database(name)).await?;
+            let HeldJournal {
+                journal,
+                boot,
+                tenure,
+            } = held;
+            let blobs = Arc::new(journal.blobs());
+            let journal = JournalHandle::over(Arc::new(journal));
+            let journal = OpenedJournal::Elsewhere(journal, boot);
+            ((journal, blobs), lock, Some(tenure))
+        }
+        (JournalChoice::Postgres, None) => {
+            let text = "journal = \"postgres\" needs `postgres`, the address of the database";
+            return Err(ServeError::Spaces(text.to_owned()));
+        }
+    };
+    Ok(OpenedStores {
+        stores,
+        lock,
+        tenure,
     })
 }
 
-fn open_blobs(config: &Config) -> Result<Arc<dyn Blobs>, ServeError> {
-    Ok(match config.journal {
-        JournalChoice::Sqlite => Arc::new(FileBlobs::open(&config.data)?),
-        JournalChoice::Memory => Arc::new(MemoryBlobs::new()),
-    })
+/// What was carried into a database goes on there.
+fn check_not_moved(data: &Path) -> Result<(), ServeError> {
+    let problem = |message: String| ServeError::Data {
+        path: data.to_owned(),
+        message,
+    };
+    let why = MovedDirectory::why_not_served(data).map_err(|error| problem(error.to_string()))?;
+    why.map_or(Ok(()), |why| Err(problem(why)))
 }
 
-fn make_private_directory(path: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
         .recursive(true)

@@ -22,6 +22,9 @@ use crate::kernel_task::KernelTask;
 use crate::net::Admission;
 use crate::server::ServeError;
 
+/// How long a kernel has to close its connections when its journal has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// A kernel at work, and the journal it writes to.
 pub(crate) struct Supervisor {
     /// Why the kernel's thread ended; an error holds the words of its panic.
@@ -32,6 +35,14 @@ pub(crate) struct Supervisor {
     queue: KernelQueue,
     journal: JournalHandle,
     stop: CancellationToken,
+}
+
+/// Why a space has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SpaceEnd {
+    Kernel(String),
+    /// It can write no more, and what is in memory may not be what it holds.
+    Journal(String),
 }
 
 impl Supervisor {
@@ -103,7 +114,11 @@ impl Supervisor {
         let failure = tokio::select! {
             // The journal first: a kernel that ends because of it is not the cause.
             biased;
-            reason = self.journal.wait_for_failure() => ServeError::JournalStopped(reason),
+            reason = self.journal.wait_for_failure() => {
+                // A kernel that ends with its journal closes its connections itself.
+                let _ended = tokio::time::timeout(LAST_WORDS, &mut self.ended).await;
+                ServeError::JournalStopped(reason)
+            }
             ended = &mut self.ended => ServeError::KernelStopped(explain_end(ended)),
         };
         self.abort.cancel();
@@ -111,16 +126,46 @@ impl Supervisor {
         failure
     }
 
+    /// Waits until the kernel's thread ends, asked or not, or its journal can write no more, and says why: for one space of many,
+    /// which the others outlive.
+    pub(crate) async fn wait_for_end(&mut self) -> SpaceEnd {
+        tokio::select! {
+            // The journal first: a kernel that ends because of it is not the cause. One that refuses everything meanwhile does
+            // not end by itself.
+            biased;
+            reason = self.journal.wait_for_failure() => SpaceEnd::Journal(reason),
+            ended = &mut self.ended => SpaceEnd::Kernel(match ended {
+                Ok(Ok(())) => "it is not served here any more".to_owned(),
+                ended => explain_end(ended),
+            }),
+        }
+    }
+
+    /// Waits until the kernel's thread has ended, which was told to; one that takes longer ends at its next wait.
+    pub(crate) async fn wait_until_over(&mut self, limit: Duration) {
+        if self.ended.is_terminated() {
+            return; // it was waited for
+        }
+        if tokio::time::timeout(limit, &mut self.ended).await.is_err() {
+            self.abort.cancel();
+            // It is between two waits now and then: there is no work of its own that takes long.
+            let _ended = (&mut self.ended).await;
+        }
+    }
+
     /// Ends the kernel's thread at its next wait and closes the journal. What was handed to the journal is still written.
     pub(crate) async fn abort(mut self) {
         self.abort.cancel();
         // Cancelled, or ended by itself just before: both are an end.
         let _ended = (&mut self.ended).await;
-        self.journal.clone().close();
+        self.journal.close().await;
     }
 
     /// Has turns end as resumable errors and whatever has arrived written and sent, for at most `limit`.
     pub(crate) async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
+        if self.ended.is_terminated() {
+            return Ok(()); // it has ended, and whoever waited for that was told why
+        }
         let stopped = async {
             let last = QueuedInput::Input(Input::Stopping);
             if self.queue.send(last).await.is_err() {
@@ -145,13 +190,18 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the journal to write what it was handed. Blocks.
-    pub(crate) fn close_journal(self) -> Result<(), ServeError> {
-        self.journal.clone().close();
+    /// Waits for the journal to write what it was handed.
+    pub(crate) async fn close_journal(self) -> Result<(), ServeError> {
+        self.journal.close().await;
         match self.journal.failure() {
             None => Ok(()),
             Some(reason) => Err(ServeError::JournalStopped(reason)),
         }
+    }
+
+    /// The same for one that has ended, or is lost.
+    pub(crate) async fn close_lost_journal(&self) {
+        self.journal.close().await;
     }
 
     pub(crate) fn queue(&self) -> KernelQueue {

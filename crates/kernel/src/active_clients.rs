@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wire::{ChannelUri, Timestamp};
 
+use crate::role::ClientHolder;
+
 /// The sessions each client is active in.
 #[derive(Default)]
 pub(crate) struct ActiveClients {
     sessions: BTreeMap<String, BTreeSet<ChannelUri>>,
     /// When a client that is active somewhere was last lost.
     lost: BTreeMap<String, Timestamp>,
+    /// Who had the ids of those that were lost, as far as that is known.
+    holders: BTreeMap<String, ClientHolder>,
     undo: Vec<Before>,
     /// The number of this step since the last commit.
     step: usize,
@@ -60,13 +64,23 @@ impl ActiveClients {
             if sessions.is_empty() {
                 self.sessions.remove(client_id);
                 self.lost.remove(client_id);
+                self.holders.remove(client_id);
             }
         }
     }
 
     /// A client is gone: its time of grace begins.
-    pub(crate) fn lose(&mut self, client_id: &str, now: Timestamp) {
+    pub(crate) fn lose(&mut self, client_id: &str, now: Timestamp, holder: Option<ClientHolder>) {
         self.lost.insert(client_id.to_owned(), now);
+        match holder {
+            Some(holder) => self.holders.insert(client_id.to_owned(), holder),
+            None => self.holders.remove(client_id),
+        };
+    }
+
+    /// Who had the id of a client that is active somewhere, when it was last lost.
+    pub(crate) fn holder_of(&self, client_id: &str) -> Option<&ClientHolder> {
+        self.holders.get(client_id)
     }
 
     /// A client is connected again.
@@ -140,6 +154,8 @@ impl ActiveClients {
         let sessions = &self.sessions;
         self.lost
             .retain(|client_id, _| sessions.contains_key(client_id));
+        self.holders
+            .retain(|client_id, _| sessions.contains_key(client_id));
     }
 
     pub(crate) fn digest(&self) -> Value {
@@ -160,7 +176,7 @@ mod tests {
         let session = ChannelUri::parse("ahp-session:/s").unwrap();
         let mut active = ActiveClients::default();
         active.load(&session, vec!["ann".to_owned()]);
-        active.lose("ann", Timestamp(7));
+        active.lose("ann", Timestamp(7), None);
         active.remove(&session, "ann");
         active.add(&session, "bob");
         active.add(&session, "ann");
@@ -178,20 +194,20 @@ mod tests {
         let session = ChannelUri::parse("ahp-session:/s").unwrap();
         let mut active = ActiveClients::default();
         active.load(&session, vec!["ann".to_owned()]);
-        active.lose("ann", Timestamp(7));
+        active.lose("ann", Timestamp(7), None);
         active.find_again("ann");
         active.roll_back(|_| false);
         assert_eq!(active.lost_at("ann"), Some(Timestamp(7)));
         active.find_again("ann");
         active.roll_back(|_| true); // the answer that admitted it was sent before
         assert_eq!(active.lost_at("ann"), None);
-        active.lose("ann", Timestamp(9));
+        active.lose("ann", Timestamp(9), None);
         active.find_again("ann");
-        active.lose("ann", Timestamp(11));
+        active.lose("ann", Timestamp(11), None);
         active.roll_back(|_| false);
         assert_eq!(active.lost_at("ann"), Some(Timestamp(11)));
         active.add(&session, "bob");
-        active.lose("bob", Timestamp(12));
+        active.lose("bob", Timestamp(12), None);
         active.roll_back(|_| false);
         assert_eq!(active.lost_at("bob"), None, "it was never active anywhere");
     }

@@ -65,6 +65,8 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         | AgentEvent::ConfirmationWithdrawn { .. }
         | AgentEvent::ToolContent { .. }
         | AgentEvent::ToolEdits { .. }
+        | AgentEvent::ToolAuthRequired { .. }
+        | AgentEvent::ToolAuthResolved { .. }
         | AgentEvent::ToolCompleted { .. }
         | AgentEvent::ToolRefused { .. }
         | AgentEvent::ClientTool { .. }
@@ -102,6 +104,10 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
         AgentEvent::ToolEdits { call, edits } => {
             tool_call::record_edits(step, uri, turn, call, &edits);
         }
+        AgentEvent::ToolAuthRequired { call, auth } => {
+            tool_call::require_auth(step, uri, turn, call, &auth);
+        }
+        AgentEvent::ToolAuthResolved { call } => tool_call::resolve_auth(step, uri, turn, call),
         AgentEvent::ToolCompleted {
             call,
             result,

@@ -55,6 +55,8 @@ pub struct SettingQuestion {
     /// Absent before there is a session.
     pub session: Option<ChannelUri>,
     pub property: String,
+    /// Where the session works or would, as a `file:` URI.
+    pub working_directory: Option<String>,
 }
 
 /// A token that a client brought for a resource which an agent advertises.

@@ -7,7 +7,7 @@ use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
 use crate::io::{AgentFacts, ModelsChanged};
-use crate::state::Step;
+use crate::state::{Kernel, Step};
 
 /// The host's agents are others now. Returns what whoever caused it is answered.
 pub(crate) fn replace(step: &mut Step, changed: ModelsChanged) -> Value {
@@ -31,6 +31,25 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
     if step.unwritable().is_none() {
         announce(step); // otherwise when the journal can be written again
     }
+}
+
+/// A token for an agent ran out: whoever can get another one hears of it (H-317). Servers of sessions say so by their states (H-306).
+pub(crate) fn tell_token_ended(step: &mut Step, provider: &str, resource: &str) {
+    step.note_token(provider, resource, false);
+    let Some(metadata) = advertised(step, provider, resource) else {
+        return; // a server of a session wanted it, or the agent is another one by now
+    };
+    let channel = ChannelUri::root();
+    let params = json!({"channel": channel.as_str(), "resource": metadata, "reason": "expired"});
+    step.notify_root("auth/required", |_| Some(params.clone()));
+}
+
+/// What an agent advertises of a resource that it takes tokens for.
+fn advertised(kernel: &Kernel, provider: &str, resource: &str) -> Option<Value> {
+    let mut agents = kernel.facts().offered_agents();
+    let agent = agents.find(|agent| agent.provider == provider)?;
+    let mut known = agent.info["protectedResources"].as_array()?.iter();
+    known.find(|known| known["resource"] == resource).cloned()
 }
 
 /// Announces the agents if clients know others. A step that cannot be written takes the announcement back: it is made again.

@@ -1,12 +1,14 @@
 //! Asking a client something: the request goes out, and its number and purpose are noted.
 
 use serde::Serialize;
+use serde_json::json;
 use wire::published::commands::ResourceReadParams;
 use wire::{ChannelUri, rpc};
 
-use crate::client_file::{ClientFile, ClientFileError};
+use crate::client_file::{ClientFile, ClientFileError, ClientQuestion};
 use crate::frame::Frame;
-use crate::io::{PeerId, Ticket, Timer};
+use crate::hold::Hold;
+use crate::io::{Effect, PeerId, Ticket, Timer};
 use crate::requests::{Purpose, Request};
 use crate::state::Step;
 
@@ -31,6 +33,34 @@ pub(crate) fn ask_client<T: Serialize>(
     step.send(peer, Frame::Text(rpc::request(request, method, params)));
     step.wake_in(Timer::Request { request }, deadline_ms);
     Ok(())
+}
+
+/// Asks a client about its files because the host wants to know; the host hears how it ends, whatever happens.
+pub(crate) fn ask_for_host(step: &mut Step, ask: u64, client_id: &str, question: ClientQuestion) {
+    let peer = step.peers().peer_of(client_id);
+    let Some(peer) = peer.filter(|peer| !step.peers().is_gone(*peer)) else {
+        return fail(step, ask, ClientFileError::PeerGone);
+    };
+    let (channel, uri) = (ChannelUri::root().to_string(), question.uri().to_owned());
+    let (method, params) = match &question {
+        ClientQuestion::List { .. } => ("resourceList", json!({"channel": channel, "uri": uri})),
+        ClientQuestion::Read { .. } => ("resourceRead", json!({"channel": channel, "uri": uri})),
+    };
+    let (ms, purpose) = (
+        step.limits().reverse_request_ms,
+        Purpose::AnswerHost { ask, question },
+    );
+    if ask_client(step, peer, method, &params, ms, purpose).is_err() {
+        fail(step, ask, ClientFileError::Busy);
+    }
+}
+
+fn fail(step: &mut Step, ask: u64, why: ClientFileError) {
+    step.effect(Effect::ClientAnswered {
+        ask,
+        answer: Err(why),
+        hold: Hold::default(),
+    });
 }
 
 /// Asks a client for a file that a message of it names; says why not if it cannot be asked.

@@ -23,6 +23,29 @@ pub enum ClientFileBody {
     Text(Arc<str>),
 }
 
+/// What the host wants to know of a client's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientQuestion {
+    /// What is in a directory.
+    List { uri: String },
+    /// What is in a file.
+    Read { uri: String },
+}
+
+/// What a client said of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientAnswer {
+    Entries(Vec<ListedEntry>),
+    Body(ClientFileBody),
+}
+
+/// One entry of a client's directory, by its name as the client sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedEntry {
+    pub name: String,
+    pub is_directory: bool,
+}
+
 /// Why a file of a client is not there, in words for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientFileError {
@@ -45,17 +68,65 @@ pub enum ClientFileError {
 impl ClientFile {
     /// What came of asking for a file; an answer may take so many bytes.
     pub(crate) fn of_reply(uri: String, reply: RequestEnd, bytes_max: usize) -> Self {
-        let read = match reply {
-            RequestEnd::Timeout => Err(ClientFileError::Timeout),
-            RequestEnd::PeerGone => Err(ClientFileError::PeerGone),
-            RequestEnd::Error(error) => Err(ClientFileError::Refused(error.code)),
-            RequestEnd::Result { bytes, .. } if bytes > bytes_max => {
-                Err(ClientFileError::TooLarge(bytes_max))
-            }
-            RequestEnd::Result { value, .. } => body_in(value).ok_or(ClientFileError::Malformed),
-        };
+        let value = value_of(reply, bytes_max);
+        let read = value.and_then(|value| body_in(value).ok_or(ClientFileError::Malformed));
         Self { uri, read }
     }
+}
+
+impl ClientQuestion {
+    pub(crate) fn uri(&self) -> &str {
+        match self {
+            Self::List { uri } | Self::Read { uri } => uri,
+        }
+    }
+
+    /// What came of asking; an answer may take so many bytes.
+    pub(crate) fn answer_of(
+        self,
+        reply: RequestEnd,
+        bytes_max: usize,
+    ) -> Result<ClientAnswer, ClientFileError> {
+        match self {
+            Self::Read { uri } => {
+                let file = ClientFile::of_reply(uri, reply, bytes_max);
+                file.read.map(ClientAnswer::Body)
+            }
+            Self::List { .. } => {
+                let value = value_of(reply, bytes_max)?;
+                entries_in(&value).map(ClientAnswer::Entries)
+            }
+        }
+    }
+}
+
+fn value_of(reply: RequestEnd, bytes_max: usize) -> Result<Value, ClientFileError> {
+    match reply {
+        RequestEnd::Timeout => Err(ClientFileError::Timeout),
+        RequestEnd::PeerGone => Err(ClientFileError::PeerGone),
+        RequestEnd::Error(error) => Err(ClientFileError::Refused(error.code)),
+        RequestEnd::Result { bytes, .. } if bytes > bytes_max => {
+            Err(ClientFileError::TooLarge(bytes_max))
+        }
+        RequestEnd::Result { value, .. } => Ok(value),
+    }
+}
+
+/// The files and directories in a `ResourceListResult`; what is neither is left out.
+fn entries_in(result: &Value) -> Result<Vec<ListedEntry>, ClientFileError> {
+    let entries = result.get("entries").and_then(Value::as_array);
+    let entries = entries.ok_or(ClientFileError::Malformed)?.iter();
+    let entries = entries.filter_map(|entry| {
+        Some(ListedEntry {
+            name: entry.get("name")?.as_str()?.to_owned(),
+            is_directory: match entry.get("type")?.as_str()? {
+                "file" => false,
+                "directory" => true,
+                _ => return None,
+            },
+        })
+    });
+    Ok(entries.collect())
 }
 
 /// The body in a `ResourceReadResult`. One that does not say how it is encoded is base64.

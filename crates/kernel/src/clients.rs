@@ -5,8 +5,11 @@ use crate::follow_up::FollowUp;
 use crate::io::{Effect, PeerId, Timer};
 use crate::peers::{Ready, RemovedPeer, Subscription};
 use crate::record::{ClientRecord, Record};
+use crate::resource_watch;
 use crate::reverse_request;
+use crate::role::ClientHolder;
 use crate::state::{Kernel, Step};
+use crate::terminal;
 use wire::ChannelUri;
 
 /// A client as the journal stores it.
@@ -90,9 +93,14 @@ pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
         return; // a peer that never connected
     };
     step.effect(Effect::Forget { peer });
+    // A session that nobody said anything in may have been kept by it alone (G-28).
+    step.upkeep_mut().note_released();
+    let watched = removed.subscriptions.keys().cloned();
+    resource_watch::end_unused_of(step, watched.collect());
     if let Some(ready) = &removed.ready {
         remember(step, ready, &removed);
-        start_grace(step, &ready.client_id);
+        start_grace(step, &ready.client_id, &removed.holder);
+        terminal::start_grace(step, &ready.client_id);
     }
     for successor in step.peers_mut().release_successors(peer) {
         step.follow_up(FollowUp::ResumePeer(successor));
@@ -118,11 +126,11 @@ fn remember(step: &mut Step, ready: &Ready, removed: &RemovedPeer) {
 }
 
 /// A client that is active somewhere has a time of grace to come back (H-126).
-fn start_grace(step: &mut Step, client_id: &str) {
+fn start_grace(step: &mut Step, client_id: &str, holder: &ClientHolder) {
     let sessions = step.active_clients().sessions_of(client_id);
     let sessions: Vec<ChannelUri> = sessions.cloned().collect();
     if !sessions.is_empty() {
-        step.lose_active_client(client_id);
+        step.lose_active_client(client_id, Some(holder.clone()));
     }
     let grace_ms = step.limits().active_client_grace_ms;
     for session in sessions {

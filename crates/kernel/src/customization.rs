@@ -11,29 +11,93 @@ use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri, Object, compat};
 
 use crate::channels::Enablement;
+use crate::client_plugin::{self, decisions_of_client, offers_of};
 use crate::io::{Effect, McpWish, SurveyedPlace};
+use crate::plugin_server;
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 
 /// Decisions of a session, from which on those about what it does not have any more are forgotten. It has fewer things.
 const SESSION_DECISIONS_MAX: usize = 4_096;
 
+/// Where clients may put skills, in a working directory (CU-3).
+const WRITABLE: &str = ".agents/skills";
+
 /// Lets the host look what there is for a session now; [`publish`] follows.
 pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
+    survey_for(step, session, None);
+}
+
+/// The same because of what a client says of itself, or because it came or went, if any plugins of clients are concerned.
+pub(crate) fn survey_plugins(step: &mut Step, session: &ChannelUri, said_by: Option<&str>) {
+    let in_memory = step.find_session(session);
+    // One that is not in memory is looked at when its next turn begins.
+    if in_memory.is_some_and(|session| client_plugin::concern(session.state())) {
+        survey_for(step, session, said_by);
+    }
+}
+
+/// A client is there again: what could not be read of it while it was away is read now.
+pub(crate) fn survey_plugins_of(step: &mut Step, client_id: &str) {
+    let sessions = step.active_clients().sessions_of(client_id);
+    let sessions: Vec<ChannelUri> = sessions.cloned().collect();
+    for session in sessions {
+        survey_plugins(step, &session, None);
+    }
+}
+
+/// A client changed a file: sessions in memory that have something there are looked at again (H-309). Others are when their next turn
+/// begins.
+pub(crate) fn survey_changed(step: &mut Step, changed: &str) {
+    let sessions = step.channels().sessions_in_memory().into_iter();
+    let concerned = sessions.filter(|uri| holds(step.session(uri).state(), changed));
+    let concerned: Vec<ChannelUri> = concerned.collect();
+    for session in concerned {
+        survey(step, &session);
+    }
+}
+
+/// Whether a file is, holds or lies in something that a session lists, or in the directory that clients may fill.
+fn holds(session: &SessionState, changed: &str) -> bool {
+    let directories = session.working_directories.iter().flatten();
+    let writable = directories.map(|uri| format!("{}/{WRITABLE}", uri.trim_end_matches('/')));
+    let listed = session.customizations.iter().flatten();
+    let listed = listed.filter_map(|entry| entry["uri"].as_str().map(str::to_owned));
+    let is_below = |below: &[u8], above: &[u8]| {
+        let rest = below.strip_prefix(above);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    let Some(changed) = wire::file_uri::path_of(changed) else {
+        return false; // the host lists files alone
+    };
+    writable.chain(listed).any(|uri| {
+        let path = wire::file_uri::path_of(&uri);
+        path.is_some_and(|path| is_below(&changed, &path) || is_below(&path, &changed))
+    })
+}
+
+fn survey_for(step: &mut Step, session: &ChannelUri, said_by: Option<&str>) {
     let state = step.session(session).state();
     let survey = SurveyedPlace {
         session: session.clone(),
+        session_id: step.id_of(session),
         provider: state.provider.clone(),
         working_directories: state.working_directories.clone().unwrap_or_default(),
+        plugins: offers_of(state),
+        said_by: said_by.map(str::to_owned),
     };
     step.effect(Effect::Survey(Box::new(survey)));
 }
 
 /// The host looked.
-pub(crate) fn publish(step: &mut Step, session: &ChannelUri, found: Vec<Value>) {
+pub(crate) fn publish(step: &mut Step, session: &ChannelUri, mut found: Vec<Value>) {
     if step.find_session(session).is_none() || step.unwritable().is_some() {
         return; // it is looked again when the next turn begins
     }
+    let state = step.session(session).state();
+    let servers = plugin_server::ids(state);
+    plugin_server::keep_states(state, &mut found);
+    take_over_decisions(step, session, &found);
     let decided = found.into_iter().map(|mut entry| {
         let children = entry.get_mut("children").and_then(Value::as_array_mut);
         for child in children.into_iter().flatten() {
@@ -44,6 +108,29 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, found: Vec<Value>) 
     });
     let decided: Vec<Value> = decided.collect();
     replace(step, session, decided, is_found_by_host);
+    plugin_server::follow(step, session, &servers);
+}
+
+/// What a client decided of its own plugin counts for all sessions from when the plugin is read (CU-5).
+fn take_over_decisions(step: &mut Step, session: &ChannelUri, found: &[Value]) {
+    for plugin in found.iter().filter(|entry| entry.get("children").is_some()) {
+        let state = step.session(session).state();
+        let published = state.customizations.iter().flatten();
+        let mut published = published.filter(|entry| entry["id"] == plugin["id"]);
+        if published.any(|entry| entry.get("children").is_some()) {
+            continue; // it was read before; what was decided since counts
+        }
+        for (id, decided) in decisions_of_client(state, plugin) {
+            // What is full stays as it is: the client's plugins are on without a decision.
+            if step
+                .channels()
+                .enablement()
+                .has_room_for(&id, Some(decided), None)
+            {
+                step.decide_for_all(&id, Some(decided), None);
+            }
+        }
+    }
 }
 
 /// The agent says which MCP servers a session has, and how they are (MC-4).
@@ -51,10 +138,14 @@ pub(crate) fn publish_servers(step: &mut Step, session: &ChannelUri, mut servers
     if step.unwritable().is_some() {
         return; // its agent says so again when something changes
     }
+    let of_plugins =
+        servers.extract_if(.., |server| server.get(plugin_server::CONTAINER).is_some());
+    let of_plugins: Vec<Value> = of_plugins.collect();
     for server in &mut servers {
         decide(step, session, server);
     }
     replace(step, session, servers, is_mcp_server);
+    plugin_server::publish(step, session, &of_plugins);
 }
 
 /// Makes these the entries of their kind.
@@ -94,7 +185,7 @@ fn replace(
 }
 
 fn is_mcp_server(entry: &Value) -> bool {
-    entry["type"] == "mcpServer" && entry.get("clientId").is_none()
+    entry["type"] == "mcpServer"
 }
 
 fn is_same_but_state(before: &Value, after: &Value) -> bool {
@@ -113,17 +204,15 @@ fn is_same_but_state(before: &Value, after: &Value) -> bool {
 /// May a client want this of an MCP server?
 pub(crate) fn check_mcp_request(session: &SessionState, action: Action) -> Result<Action, Refusal> {
     let id = action.text("id").unwrap_or_default();
-    let mut servers = session.customizations.iter().flatten();
-    match servers.any(|entry| is_mcp_server(entry) && entry["id"] == id) {
+    match entries(session).any(|entry| is_mcp_server(entry) && entry["id"] == id) {
         true => Ok(action),
         false => Err(Refusal::because("no MCP server has this id")),
     }
 }
 
-/// Whether an entry is one of those that [`publish`] makes: not an MCP server, and no client's.
+/// Whether an entry is one of those that [`publish`] makes: not an MCP server.
 fn is_found_by_host(entry: &Value) -> bool {
-    let is_container = matches!(entry["type"].as_str(), Some("directory" | "plugin"));
-    is_container && entry.get("clientId").is_none()
+    matches!(entry["type"].as_str(), Some("directory" | "plugin"))
 }
 
 /// Writes into an entry what was decided of it.
@@ -355,7 +444,7 @@ fn other_decisions(
 }
 
 /// Every entry and every child of one.
-fn entries(session: &SessionState) -> impl Iterator<Item = &Value> {
+pub(crate) fn entries(session: &SessionState) -> impl Iterator<Item = &Value> {
     let top = session.customizations.iter().flatten();
     top.flat_map(|entry| {
         let children = entry.get("children").and_then(Value::as_array);

@@ -9,10 +9,11 @@ use wire::ActionKind;
 use wire::state::{ChatState, ResponsePart};
 use wire::{ChannelUri, Object};
 
+use crate::channels::AnnotationCounts;
 use crate::chats::chat_summary;
 use crate::record::{ChannelId, Record};
 use crate::state::Step;
-use crate::summary;
+use crate::{summary, terminal};
 
 /// Brings everything derived in line with what changed.
 pub(crate) fn derive(step: &mut Step) {
@@ -29,6 +30,12 @@ pub(crate) fn derive(step: &mut Step) {
                 sync_catalogue(step, &uri);
                 sync_input_needed(step, &uri);
                 note(&session);
+            }
+            None if step.find_plain(&uri).is_some() => {
+                terminal::sync_list(step, &uri);
+                if let Some(session) = sync_annotation_counts(step, &uri) {
+                    note(&session);
+                }
             }
             // A chat that was disposed of changed its session, too.
             None if step.find_session(&uri).is_some() => note(&uri),
@@ -59,6 +66,21 @@ pub(crate) fn derive(step: &mut Step) {
     step.take_changed(); // what deriving changed is derived already
 }
 
+/// The session's entry in the list counts its annotations (H-291). The session, if these are its annotations.
+fn sync_annotation_counts(step: &mut Step, uri: &ChannelUri) -> Option<ChannelUri> {
+    let plain = step.find_plain(uri)?;
+    let annotations = plain.state().annotations()?;
+    let counts = AnnotationCounts {
+        annotations: annotations.annotations.len(),
+        entries: annotations.entry_count(),
+    };
+    let session = plain.session()?.clone();
+    if step.session(&session).annotation_counts() != counts {
+        step.session_mut(&session).set_annotation_counts(counts);
+    }
+    Some(session)
+}
+
 /// Messages that wait no more are forgotten, and the session knows whether the chat holds input: it is not empty then (G-28).
 fn sync_waiting_messages(step: &mut Step, uri: &ChannelUri) {
     if step.chat(uri).knows_gone_messages() {
@@ -84,7 +106,8 @@ fn sync_catalogue(step: &mut Step, uri: &ChannelUri) {
     let directories = state.working_directories.as_ref().map(|all| json!(all));
     let cleared = entry.activity.is_some() && state.activity.is_none();
     let activity_changed = entry.activity != state.activity;
-    if cleared || entry.extra.get("workingDirectories") != directories.as_ref() {
+    let moved = entry.extra.get("movable") != state.extra.get("movable");
+    if cleared || moved || entry.extra.get("workingDirectories") != directories.as_ref() {
         // A partial entry cannot clear a field: the whole entry is sent again (H-149).
         let mut summary = chat_summary(&state);
         summary["title"] = json!(entry.title);

@@ -6,8 +6,8 @@ use wire::ChannelUri;
 
 use crate::background_task::BackgroundTask;
 use crate::io::{PeerId, ReadFailed};
+use crate::journal_query::{Answer, Query};
 use crate::received::Received;
-use crate::record::{Answer, Query};
 
 /// Something to be done before the step ends, in the order it was noted.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::compat::{self, SnapshotOf};
 use wire::published::commands::ContentEncoding;
-use wire::state::{ChatState, RootState, SessionState};
+use wire::state::{ChatState, PlainState, RootState, SessionState};
 use wire::{ChannelUri, Generation, Id, Object, Origin, Timestamp, action, bounds, rpc};
 
 use crate::ids::{PeerId, Seq};
@@ -114,6 +114,8 @@ pub enum LateBody {
     },
     /// `ResourceReadResult`.
     Content(Content),
+    /// A JSON object, encoded already.
+    Encoded(Bytes),
 }
 
 /// Content as it goes to a client, encoded where it was read: a step must not.
@@ -188,6 +190,8 @@ pub enum SnapshotState {
         /// Roughly what the turn that runs has said so far.
         streamed_bytes: usize,
     },
+    /// A channel that is its state and nothing else.
+    Plain(PlainState),
 }
 
 impl ChannelSnapshot {
@@ -230,6 +234,7 @@ impl ChannelSnapshot {
                 }
             }
             SnapshotState::Chat { .. } => SnapshotOf::Chat,
+            SnapshotState::Plain(state) => SnapshotOf::Plain(state.kind()),
         };
         if let Some(Value::Object(state)) = snapshot.get_mut("state") {
             compat::down_state(generation, of, state);
@@ -257,6 +262,11 @@ impl ChannelSnapshot {
                     head.push(b'}');
                     vec![Bytes::from(head)]
                 }
+                SnapshotState::Plain(state) => {
+                    head.extend_from_slice(&rpc::to_json(state));
+                    head.push(b'}');
+                    vec![Bytes::from(head)]
+                }
                 SnapshotState::Chat {
                     chat,
                     first_turn,
@@ -267,11 +277,10 @@ impl ChannelSnapshot {
                     head.extend_from_slice(&before);
                     let mut tail = after;
                     tail.push(b'}');
-                    vec![
-                        Bytes::from(head),
-                        chat.turns.joined_from(*first_turn),
-                        Bytes::from(tail),
-                    ]
+                    let mut pieces = vec![Bytes::from(head)];
+                    pieces.extend(chat.turns.pieces_from(*first_turn));
+                    pieces.push(Bytes::from(tail));
+                    pieces
                 }
             }
         })
@@ -281,6 +290,7 @@ impl ChannelSnapshot {
     pub fn size_hint(&self) -> usize {
         match &self.state {
             SnapshotState::Root(_) => HEAD_BYTES,
+            SnapshotState::Plain(state) => HEAD_BYTES + state.size_hint(),
             SnapshotState::Session { state: session, .. } => {
                 HEAD_BYTES
                     + session.active_clients.len() * 2 * HEAD_BYTES
@@ -321,6 +331,7 @@ impl Frame {
                 }
                 LateBody::ReconnectReplay { replay, .. } => replay.size_hint(),
                 LateBody::Content(content) => content.data.len(),
+                LateBody::Encoded(json) => json.len(),
             },
         }
     }
@@ -349,8 +360,15 @@ impl LateResponse {
         let mut pieces = Pieces::default();
         pieces.text(br#"{"jsonrpc":"2.0","id":"#);
         pieces.text(&rpc::to_json(&self.id));
-        pieces.text(br#","result":{"#);
+        pieces.text(br#","result":"#);
+        if let LateBody::Encoded(json) = &self.body {
+            pieces.shared(std::slice::from_ref(json));
+            pieces.text(b"}");
+            return pieces.finish();
+        }
+        pieces.text(b"{");
         match &self.body {
+            LateBody::Encoded(_) => {} // done above
             LateBody::Subscribe(snapshot) => {
                 pieces.text(br#""snapshot":"#);
                 pieces.shared(snapshot.pieces_for(self.generation));

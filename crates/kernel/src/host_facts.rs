@@ -1,11 +1,15 @@
 //! What the kernel knows of the host it decides for: its agents, its settings.
 
+use std::collections::BTreeSet;
+
 use agent_api::RenamedSetting;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 
 /// What the kernel is told once about the host it decides for.
-#[derive(Debug, Clone, Default)]
+///
+/// Hosts that are alike share one of it.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostFacts {
     /// The first is the default.
     pub agents: Vec<AgentFacts>,
@@ -20,7 +24,7 @@ pub struct HostFacts {
 }
 
 /// What the kernel must know of an agent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentFacts {
     pub provider: String,
     /// Clients are not offered it, and no session begins with it: it cannot answer yet.
@@ -36,9 +40,23 @@ pub struct AgentFacts {
     pub needs_history: bool,
     /// The sections of its system prompt, and which of them never leave the host.
     pub sections: Vec<SystemMessageSection>,
+    /// Resources that a token was brought for and is good.
+    pub tokens: BTreeSet<String>,
 }
 
 impl AgentFacts {
+    /// The resources that it cannot work without and that nobody brought a token for (H-315). One that does not say whether it is
+    /// required is.
+    pub(crate) fn missing_resources(&self) -> Vec<Value> {
+        let advertised = self.info["protectedResources"].as_array();
+        let advertised = advertised.into_iter().flatten();
+        let missing = advertised.filter(|known| {
+            let resource = known["resource"].as_str().unwrap_or_default();
+            known["required"] != false && !self.tokens.contains(resource)
+        });
+        missing.cloned().collect()
+    }
+
     /// `AgentInfo` as clients see it, with the catalogue of sections.
     pub(crate) fn published(&self) -> Value {
         let mut info = self.info.clone();

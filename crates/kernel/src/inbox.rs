@@ -5,7 +5,7 @@ use wire::action::ActionError;
 use wire::compat::{self, Receiving};
 use wire::methods::{self, Call, Method};
 use wire::rpc::code;
-use wire::{ActionKind, ChannelUri, Generation, Id, Incoming, Origin, RpcError, bounds};
+use wire::{ActionKind, ChannelUri, Generation, Id, Incoming, Object, Origin, RpcError, bounds};
 
 use crate::ask_client::ask_for_file;
 use crate::bodies::SentAction;
@@ -22,6 +22,7 @@ use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
 use crate::peers::{Message, Offer, Waiting};
 use crate::received::Received;
 use crate::reverse_request;
+use crate::rights;
 use crate::selection;
 use crate::state::{Sender, Step};
 
@@ -101,15 +102,18 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
         Incoming::Notification { method, params } => match method.as_str() {
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
-                up_action(step, peer, &mut dispatch);
+                let as_sent = up_action(step, peer, &mut dispatch);
                 let kind = check_action(&mut dispatch.action, step.limits());
+                let kind = kind.map_err(|error| name_as_sent(error, as_sent.as_ref()));
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
                 };
                 let sent = match &kind {
                     // What is too large is let go at once: its sender recognises it by what is left.
                     Err(ActionError::OverBound(_)) => SentAction::abridged(&action),
-                    Ok(_) | Err(_) => SentAction::new(action, received.bodies, received.hold),
+                    Ok(_) | Err(_) => {
+                        SentAction::new(action, received.bodies, received.hold).said_as(as_sent)
+                    }
                 };
                 Some(Message::Dispatch(Box::new(ClientDispatch {
                     channel: dispatch.channel,
@@ -137,28 +141,49 @@ fn is_newer(generation: Option<Generation>, method: &str) -> bool {
     }
 }
 
-/// Makes an action of an older client one of the current version.
-fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) {
+/// An error about an action names it as its sender does.
+fn name_as_sent(error: ActionError, as_sent: Option<&Object>) -> ActionError {
+    let name = as_sent.and_then(|sent| sent.get("type")?.as_str());
+    match (error, name) {
+        (ActionError::BadPayload(_), Some(name)) => ActionError::BadPayload(name.to_owned()),
+        (error, _) => error,
+    }
+}
+
+/// Makes an action of an older client one of the current version. What it was, if that was something else.
+fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) -> Option<Object> {
     let Some(ready) = step
         .ready(peer)
         .filter(|ready| ready.generation < Generation::V1_0)
     else {
-        return; // it speaks the current version, or none yet: then the action is refused
+        return None; // it speaks the current version, or none yet: then the action is refused
     };
     let session = step.find_session(&dispatch.channel);
     let chat = step.find_chat(&dispatch.channel);
+    let owner = dispatch.channel.session_part().map(|(owner, _)| owner);
+    let claimed = dispatch.action["claim"]["session"].as_str();
+    let claimed = claimed.and_then(|uri| ChannelUri::parse(uri).ok());
+    let claimed = claimed.and_then(|uri| step.find_session(&uri));
     let receiving = Receiving {
         client_id: &ready.client_id,
         now: step.now(),
         session: session.map(|session| session.state()),
         chat: chat.map(|chat| chat.state()),
+        owner: owner.as_ref().map(ChannelUri::as_str),
+        default_chat: claimed.and_then(|session| session.state().default_chat.as_deref()),
     };
+    let before = dispatch.action.clone();
     compat::up_action(ready.generation, &mut dispatch.action, &receiving);
+    let before = Some(before).filter(|before| *before != dispatch.action);
     if ready.generation == Generation::V0_4
         && let Some(chat) = chat
         && let Some(Value::Object(message)) = dispatch.action.get_mut("message")
     {
         selection::put_into(step, chat, message);
+    }
+    match before {
+        Some(Value::Object(before)) => Some(before),
+        _ => None,
     }
 }
 
@@ -202,7 +227,12 @@ fn handle_call(
     match calls::handle(step, peer, id, call, waiting) {
         Ok(()) => {}
         Err(Stop::Pause(pause)) => return Err(pause),
-        Err(Stop::Fail(error)) => step.fail(peer, id, &error),
+        Err(Stop::Fail(mut error)) => {
+            if let Some(ready) = step.ready(peer) {
+                compat::down_error(ready.generation, call, &mut error);
+            }
+            step.fail(peer, id, &error);
+        }
     }
     let id = id.clone();
     step.reply_if_write_fails(FailureReply::Answer { peer, id });
@@ -224,8 +254,11 @@ fn handle_dispatch(
             client_id: ready.client_id.clone(),
             client_seq: action.client_seq,
         },
+        as_sent: action.sent.as_sent(),
     };
-    match dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers) {
+    let may = rights::check_action(step, peer, &action.kind).map_err(StopAction::from);
+    let gather = || dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers);
+    match may.and_then(|()| gather()) {
         Err(StopAction::Pause(pause)) => return Err(pause),
         Err(StopAction::Refuse(refusal)) => {
             let sent = action.sent.clone();
@@ -293,6 +326,10 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
         HostWork::Compose(compose) => Effect::Compose { ticket, compose },
         HostWork::CheckMessage(check) => Effect::CheckMessage { ticket, check },
         HostWork::ListSettingValues(question) => Effect::ListSettingValues { ticket, question },
+        HostWork::OperateChangeset(operation) => Effect::OperateChangeset { ticket, operation },
+        HostWork::UseFiles(task) => Effect::UseFiles { ticket, task },
+        HostWork::BeginWatch(task) => Effect::BeginWatch { ticket, task },
+        HostWork::LookAtWorktree(facts) => Effect::LookAtWorktree { ticket, facts },
     }
 }
 
@@ -302,6 +339,8 @@ pub(crate) fn finish_work(step: &mut Step, ticket: Ticket, done: WorkDone) {
     if let Some(peer) = step.end_work(ticket) {
         step.peers_mut().answer_work(peer, ticket, done);
         resume(step, peer);
+    } else if let WorkDone::WatchBegun(Ok(watch)) = done {
+        step.effect(Effect::EndWatch { watch });
     }
 }
 

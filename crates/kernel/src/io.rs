@@ -1,37 +1,52 @@
 //! What comes in and what goes out: inputs, effects, and what one step says.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, Section, SuggestedTitle};
-use bytes::Bytes;
+use agent_api::{AgentError, AgentEvent, AgentReply, Section, SuggestedTitle, TerminalChange};
 use serde_json::Value;
-use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
-use wire::state::Turn;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
 pub use crate::agent_word::{
     BroughtToken, McpWish, SessionChange, SessionNews, SettingQuestion, TokenText,
 };
-use crate::bodies::{Body, Data, SentAction};
-use crate::client_file::ClientFile;
-use crate::frame::{Content, Outgoing};
+use crate::bodies::{Body, SentAction};
+use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetPlace, OperationOutcome};
+use crate::client_file::{ClientAnswer, ClientFileError, ClientQuestion};
+pub use crate::file_task::{
+    FileAnswer, FileRefusal, FileTask, WantedAccess, WhichResource, WhyRefused,
+};
+use crate::frame::Outgoing;
+use crate::hold::Hold;
 pub use crate::host_facts::*;
+pub use crate::host_work::*;
 pub use crate::ids::{PeerId, RunId, Ticket};
+use crate::journal_query::{Answer, Query};
 use crate::received::Received;
-use crate::record::{Answer, Query, Record, Seq};
+use crate::record::{Record, Seq};
 use crate::rendered::Rendered;
+use crate::role::Role;
 pub use crate::run::*;
 use crate::submission::Submission;
+use crate::telemetry_batch::TelemetryBatch;
+pub use crate::terminal_act::{ShownTerminalFacts, TerminalAct, TerminalStart, TypedText};
+pub use crate::watch_task::{SeenResources, WatchTask};
 
 /// What happened outside.
 #[derive(Debug, Clone)]
 pub enum Input {
+    /// With what the one behind it may do.
     Connected {
         peer: PeerId,
+        role: Role,
     },
+    /// Comes right after the connection: the device or principal behind it. Without this it is whoever has the host's own token.
+    Identified {
+        peer: PeerId,
+        holder: String,
+    },
+    /// What happened lately, for the clients that subscribed to telemetry.
+    Telemetry(Box<TelemetryBatch>),
     /// One message.
     Received {
         peer: PeerId,
@@ -85,8 +100,33 @@ pub enum Input {
         ticket: Ticket,
         values: Result<Vec<Value>, WorkFailed>,
     },
+    /// The answer to [`Effect::UseFiles`].
+    FilesUsed {
+        ticket: Ticket,
+        used: Result<FileAnswer, FileRefusal>,
+    },
+    /// The answer to [`Effect::BeginWatch`]: the channel that is to tell of it.
+    WatchBegun {
+        ticket: Ticket,
+        begun: Result<ChannelUri, FileRefusal>,
+    },
+    /// The answer to [`Effect::LookAtWorktree`]: why it would be kept, for people.
+    WorktreeLooked {
+        ticket: Ticket,
+        kept: Option<String>,
+    },
+    /// Something that is watched changed.
+    ResourcesChanged {
+        watch: ChannelUri,
+        seen: SeenResources,
+    },
     /// An agent is not what it said of itself before.
     AgentChanged(Box<AgentFacts>),
+    /// A token that a client brought for an agent ran out.
+    TokenEnded {
+        provider: String,
+        resource: String,
+    },
     /// What an agent says of a session between turns.
     News(SessionNews),
     /// The agent is ready for the session, or never will be.
@@ -104,6 +144,23 @@ pub enum Input {
         session: ChannelUri,
         found: Vec<Value>,
     },
+    /// Plugins of a session's clients were read, or could not be: it is looked again what there is.
+    PluginsRead {
+        session: ChannelUri,
+    },
+    /// The host wants to know something of a client's files; answered by [`Effect::ClientAnswered`].
+    AskClient {
+        ask: u64,
+        client_id: String,
+        question: ClientQuestion,
+    },
+    /// What is known of the files that sessions change.
+    Changes(ChangesInput),
+    /// The answer to [`Effect::OperateChangeset`].
+    ChangesetOperated {
+        ticket: Ticket,
+        outcome: OperationOutcome,
+    },
     /// An agent has a better title for a chat's session than the one it gave it.
     TitleSuggested {
         chat: ChannelUri,
@@ -112,6 +169,16 @@ pub enum Input {
     Agent {
         run: RunId,
         event: AgentEvent,
+    },
+    /// What happened in a terminal.
+    Terminal {
+        terminal: ChannelUri,
+        changes: Vec<TerminalChange>,
+    },
+    /// A run has a terminal that people may see.
+    TerminalShown {
+        run: RunId,
+        facts: ShownTerminalFacts,
     },
     Woke(Timer),
     /// The answer to [`Effect::Probe`]: can the journal be written again?
@@ -132,85 +199,6 @@ pub struct ReadFailed(pub String);
 #[error("{0}")]
 pub struct WorkFailed(pub String);
 
-/// Completion request: text and cursor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complete {
-    pub place: MessagePlace,
-    pub working_directories: Vec<String>,
-    pub text: String,
-    /// In UTF-16 units.
-    pub offset: u64,
-    /// The contexts that clients send.
-    pub contexts: Vec<String>,
-}
-
-/// Where a message is typed: its agent may know commands of its own there (AG-28), and customizations may be off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessagePlace {
-    pub provider: String,
-    pub session: ChannelUri,
-    /// None before there is a chat.
-    pub chat: Option<ChannelUri>,
-    /// Ids of customizations that are switched off there.
-    pub switched_off: BTreeSet<String>,
-}
-
-impl Default for MessagePlace {
-    /// Nowhere: no agent knows anything there.
-    fn default() -> Self {
-        Self {
-            provider: String::new(),
-            session: ChannelUri::root(),
-            chat: None,
-            switched_off: BTreeSet::new(),
-        }
-    }
-}
-
-/// The answer to a completion request.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Completed {
-    /// `CompletionItem`s.
-    Items(Vec<Value>),
-    /// The offset is not in the text.
-    OutsideText,
-}
-
-/// What is to be done to the models of an agent, until the host stops (G-71).
-#[derive(Debug, Clone, PartialEq)]
-pub enum ModelChange {
-    /// Add this one, as the configuration would have it.
-    Add(wire::Object),
-    /// Read those of the configuration again.
-    Reload,
-}
-
-/// What came of it.
-#[derive(Debug, Clone)]
-pub struct ModelsChanged {
-    /// All agents as they are now.
-    pub agents: Vec<AgentFacts>,
-    /// What its peer is answered.
-    pub answer: Value,
-}
-
-/// Content to be read for a client.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fetch {
-    pub digest: Digest,
-    pub encoding: Option<ContentEncoding>,
-    /// The most that its encoded data may take.
-    pub bytes_max: usize,
-}
-
-/// What lies under a digest.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fetched {
-    Content(Content),
-    Missing,
-    TooLarge,
-}
-
 /// What wakes the kernel later.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
@@ -223,10 +211,17 @@ pub enum Timer {
         session: ChannelUri,
         client_id: String,
     },
+    /// A disconnected client that holds a terminal has had its grace (G-56).
+    TerminalGrace {
+        terminal: ChannelUri,
+        client_id: String,
+    },
     /// A client had its time to carry out a tool (G-07).
     ClientTool { run: RunId, tool_call_id: String },
     /// A client had its time to answer a request of the host's.
     Request { request: u64 },
+    /// Did anybody subscribe to a watch?
+    UnusedWatch { watch: ChannelUri },
     /// Is the journal writable again?
     Probe,
     /// A task that waits is done, in a step of its own.
@@ -270,10 +265,44 @@ pub enum Effect {
         ticket: Ticket,
         check: Box<MessageCheck>,
     },
+    /// Compute a changeset; answered by [`ChangesInput::Computed`]. Asked again while it is at work, it is computed once more.
+    ComputeChangeset(Box<ChangesetPlace>),
+    /// A session is gone that had this worktree: `_meta.git.worktree`.
+    RemoveWorktree(Value),
+    /// Look whether something in the worktree of a session would be lost; answered by [`Input::WorktreeLooked`].
+    LookAtWorktree {
+        ticket: Ticket,
+        facts: Value,
+    },
+    /// Carry out an operation on a changeset; answered by [`Input::ChangesetOperated`].
+    OperateChangeset {
+        ticket: Ticket,
+        operation: Box<ChangesetOperation>,
+    },
     /// Say which values a setting can have; answered by [`Input::SettingValues`].
     ListSettingValues {
         ticket: Ticket,
         question: SettingQuestion,
+    },
+    /// Read or change files for a client; answered by [`Input::FilesUsed`].
+    UseFiles {
+        ticket: Ticket,
+        task: Box<FileTask>,
+    },
+    /// Clients know a call of a run by this id: for whoever tells of calls elsewhere.
+    CallNamed {
+        run: RunId,
+        call: u64,
+        id: String,
+    },
+    /// Watch files for a client; answered by [`Input::WatchBegun`], and [`Input::ResourcesChanged`] follow.
+    BeginWatch {
+        ticket: Ticket,
+        task: Box<WatchTask>,
+    },
+    /// Nobody listens any more.
+    EndWatch {
+        watch: ChannelUri,
     },
     /// A client changed settings of a session; all of them as they are now.
     SettingsChanged {
@@ -300,6 +329,12 @@ pub enum Effect {
     },
     /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
     Survey(Box<SurveyedPlace>),
+    /// The answer to [`Input::AskClient`], or why there is none.
+    ClientAnswered {
+        ask: u64,
+        answer: Result<ClientAnswer, ClientFileError>,
+        hold: Hold,
+    },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
         session: ChannelUri,
@@ -322,6 +357,11 @@ pub enum Effect {
     Reply {
         run: RunId,
         reply: AgentReply,
+    },
+    /// Do this to a terminal, if it is still there.
+    Terminal {
+        terminal: ChannelUri,
+        act: TerminalAct,
     },
     WakeAt {
         timer: Timer,
@@ -353,55 +393,6 @@ pub enum Effect {
     Configure {
         values: wire::Object,
     },
-}
-
-/// Whose customizations are to be looked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SurveyedPlace {
-    pub session: ChannelUri,
-    pub provider: String,
-    pub working_directories: Vec<String>,
-}
-
-/// A message whose meaning is to be found out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compose {
-    pub place: MessagePlace,
-    /// As it was sent, without the bodies that were detached from it.
-    pub message: wire::Object,
-    /// Those bodies, by the index of their attachment.
-    pub detached: Vec<(usize, Data)>,
-    /// What was read from the client that sent it, or why it was not.
-    pub client_files: Vec<ClientFile>,
-    pub working_directories: Vec<String>,
-    /// How many bytes may stay in one attachment, and in all of them.
-    pub each_bytes: usize,
-    pub left_bytes: usize,
-}
-
-/// A message that is not sent yet, and where it would be sent (G-71).
-#[derive(Debug, Clone, PartialEq)]
-pub struct MessageCheck {
-    pub compose: Compose,
-    /// The agent, and the model that it would ask.
-    pub provider: String,
-    pub model: Option<String>,
-    /// What the agent remembers of the model's refusals in this chat.
-    pub refusals: Option<Bytes>,
-    pub context_use: ContextUse,
-}
-
-/// What is known of how full a chat's context is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ContextUse {
-    /// No model was asked yet.
-    Nothing,
-    /// What was last reported, `UsageInfo`.
-    Reported(Value),
-    /// The last turn that is over says it, if anything does.
-    Turn(Arc<Turn>),
-    /// All that was said is a summary of so many bytes.
-    Summary(usize),
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

@@ -3,6 +3,8 @@
 //! `step` takes one input and says what is to be recorded, sent and done. It changes memory only; the host writes the records
 //! before anything is sent, and calls [`Kernel::committed`], [`Kernel::rolled_back`] or [`Kernel::step_failed`] accordingly.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wire::state::{ConfigState, RootState};
 use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
@@ -10,7 +12,7 @@ use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
 use crate::background_task::BackgroundTask;
 use crate::config;
 use crate::derive::derive;
-use crate::io::{Effect, HostFacts, Input, Output, Timer};
+use crate::io::{Effect, HostFacts, Input, Output};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::record::{Boot, BootWork, Kind};
@@ -19,7 +21,13 @@ use crate::state::{Kernel, Step};
 
 impl Kernel {
     /// A kernel that goes on where the journal ends. The output is to be treated like that of a step.
-    pub fn boot(boot: Boot, facts: HostFacts, limits: Limits, now: Timestamp) -> (Self, Output) {
+    pub fn boot(
+        boot: Boot,
+        facts: impl Into<Arc<HostFacts>>,
+        limits: Limits,
+        now: Timestamp,
+    ) -> (Self, Output) {
+        let facts = facts.into();
         let stored = boot
             .root
             .and_then(|json| serde_json::from_slice::<Value>(&json).ok());
@@ -49,9 +57,6 @@ impl Kernel {
         for (uri, kind, work) in boot.boot_work {
             schedule_boot_work(&mut step, uri, kind, work);
         }
-        let (idle_ms, sweep_ms) = (step.limits().channel_idle_ms, step.limits().sweep_ms);
-        step.wake_in(Timer::Idle, idle_ms / 2);
-        step.wake_in(Timer::Sweep, sweep_ms);
         let output = finish(step);
         (kernel, output)
     }
@@ -94,9 +99,13 @@ fn finish(mut step: Step) -> Output {
 fn root_state(facts: &HostFacts, stored: Option<RootState>, agents: &[Value]) -> RootState {
     let mut values = facts.config_values.clone();
     let (mut known_agents, mut active_sessions) = (agents.to_vec(), Some(0));
+    let mut extra = facts.root_extra();
     if let Some(stored) = stored {
         known_agents = stored.agents;
         active_sessions = stored.active_sessions;
+        // As it was recorded: those whose process ended with the last host end by actions.
+        let terminals = stored.extra.get("terminals").cloned();
+        extra.extend(terminals.map(|list| ("terminals".to_owned(), list)));
         let before = stored.config.map(|config| config.values);
         let before = config::known_values(&facts.config_schema, &before.unwrap_or_default());
         // Settings that this host's schema forbids by now are those of its configuration again.
@@ -112,7 +121,7 @@ fn root_state(facts: &HostFacts, stored: Option<RootState>, agents: &[Value]) ->
             values,
             extra: Object::new(),
         }),
-        extra: facts.root_extra(),
+        extra,
     }
 }
 
@@ -125,6 +134,14 @@ fn schedule_boot_work(step: &mut Step, uri: ChannelUri, kind: Kind, work: BootWo
         Kind::Session if work.creating || work.active_clients => {
             step.start_task(BackgroundTask::ReviveSession(uri));
         }
-        Kind::Chat | Kind::Session | Kind::Root => {}
+        Kind::Terminal if work.running_process => {
+            step.start_task(BackgroundTask::CloseInterruptedTerminal(uri));
+        }
+        Kind::Chat
+        | Kind::Session
+        | Kind::Root
+        | Kind::Changeset
+        | Kind::Annotations
+        | Kind::Terminal => {}
     }
 }

@@ -3,7 +3,7 @@
 //! Promises: [`Kernel::step`] is pure and deterministic; the same inputs at the same times give the same bytes.
 //! Must not know: clock, disk, network, tasks, randomness, vendors.
 //!
-//! From the bottom up: vocabulary (`ids`, `io`, `record`, `frame`), owners with private fields (`log`, `channels`, `peers`,
+//! From the bottom up: vocabulary (`ids`, `io`, `host_work`, `record`, `journal_query`, `frame`), owners with private fields (`log`, `channels`, `peers`,
 //! `active_clients`, `runs`, `requests`, `queries`, `recovery`, `upkeep`), the [`state`] that holds them and the `Step` that
 //! changes them, handlers, and `route`, which sends every input to its handler.
 
@@ -13,26 +13,35 @@ mod agent_event;
 mod agent_word;
 mod agents;
 mod ask_client;
+mod attached_annotations;
 mod background_task;
 pub mod bodies;
 mod calls;
+mod changeset_content;
+mod changeset_work;
+mod changesets;
 mod channels;
+mod chat_move;
 mod chats;
 mod client_dispatch;
 mod client_file;
+mod client_plugin;
 mod clients;
 mod config;
 mod customization;
 mod derive;
 mod dispatch;
+mod file_task;
 mod follow_up;
 mod frame;
 mod hold;
 mod host_command;
 mod host_facts;
+mod host_work;
 mod ids;
 mod inbox;
 mod io;
+mod journal_query;
 mod kernel;
 mod limits;
 mod load;
@@ -43,7 +52,10 @@ mod model_call;
 mod pause;
 mod peers;
 mod pending;
+mod plain;
+mod plugin_server;
 mod prepare;
+mod progress;
 mod queries;
 mod question;
 mod received;
@@ -56,8 +68,11 @@ mod render;
 mod rendered;
 mod replay_cache;
 mod requests;
+mod resource_watch;
 mod reverse_request;
 mod rewind_choice;
+mod rights;
+mod role;
 mod route;
 mod run;
 mod runs;
@@ -71,25 +86,41 @@ mod summary;
 mod sweep;
 mod tail;
 mod tasks;
+mod telemetry;
+mod telemetry_batch;
+mod terminal;
+mod terminal_act;
 mod tool_call;
 mod truncate;
 mod turn;
 mod turn_pages;
 mod upkeep;
+mod watch_task;
 mod worker;
+mod working_directories;
 
 pub use bodies::{Body, Data};
-pub use client_file::{ClientFile, ClientFileBody, ClientFileError};
+pub use changeset_work::{
+    ChangedInTurn, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace,
+    ComputedChangeset, OperationOutcome,
+};
+pub use client_file::{
+    ClientAnswer, ClientFile, ClientFileBody, ClientFileError, ClientQuestion, ListedEntry,
+};
+pub use client_plugin::PluginOffer;
 pub use frame::{
     ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients,
     RefusedAction, Replayed, SnapshotState,
 };
 pub use hold::Hold;
 pub use io::*;
+pub use journal_query::*;
 pub use limits::{EmbedLimits, Limits, check_limit};
 pub use model_call::{DocumentPiece, ModelCallEndRecord, ModelCallRecord};
 pub use received::Received;
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
+pub use role::Role;
 pub use state::Kernel;
 pub use submission::{FrozenPart, HostAction, Submission, find_conflict};
+pub use telemetry_batch::{TelemetryBatch, TelemetryLog};

@@ -173,6 +173,22 @@ limits_table! {
         chats_max: usize = 1_000, ..;
         /// Text a side chat may be about: it travels in the catalogue.
         selection_bytes_max: usize = 64 * KIB, ..;
+        /// Annotations of one session: all travel in every snapshot of their channel.
+        annotations_max: usize = 1_024, 1..;
+        /// Their text and `_meta` together.
+        annotations_bytes_max: usize = 4 * MIB, 1_024..;
+        /// Entries of one annotation that are set at once.
+        annotation_entries_max: usize = 256, 1..;
+        /// The text of one entry.
+        annotation_bytes_max: usize = 64 * KIB, 1_024..;
+        /// Files in one `changeset/filesReviewChanged`.
+        reviewed_files_max: usize = 4_096, 1..;
+        /// Characters of a terminal's output in its state; the oldest go first (G-56).
+        terminal_chars_max: usize = 4 * MIB, 65_536..;
+        /// Terminals in the list of the root: each has a process and a screen, or had them and was not disposed of.
+        terminals_max: usize = 32, 1..=256;
+        /// Lines of it that stay whatever their length, as far as the bound before allows.
+        terminal_lines_min: usize = 200, 1..;
         /// How deep workers may spawn workers (H-153).
         worker_depth_max: usize = 4, ..;
         /// How many workers of one session may run at once (H-153).
@@ -224,6 +240,9 @@ impl Limits {
             B::SelectionBytes => self.selection_bytes_max,
             B::Chats => self.chats_max,
             B::TurnBytes => self.turn_bytes_max,
+            B::AnnotationEntries => self.annotation_entries_max,
+            B::AnnotationBytes => self.annotation_bytes_max,
+            B::ReviewedFiles => self.reviewed_files_max,
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use wire::ChannelUri;
 
+use crate::journal_query::Query;
 use crate::pause::{HandlerAnswers, Load, Unread};
-use crate::record::Query;
 use crate::state::Kernel;
+use crate::telemetry;
 
 /// Whether a channel exists; it is in memory then.
 pub(crate) fn need_channel(
@@ -34,6 +35,9 @@ fn need_channel_within(
     turns: u32,
     bytes_max: u64,
 ) -> Load<bool> {
+    if telemetry::signal_of(uri).is_some() {
+        return Ok(true); // it has no state to load
+    }
     if let Some(id) = kernel.channels().id_of(uri) {
         if let Some(chat) = kernel.find_chat(uri)
             && chat.lacks(turns, bytes_max)
@@ -47,6 +51,12 @@ fn need_channel_within(
             })?;
         }
         return Ok(true);
+    }
+    // What belongs to a session is there if its session is, and comes into memory after it.
+    if let Some((session, _)) = uri.session_part()
+        && !need_channel_within(kernel, &session, answers, 1, bytes_max)?
+    {
+        return Ok(false);
     }
     match answers.find(|query| matches!(query, Query::Channel { uri: asked, .. } if asked == uri)) {
         Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),

@@ -1,10 +1,12 @@
 //! The journal's answers: what was read comes into memory, then everyone goes on who waited for it.
 
 use crate::background_task::BackgroundTask;
+use crate::changesets;
 use crate::follow_up::FollowUp;
 use crate::io::{Effect, ReadFailed, Ticket};
+use crate::journal_query::{Answer, Query, StoredChannel};
+use crate::plain;
 use crate::queries::{Answered, Waiter};
-use crate::record::{Answer, Query, StoredChannel};
 use crate::state::Step;
 use crate::sweep;
 
@@ -49,6 +51,17 @@ fn take_in(
                     None
                 }
                 Err(damaged) => Some(Err(ReadFailed(damaged.to_string()))),
+            }
+        }
+        (Query::Channel { uri, .. }, Ok(Answer::Channel(None))) => {
+            let created = match plain::create_annotations(step, uri) {
+                Ok(false) => changesets::create_on_demand(step, uri),
+                other => other,
+            };
+            match created {
+                Ok(true) => None,
+                Ok(false) => Some(Ok(Answer::Channel(None))),
+                Err(failed) => Some(Err(failed)),
             }
         }
         (Query::Turns { chat, before_n, .. }, Ok(Answer::Turns(page))) => {

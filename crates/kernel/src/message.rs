@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
+use crate::attached_annotations;
 use crate::channels::Chat;
 use crate::customization;
 use crate::io::AgentFacts;
+use crate::journal_query::{Answer, Query};
 use crate::load::{need_all, need_channel};
 use crate::pause::{HandlerAnswers, Load, Unread};
-use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 
@@ -79,6 +80,7 @@ pub(crate) fn check(
     if attached_chats(message).len() > most {
         return Err(Refusal(format!("a message refers to at most {most} chats")));
     }
+    attached_annotations::check(kernel, message)?;
     pin_attached_chats(kernel, message, answers)
 }
 
@@ -198,16 +200,20 @@ pub(crate) fn explain_missing_model(
     }
 }
 
-/// What must be known of the chats that a message refers to, before it can be checked (H-161, H-239).
-pub(crate) fn need_attached_chats(
+/// What must be known of the chats and annotations that a message refers to, before it can be checked (H-161, H-239).
+pub(crate) fn need_attached_channels(
     kernel: &Kernel,
     message: Option<&Object>,
     answers: &HandlerAnswers,
 ) -> Load<()> {
     let attached = message.map(attached_chats).unwrap_or_default();
-    if attached.len() > kernel.limits().attached_chats_max {
+    let annotated = message.map(attached_annotations::channels_in);
+    let annotated = annotated.unwrap_or_default();
+    if attached.len().max(annotated.len()) > kernel.limits().attached_chats_max {
         return Ok(()); // refused when it is checked
     }
+    let annotations = annotated.iter();
+    need_all(annotations.map(|uri| need_channel(kernel, uri, answers)))?;
     let loads = attached.iter().map(|attached| {
         need_channel(kernel, &attached.chat, answers)?;
         if let Some(end_turn) = &attached.end_turn {
@@ -282,8 +288,9 @@ fn pin_attached_chats(
     Ok(())
 }
 
-/// The same for the parts that were made of them.
+/// The same for the parts that were made of them, and what annotations say now.
 pub(crate) fn pin_parts(kernel: &Kernel, parts: &mut [Part]) {
+    attached_annotations::fill_parts(kernel, parts);
     for part in parts {
         let chat = ChatReference::of(part).and_then(|chat| ChannelUri::parse(chat.uri).ok());
         let chat = chat.and_then(|chat| kernel.find_chat(&chat));

@@ -4,18 +4,21 @@
 
 use serde_json::Value;
 use wire::rpc::code;
-use wire::{Digest, RpcError};
+use wire::{ChannelUri, Digest, RpcError};
 
 use crate::bodies::Body;
+use crate::changeset_work::{ChangesetOperation, OperationOutcome};
 use crate::client_file::ClientFile;
+use crate::file_task::{FileAnswer, FileRefusal, FileTask};
 use crate::hold::Hold;
 use crate::io::{
     Complete, Completed, Compose, Fetch, Fetched, MessageCheck, ModelChange, PeerId, ReadFailed,
     SettingQuestion, WorkFailed,
 };
-use crate::record::{Answer, Query};
+use crate::journal_query::{Answer, Query};
 use crate::refusal::Refusal;
 use crate::submission::Submission;
+use crate::watch_task::WatchTask;
 
 /// Why a handler cannot go on now.
 pub(crate) enum Pause {
@@ -106,6 +109,10 @@ pub(crate) enum HostWork {
     Compose(Box<Compose>),
     CheckMessage(Box<MessageCheck>),
     ListSettingValues(SettingQuestion),
+    OperateChangeset(Box<ChangesetOperation>),
+    UseFiles(Box<FileTask>),
+    BeginWatch(Box<WatchTask>),
+    LookAtWorktree(Value),
 }
 
 /// How it ended.
@@ -120,6 +127,11 @@ pub(crate) enum WorkDone {
     /// What the peer is answered.
     MessageChecked(Result<Value, WorkFailed>),
     SettingValues(Result<Vec<Value>, WorkFailed>),
+    Operated(OperationOutcome),
+    FilesUsed(Result<FileAnswer, FileRefusal>),
+    WatchBegun(Result<ChannelUri, FileRefusal>),
+    /// Why it would be kept, for people.
+    WorktreeLooked(Option<String>),
     ClientFileRead {
         file: ClientFile,
         _hold: Hold,
@@ -212,6 +224,35 @@ impl HandlerAnswers {
     pub(crate) fn setting_values(&self) -> Option<&Result<Vec<Value>, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::SettingValues(values) => Some(values),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn operated(&self) -> Option<&OperationOutcome> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::Operated(outcome) => Some(outcome),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn watch_begun(&self) -> Option<&Result<ChannelUri, FileRefusal>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::WatchBegun(begun) => Some(begun),
+            _ => None,
+        })
+    }
+
+    /// Why a worktree would be kept; `None` if it was not looked at yet.
+    pub(crate) fn worktree_looked(&self) -> Option<&Option<String>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::WorktreeLooked(kept) => Some(kept),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn files_used(&self) -> Option<&Result<FileAnswer, FileRefusal>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::FilesUsed(used) => Some(used),
             _ => None,
         })
     }

@@ -9,7 +9,8 @@ use wire::ChannelUri;
 
 use crate::background_task::BackgroundTask;
 use crate::io::{PeerId, Ticket};
-use crate::record::{ChannelId, Query, Seq};
+use crate::journal_query::Query;
+use crate::record::{ChannelId, Seq};
 
 /// What is out.
 #[derive(Default)]
@@ -163,6 +164,7 @@ impl OpenQuery {
             | Query::ContentType { .. }
             | Query::Messages { .. }
             | Query::ModelOutputs { .. }
+            | Query::FileChanges { .. }
             | Query::Message { .. }
             | Query::EmptySessions { .. } => false,
         }

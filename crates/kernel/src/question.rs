@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 use wire::reduce::Reduced;
 use wire::state::ChatState;
-use wire::{Action, ActionKind, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object, dialect};
 
 use crate::agent_action::record_agent_action;
 use crate::io::Effect;
@@ -93,7 +93,7 @@ fn check_answer(question: &Value, answer: &mut Value) -> Result<(), Refusal> {
     }
     let asked = question["kind"].as_str().unwrap_or("");
     if let Some(text) = text_of(answer)
-        && let Some(read) = read_text(asked, text)
+        && let Some(read) = dialect::answer_from_text(asked, text)
     {
         let id = question["id"].as_str().unwrap_or("");
         answer["value"] = read.map_err(|wanted| {
@@ -126,28 +126,6 @@ fn text_of(answer: &Value) -> Option<&str> {
         true => value["value"].as_str(),
         false => None,
     }
-}
-
-/// A text as the value that a question of this kind asks for, or what it is not; `None` if the question takes no such value.
-fn read_text(asked: &str, text: &str) -> Option<Result<Value, &'static str>> {
-    let text = text.trim();
-    let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
-    let integer = || text.parse::<i64>().ok().map(|integer| json!(integer));
-    let value = match asked {
-        "integer" => integer().ok_or("a whole number"),
-        // As an integer if it is one: a fraction is not added to what was written.
-        "number" => integer()
-            .or_else(|| number().map(|number| json!(number)))
-            .ok_or("a number"),
-        "boolean" => match text.to_ascii_lowercase().as_str() {
-            "true" => Ok(json!(true)),
-            "false" => Ok(json!(false)),
-            _ => Err("`true` or `false`"),
-        },
-        _ => return None,
-    };
-    let kind = if asked == "boolean" { asked } else { "number" };
-    Some(value.map(|value| json!({"kind": kind, "value": value})))
 }
 
 /// What is submitted keeps to what the question allows.

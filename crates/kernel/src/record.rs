@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
+use wire::state::{ChatState, PlainState, RootState, SessionState, Turn};
 use wire::{ChannelUri, Digest, Timestamp};
 
+pub use crate::changeset_work::FileChangesRecord;
 pub use crate::ids::{ChannelId, Seq};
 use crate::model_call::{ModelCallEndRecord, ModelCallRecord};
 use crate::rendered::Rendered;
@@ -20,6 +21,9 @@ pub enum Kind {
     Root,
     Session,
     Chat,
+    Changeset,
+    Annotations,
+    Terminal,
 }
 
 impl Kind {
@@ -28,6 +32,9 @@ impl Kind {
             Self::Root => 0,
             Self::Session => 1,
             Self::Chat => 2,
+            Self::Changeset => 3,
+            Self::Annotations => 4,
+            Self::Terminal => 5,
         }
     }
 
@@ -36,6 +43,9 @@ impl Kind {
             0 => Some(Self::Root),
             1 => Some(Self::Session),
             2 => Some(Self::Chat),
+            3 => Some(Self::Changeset),
+            4 => Some(Self::Annotations),
+            5 => Some(Self::Terminal),
             _ => None,
         }
     }
@@ -47,6 +57,8 @@ pub enum Head {
     Root(Arc<RootState>),
     Session(Arc<SessionState>),
     Chat(Arc<ChatState>),
+    /// Of a channel that is its state and nothing else.
+    Plain(PlainState),
 }
 
 impl Head {
@@ -55,6 +67,7 @@ impl Head {
             Self::Root(state) => wire::rpc::to_json(&**state),
             Self::Session(state) => wire::rpc::to_json(&**state),
             Self::Chat(state) => state.encode_head(),
+            Self::Plain(state) => wire::rpc::to_json(state),
         }
     }
 }
@@ -68,11 +81,16 @@ pub struct BootWork {
     pub active_clients: bool,
     /// The session was still being created: it is started again.
     pub creating: bool,
+    /// A process ran in a terminal: it ended with the host that ran it.
+    pub running_process: bool,
 }
 
 impl BootWork {
     pub fn to_bits(self) -> u8 {
-        u8::from(self.open_turn) | u8::from(self.active_clients) << 1 | u8::from(self.creating) << 2
+        u8::from(self.open_turn)
+            | u8::from(self.active_clients) << 1
+            | u8::from(self.creating) << 2
+            | u8::from(self.running_process) << 3
     }
 
     pub fn from_bits(bits: u8) -> Self {
@@ -80,6 +98,7 @@ impl BootWork {
             open_turn: bits & 1 != 0,
             active_clients: bits & 2 != 0,
             creating: bits & 4 != 0,
+            running_process: bits & 8 != 0,
         }
     }
 }
@@ -90,7 +109,7 @@ pub struct ChannelRecord {
     pub id: ChannelId,
     pub uri: ChannelUri,
     pub kind: Kind,
-    /// The session a chat belongs to.
+    /// The session that a chat, a changeset, annotations or a terminal belong to.
     pub parent: Option<ChannelId>,
     pub head: Head,
     /// The last seq that `head` holds; later actions of the channel are folded over it when it is loaded.
@@ -227,6 +246,7 @@ pub enum Record {
     Lowered(LoweredRecord),
     /// Kept by whoever asks models; the kernel never sees it. Replaces that of the same round.
     ModelOutput(ModelOutputRecord),
+    FileChanges(FileChangesRecord),
     /// Kept by whoever asks models, for `inspect` alone (G-37): no part of any state.
     ModelCall(Box<ModelCallRecord>),
     /// Of a call that is not stored any more nothing is kept.
@@ -238,8 +258,7 @@ pub enum Record {
         envelope: Bytes,
     },
     Channel(ChannelRecord),
-    /// A chat begins as a fork: it sees the source's turns up to and including `through_n` as they are visible at
-    /// `as_of`. Nothing is copied; the fork's own turns go on from `through_n + 1`.
+    /// A chat begins as a fork: it sees the source's turns up to and including `through_n` as of `as_of`; its own go on after that.
     Fork {
         chat: ChannelId,
         source: ChannelId,
@@ -258,7 +277,7 @@ pub enum Record {
         from_n: u64,
         at: Seq,
     },
-    /// The channel (and, of a session, its chats) is gone; rows are kept until `retention` passes.
+    /// The channel (and, of a session, all that belongs to it) is gone; rows are kept until `retention` passes.
     Dispose {
         channel: ChannelId,
         at: Timestamp,
@@ -270,8 +289,7 @@ pub enum Record {
         digest: Digest,
         content_type: Option<String>,
     },
-    /// A part of a message names content: it is kept as long as the part is, and so as long as any turn shows the message,
-    /// in whichever chat (G-52).
+    /// A part of a message names content: it is kept as long as the part is, and so as long as any turn in any chat shows it (G-52).
     PartReference {
         part_id: String,
         digest: Digest,
@@ -332,146 +350,4 @@ pub struct Boot {
     pub root_private: Bytes,
     /// Channels that boot has to look after.
     pub boot_work: Vec<(ChannelUri, Kind, BootWork)>,
-}
-
-/// A question to the journal. Answers show at least everything that was committed when the question was asked.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Query {
-    /// A channel with the newest turns of a chat that fit both bounds (at least one if there is any), and its session.
-    Channel {
-        uri: ChannelUri,
-        turns_max: u32,
-        bytes_max: u64,
-    },
-    /// The page of visible turns right before turn number `before_n`: the newest first cut off when either bound is
-    /// reached, the turn that crosses `bytes_max` included (G-18).
-    Turns {
-        chat: ChannelId,
-        before_n: u64,
-        turns_max: u32,
-        bytes_max: u64,
-    },
-    /// The newest turns of a chat through number `through_n`, shown or not: the context of a side chat (H-144).
-    Context {
-        chat: ChannelId,
-        through_n: u64,
-        turns_max: u32,
-        bytes_max: u64,
-    },
-    /// Where a turn id stands in a chat.
-    FindTurn { chat: ChannelId, turn_id: String },
-    /// A client and its floors.
-    Client { client_id: String },
-    /// Actions of some channels, each above its own floor, in seq order, up to and including `through`; stops and says
-    /// so when the envelopes exceed `bytes_max`.
-    Log {
-        floors: Vec<(ChannelId, Seq)>,
-        through: Seq,
-        bytes_max: u64,
-    },
-    /// A page of the session list, newest first, after the row the cursor names; only what is listed.
-    Sessions {
-        after: Option<(Timestamp, ChannelId)>,
-        limit: u32,
-    },
-    /// Sessions that may be swept, listed or not: empty, created before `created_before`, and their creator not seen since either.
-    EmptySessions {
-        created_before: Timestamp,
-        limit: u32,
-    },
-    /// The type of some content, as one of those says who refer to it.
-    ContentType { digest: Digest },
-    /// The messages of some turns of a chat, a fork's from where it got them, in this order; turns of before there were
-    /// such rows have none.
-    Messages {
-        chat: ChannelId,
-        turn_ids: Vec<String>,
-    },
-    /// One message.
-    Message { id: String },
-    /// What was recorded of models' answers in some turns of a chat, a fork's from where it got them, in this order: the last
-    /// of these turns, as many as have no more than so many bytes together. Of each it is all or nothing.
-    ModelOutputs {
-        chat: ChannelId,
-        turn_ids: Vec<String>,
-        bytes_max: u64,
-    },
-}
-
-/// The answer to a [`Query`] of the same name.
-#[derive(Debug, Clone)]
-pub enum Answer {
-    Channel(Option<Box<StoredChannel>>),
-    Turns(TurnPage),
-    FindTurn(Option<FoundTurn>),
-    Client(Option<(ClientRecord, Vec<FloorRecord>)>),
-    Log(LogSlice),
-    Sessions(Vec<SummaryRecord>),
-    EmptySessions(Vec<ChannelUri>),
-    ContentType(Option<String>),
-    Messages(Vec<StoredMessage>),
-    ModelOutputs(Vec<ModelOutputRecord>),
-}
-
-/// A message as it lies in the journal.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredMessage {
-    pub id: String,
-    pub turn_id: Option<String>,
-    pub metadata: Bytes,
-    /// Each with what it was frozen to, if it was.
-    pub parts: Vec<(PartRecord, Option<Bytes>)>,
-}
-
-/// A channel as it lies in the journal.
-#[derive(Debug, Clone)]
-pub struct StoredChannel {
-    pub id: ChannelId,
-    pub uri: ChannelUri,
-    pub kind: Kind,
-    pub head: Bytes,
-    pub head_seq: Seq,
-    pub private: Bytes,
-    /// Actions above `head_seq`, in order: the streamed part of a turn that was running.
-    pub later: Vec<(Seq, Bytes)>,
-    /// Newest turns, oldest first.
-    pub turns: TurnPage,
-    /// The number the next turn gets.
-    pub next_n: u64,
-    pub checkpoint: Option<(String, Bytes)>,
-    /// A chat's session (without turns of its own).
-    pub parent: Option<Box<StoredChannel>>,
-}
-
-/// A run of visible turns, oldest first.
-#[derive(Debug, Clone, Default)]
-pub struct TurnPage {
-    pub turns: Vec<StoredTurn>,
-    /// Whether visible turns lie before the first of these.
-    pub older: bool,
-}
-
-/// A turn row.
-#[derive(Debug, Clone)]
-pub struct StoredTurn {
-    pub n: u64,
-    pub id: String,
-    pub outcome: Outcome,
-    pub json: Bytes,
-}
-
-/// A turn id that was used in a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoundTurn {
-    pub n: u64,
-    /// Not cut off by a truncate.
-    pub visible: bool,
-}
-
-/// Actions in seq order.
-#[derive(Debug, Clone, Default)]
-pub struct LogSlice {
-    pub actions: Vec<(Seq, ChannelId, Bytes)>,
-    /// There was more than the bound allows: a replay is not possible.
-    pub overflowed: bool,
 }

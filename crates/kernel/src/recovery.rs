@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent_api::TerminalChange;
 use wire::ChannelUri;
 
 use crate::agent_word::SessionNews;
@@ -28,6 +29,11 @@ pub(crate) struct Recovery {
 
 /// News of agents that wait until something can be written, at most.
 const NEWS_MAX: usize = 1_024;
+
+/// What a terminal prints while nothing can be written, at most: of more, it is shown anew.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// Other things that happen in one meanwhile.
+const OUTPUT_CHANGES_MAX: usize = 1_024;
 
 /// A task whose step can never be written is done again so often, alone: the fault may have been another's in that step.
 const TRIES_MAX: u32 = 3;
@@ -87,6 +93,53 @@ impl Recovery {
         {
             self.postponed.remove(oldest);
         }
+    }
+
+    /// What happened in a terminal waits. Returns whether that was too much: then the terminal is to be shown anew.
+    pub(crate) fn postpone_output(
+        &mut self,
+        terminal: &ChannelUri,
+        changes: Vec<TerminalChange>,
+    ) -> bool {
+        let own = self.postponed.iter_mut().filter_map(|task| match task {
+            BackgroundTask::ApplyTerminal(of, waiting) if of == terminal => Some(waiting),
+            _ => None,
+        });
+        let mut own: Vec<_> = own.collect();
+        let printed = own
+            .iter()
+            .flat_map(|waiting| waiting.iter())
+            .chain(&changes);
+        let bytes: usize = printed.map(printed_bytes).sum();
+        let is_anew = changes.contains(&TerminalChange::Cleared);
+        let is_too_much = bytes > OUTPUT_BYTES_MAX && !is_anew;
+        if is_anew || is_too_much {
+            // What is shown anew holds all that was printed before.
+            own.iter_mut().for_each(|waiting| drop_printed(waiting));
+        }
+        let mut added = Vec::new();
+        let waiting = match own.pop() {
+            Some(waiting) => waiting,
+            None => &mut added,
+        };
+        for change in changes {
+            match (waiting.last_mut(), change) {
+                (Some(TerminalChange::Data(text)), TerminalChange::Data(more)) => {
+                    text.push_str(&more);
+                }
+                (_, change) => waiting.push(change),
+            }
+        }
+        if is_too_much {
+            drop_printed(waiting);
+        }
+        let oldest = waiting.len().saturating_sub(OUTPUT_CHANGES_MAX);
+        waiting.drain(..oldest);
+        if !added.is_empty() {
+            let task = BackgroundTask::ApplyTerminal(terminal.clone(), added);
+            self.postponed.push(task);
+        }
+        is_too_much
     }
 
     pub(crate) fn note_done(&mut self, task: BackgroundTask) {
@@ -152,6 +205,17 @@ impl Recovery {
         tasks.append(&mut self.postponed);
         tasks
     }
+}
+
+fn printed_bytes(change: &TerminalChange) -> usize {
+    match change {
+        TerminalChange::Data(text) => text.len(),
+        _ => 0,
+    }
+}
+
+fn drop_printed(changes: &mut Vec<TerminalChange>) {
+    changes.retain(|change| !matches!(change, TerminalChange::Data(_)));
 }
 
 /// Said of a step that can never be written, whatever the state of the disk.

@@ -39,6 +39,10 @@ impl ReplayCache {
         self.replays.push(CachedReplay { from, seq, replay });
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.replays.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.replays.clear();
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use wire::Timestamp;
 
+use crate::client_file::ClientQuestion;
 use crate::io::{PeerId, RunId, Ticket};
 use crate::rendered::{Asked, Renderer, Rendering};
 
@@ -30,6 +31,11 @@ pub(crate) enum Purpose {
         ticket: Ticket,
         uri: String,
     },
+    /// The host wants to know it.
+    AnswerHost {
+        ask: u64,
+        question: ClientQuestion,
+    },
 }
 
 impl Request {
@@ -37,7 +43,7 @@ impl Request {
     fn is_for_run(&self) -> bool {
         match &self.purpose {
             Purpose::Render(render) => matches!(render.0.to, Renderer::Run { .. }),
-            Purpose::ReadFile { .. } => false,
+            Purpose::ReadFile { .. } | Purpose::AnswerHost { .. } => false,
         }
     }
 
@@ -98,6 +104,7 @@ impl Requests {
                 },
                 // The peer's message waits for it: it must hear how the request ends.
                 Purpose::ReadFile { .. } => return true,
+                Purpose::AnswerHost { .. } => None,
             };
             is_admitted(request.peer) && run.is_none_or(&is_working)
         });

@@ -4,10 +4,10 @@
 use serde_json::Value;
 use wire::{Id, RpcError};
 
-use crate::client_file::ClientFile;
+use crate::client_file::{ClientFile, ClientQuestion};
 use crate::follow_up::FollowUp;
 use crate::hold::Hold;
-use crate::io::{PeerId, Ticket};
+use crate::io::{Effect, PeerId, Ticket};
 use crate::pause::WorkDone;
 use crate::render;
 use crate::rendered::RequestEnd;
@@ -57,16 +57,30 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     match purpose {
         Purpose::Render(rendering) => render::finish_transform(step, *rendering, reply, ms),
         Purpose::ReadFile { ticket, uri } => finish_file(step, ticket, uri, reply),
+        Purpose::AnswerHost { ask, question } => answer_host(step, ask, question, reply),
+    }
+}
+
+/// The host hears what a client said.
+fn answer_host(step: &mut Step, ask: u64, question: ClientQuestion, reply: RequestEnd) {
+    let bytes_max = step.limits().client_file_bytes_max;
+    let hold = hold_of(&reply);
+    let answer = question.answer_of(reply, bytes_max);
+    step.effect(Effect::ClientAnswered { ask, answer, hold });
+}
+
+/// What an answer takes of its connection's room until it is used.
+fn hold_of(reply: &RequestEnd) -> Hold {
+    match reply {
+        RequestEnd::Result { hold, .. } => hold.clone(),
+        RequestEnd::Error(_) | RequestEnd::Timeout | RequestEnd::PeerGone => Hold::default(),
     }
 }
 
 /// A file that a message waits for was read, or was not: the message goes on.
 fn finish_file(step: &mut Step, ticket: Ticket, uri: String, reply: RequestEnd) {
     let bytes_max = step.limits().client_file_bytes_max;
-    let hold = match &reply {
-        RequestEnd::Result { hold, .. } => hold.clone(),
-        RequestEnd::Error(_) | RequestEnd::Timeout | RequestEnd::PeerGone => Hold::default(),
-    };
+    let hold = hold_of(&reply);
     let file = ClientFile::of_reply(uri, reply, bytes_max);
     // Nobody waits for it if its peer is gone.
     if let Some(peer) = step.end_work(ticket) {

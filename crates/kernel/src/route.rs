@@ -3,6 +3,7 @@
 use crate::background_task::BackgroundTask;
 use crate::follow_up::FollowUp;
 use crate::frame::Frame;
+use crate::inbox::finish_work;
 use crate::io::{Effect, Input, Timer};
 use crate::pause::{HandlerAnswers, WorkDone};
 use crate::state::Step;
@@ -11,43 +12,59 @@ use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::turn::size::bound_turn;
 use crate::{
-    agent_event, agents, clients, customization, inbox, loading, pending, render, reverse_request,
-    sweep, tasks, worker,
+    agent_event, agents, ask_client, changesets, clients, customization, inbox, loading, pending,
+    render, resource_watch, reverse_request, sweep, tasks, telemetry, terminal, worker,
 };
 
 /// One input.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn input(step: &mut Step, input: Input) {
     match input {
-        Input::Connected { peer } => step.peers_mut().connect(peer),
+        Input::Connected { peer, role } => step.peers_mut().connect(peer, role),
+        Input::Identified { peer, holder } => step.peers_mut().identify(peer, holder),
         Input::Received { peer, received } => inbox::receive(step, peer, received),
+        Input::Telemetry(batch) => telemetry::tell(step, &batch),
         Input::Malformed { peer, malformed } => {
             step.send(peer, Frame::error(&malformed.id, &malformed.error));
         }
         Input::Disconnected { peer } => clients::disconnect(step, peer),
         Input::Read { ticket, answer } => loading::finish_read(step, ticket, answer),
         Input::Completed { ticket, completed } => {
-            inbox::finish_work(step, ticket, WorkDone::Completed(completed));
+            finish_work(step, ticket, WorkDone::Completed(completed));
         }
         Input::ModelsChanged { ticket, changed } => {
             let answer = changed.map(|changed| agents::replace(step, *changed));
-            inbox::finish_work(step, ticket, WorkDone::ModelsChanged(answer));
+            finish_work(step, ticket, WorkDone::ModelsChanged(answer));
         }
         Input::Fetched { ticket, fetched } => {
-            inbox::finish_work(step, ticket, WorkDone::Fetched(fetched));
+            finish_work(step, ticket, WorkDone::Fetched(fetched));
         }
         Input::BodiesStored { ticket, stored } => {
-            inbox::finish_work(step, ticket, WorkDone::BodiesStored(stored));
+            finish_work(step, ticket, WorkDone::BodiesStored(stored));
         }
         Input::Composed { ticket, composed } => {
-            inbox::finish_work(step, ticket, WorkDone::Composed(composed));
+            finish_work(step, ticket, WorkDone::Composed(composed));
         }
         Input::MessageChecked { ticket, checked } => {
-            inbox::finish_work(step, ticket, WorkDone::MessageChecked(checked));
+            finish_work(step, ticket, WorkDone::MessageChecked(checked));
         }
         Input::SettingValues { ticket, values } => {
-            inbox::finish_work(step, ticket, WorkDone::SettingValues(values));
+            finish_work(step, ticket, WorkDone::SettingValues(values));
         }
+        Input::FilesUsed { ticket, used } => {
+            finish_work(step, ticket, WorkDone::FilesUsed(used));
+        }
+        Input::WatchBegun { ticket, begun } => {
+            finish_work(step, ticket, WorkDone::WatchBegun(begun));
+        }
+        Input::WorktreeLooked { ticket, kept } => {
+            finish_work(step, ticket, WorkDone::WorktreeLooked(kept));
+        }
+        Input::ResourcesChanged { watch, seen } => resource_watch::tell(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
+        Input::TokenEnded { provider, resource } => {
+            agents::tell_token_ended(step, &provider, &resource);
+        }
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));
@@ -56,10 +73,22 @@ pub(crate) fn input(step: &mut Step, input: Input) {
             render::render_opening(step, &session, sections);
         }
         Input::Surveyed { session, found } => customization::publish(step, &session, found),
+        Input::PluginsRead { session } => customization::survey_plugins(step, &session, None),
+        Input::AskClient {
+            ask,
+            client_id,
+            question,
+        } => ask_client::ask_for_host(step, ask, &client_id, question),
+        Input::Changes(changes) => changesets::take(step, changes),
+        Input::ChangesetOperated { ticket, outcome } => {
+            finish_work(step, ticket, WorkDone::Operated(outcome));
+        }
         Input::TitleSuggested { chat, suggested } => {
             step.start_task(BackgroundTask::ReplaceTitle(chat, suggested));
         }
         Input::Agent { run, event } => agent_event::handle(step, run, event),
+        Input::Terminal { terminal, changes } => terminal::change(step, &terminal, changes),
+        Input::TerminalShown { run, facts } => terminal::show(step, run, facts),
         Input::Woke(timer) => wake(step, timer),
         Input::Probed { writable } => finish_probe(step, writable),
         Input::Stopping => {
@@ -95,29 +124,27 @@ pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
 fn wake(step: &mut Step, timer: Timer) {
     match timer {
         Timer::Idle => {
+            step.upkeep_mut().disarm_idle();
             step.unload_idle();
-            let idle_ms = step.limits().channel_idle_ms;
-            step.wake_in(Timer::Idle, idle_ms / 2);
         }
         Timer::Sweep => {
+            // When it is due again is known at the end of each step.
             sweep::sweep(step);
-            // There may be more to trim than one step takes: come back soon.
-            let sweep_ms = step.limits().sweep_ms;
-            let ms = match sweep::is_log_long(step) {
-                true => sweep_ms.min(1_000),
-                false => sweep_ms,
-            };
-            step.wake_in(Timer::Sweep, ms);
         }
         Timer::Grace { session, client_id } => {
             step.start_task(BackgroundTask::EndGrace { session, client_id });
         }
+        Timer::TerminalGrace {
+            terminal,
+            client_id,
+        } => terminal::end_grace(step, &terminal, &client_id),
         Timer::ClientTool { run, tool_call_id } => {
             // While nothing can be written no run works, so nobody waits for the tool.
             if step.unwritable().is_none() {
                 time_out_client_tool(step, run, &tool_call_id);
             }
         }
+        Timer::UnusedWatch { watch } => resource_watch::end_if_unused(step, &watch),
         Timer::Request { request } => reverse_request::time_out(step, request),
         Timer::Probe => step.effect(Effect::Probe),
         Timer::Postponed => start_postponed(step),

@@ -4,17 +4,23 @@
 //! cannot say it themselves. Must not know: which models there are.
 
 use serde_json::{Value, json};
-use wire::compat::{SELECTION_META, selection_of};
-use wire::{Action, ActionKind, ChannelUri, Object};
+use wire::compat::{SELECTION_META, check_selection, selection_of};
+use wire::rpc::code;
+use wire::{Action, ActionKind, ChannelUri, Object, RpcError};
 
 use crate::channels::Chat;
+use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 
-/// Whether an action chooses something.
-pub(crate) fn is_selection(action: &Action) -> bool {
+/// Whether an action chooses something, and what is wrong if it does not.
+pub(crate) fn check(action: &Action) -> Result<(), Refusal> {
     let is_chosen = |field| action.get(field).is_some_and(Value::is_object);
     let is_taken_back = action.get("agent").is_some_and(Value::is_null);
-    is_chosen("model") || is_chosen("agent") || is_taken_back
+    match check_selection(&action.body) {
+        Err(wrong) => Err(Refusal::because(wrong)),
+        Ok(()) if is_chosen("model") || is_chosen("agent") || is_taken_back => Ok(()),
+        Ok(()) => Err(Refusal::because("`model` must be an object with an `id`")),
+    }
 }
 
 /// A client chose for a session: recorded as it said it, and held where everyone may see it.
@@ -44,9 +50,14 @@ pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
 }
 
 /// The `_meta` of a session or chat that is created with a choice.
-pub(crate) fn meta_of(params: &Value) -> Option<Value> {
-    let chosen = params.get(SELECTION_META)?.as_object()?;
-    Some(json!({SELECTION_META: chosen}))
+pub(crate) fn meta_of(params: &Value) -> Result<Option<Value>, RpcError> {
+    let Some(Value::Object(chosen)) = params.get(SELECTION_META) else {
+        return Ok(None); // nothing was chosen
+    };
+    match check_selection(chosen) {
+        Ok(()) => Ok(Some(json!({SELECTION_META: chosen}))),
+        Err(wrong) => Err(RpcError::new(code::INVALID_PARAMS, wrong)),
+    }
 }
 
 /// Puts what was chosen for a chat, or else for its session, into a message of a client that cannot say it itself.

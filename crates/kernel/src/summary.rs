@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wire::state::{ChatSummary, SessionState, status};
 use wire::{ChannelUri, Object, compat, rpc};
 
-use crate::channels::Session;
+use crate::channels::{AnnotationCounts, Session};
 use crate::record::{ChannelId, Record, SummaryRecord};
 use crate::sessions::count_sessions;
 use crate::state::Step;
@@ -98,10 +98,24 @@ fn summary_of(uri: &ChannelUri, session: &Session) -> Object {
     if let Some(directories) = &state.working_directories {
         put("workingDirectories", json!(directories));
     }
+    if let Some(changes) = session.changes() {
+        put("changes", changes.clone());
+    }
     let chats = state.chats.iter().map(list_entry).collect();
     put("chats", Value::Array(chats));
     if let Some(chat) = &state.default_chat {
         put("defaultChat", json!(chat));
+    }
+    let counts = session.annotation_counts();
+    if counts != AnnotationCounts::default() || session.published().contains_key("annotations") {
+        put(
+            "annotations",
+            json!({
+                "resource": format!("{uri}/annotations"),
+                "annotationCount": counts.annotations,
+                "entryCount": counts.entries,
+            }),
+        );
     }
     if let Some(selection) = compat::selection_of(&state.extra) {
         put("_meta", json!({compat::SELECTION_META: selection}));

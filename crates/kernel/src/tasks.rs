@@ -11,7 +11,7 @@ use crate::pause::{HandlerAnswers, Unread};
 use crate::queries::Waiter;
 use crate::state::Step;
 use crate::turn::end::end_without_agent;
-use crate::{agents, pending, sessions, worker};
+use crate::{agents, changesets, chats, pending, sessions, terminal, worker, working_directories};
 
 /// How long a task that failed to read waits before it is tried again.
 const RETRY_MS: u64 = 10_000;
@@ -43,6 +43,9 @@ pub(crate) fn run(step: &mut Step, task: BackgroundTask, answers: &HandlerAnswer
             Ok(false) => finish_branch(step, &from, &turn_id, Ok((uri, title))),
             Err(failed) => finish_branch(step, &from, &turn_id, Err(failed.to_string())),
         },
+        BackgroundTask::RecordChanges(changed) if exists.is_ok() => {
+            changesets::record_turn(step, *changed, exists == Ok(true));
+        }
         task => run_in_channel(step, &uri, task, exists),
     }
 }
@@ -93,6 +96,8 @@ fn run_in_channel(
 fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
     match task {
         BackgroundTask::CloseInterruptedTurn(_) => close_interrupted_turn(step, uri),
+        BackgroundTask::CloseInterruptedTerminal(_) => terminal::close_interrupted(step, uri),
+        BackgroundTask::ApplyTerminal(_, changes) => terminal::apply_changes(step, uri, changes),
         BackgroundTask::ReviveSession(_) => sessions::revive(step, uri),
         BackgroundTask::FinishSessionStart(_, result) => sessions::finish_start(step, uri, result),
         BackgroundTask::ReplaceTitle(_, suggested) => {
@@ -106,7 +111,15 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::RemoveActiveClient { client_id, .. } => {
             sessions::remove_active_client(step, uri, &client_id);
         }
-        BackgroundTask::StartWorker { .. } | BackgroundTask::Branch { .. } => {
+        BackgroundTask::SetMovable(_) => chats::set_movable(step, uri),
+        BackgroundTask::LoseDirectory {
+            directory,
+            replacement,
+            ..
+        } => working_directories::lose(step, uri, &directory, replacement.as_deref()),
+        BackgroundTask::StartWorker { .. }
+        | BackgroundTask::Branch { .. }
+        | BackgroundTask::RecordChanges(_) => {
             unreachable!("these want a URI that is free")
         }
     }

@@ -5,9 +5,10 @@ use wire::{Action, ChannelUri};
 
 use crate::follow_up::FollowUp;
 use crate::io::PeerId;
+use crate::journal_query::{Answer, Query, TurnPage};
 use crate::message::find_turn;
 use crate::pause::{HandlerAnswers, Load};
-use crate::record::{Answer, Query, Record, TurnPage};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 use crate::steering::queue_leftover;

@@ -3,7 +3,7 @@
 use wire::{ChannelUri, rpc};
 
 use crate::io::PeerId;
-use crate::record::TurnPage;
+use crate::journal_query::TurnPage;
 use crate::state::Step;
 
 /// Sends a page of turns to a connection. An empty page says nothing.

@@ -1,19 +1,42 @@
-//! How far housekeeping has come: what was swept, which part of the blob store is collected next, how renders ended.
+//! How far housekeeping has come: what was swept, when there is something to sweep again, which part of the blob store is
+//! collected next, how renders ended.
+//!
+//! Promises: what a write leaves behind is swept soon after it, and again when it has become old enough to go; in between, and
+//! after the last of these, nothing is due.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use wire::Timestamp;
 
+use crate::limits::Limits;
+
 /// Parts of the blob store that are looked through in one sweep: it is never done in one go.
 const BUCKETS_STEP: u16 = 32;
 /// The parts there are: one for each first byte of a digest.
 const BUCKETS: u16 = 256;
 
+/// A long log is trimmed in steps that follow each other sooner than sweeps do.
+const TRIM_PAUSE_MS: u64 = 1_000;
+
 /// The state of housekeeping.
 pub(crate) struct Upkeep {
     /// Something was written since the last sweep.
     unswept: bool,
+    /// Something that kept a session alive went away since the last sweep, without a write.
+    released: bool,
+    last_written: Timestamp,
+    last_swept: Timestamp,
+    /// How many of the moments at which the last write is old enough for something have passed.
+    aged: usize,
+    /// When a session that never had a turn is to be looked at, as the journal said.
+    empty_due: Option<Timestamp>,
+    /// The moment that the host is to wake the kernel at; later ones are set when it has come.
+    armed: Option<Timestamp>,
+    /// A timer is set for what is in memory and not used.
+    is_idle_armed: bool,
+    /// This step sweeps: what it writes is no reason to sweep again.
+    is_sweeping: bool,
     next_bucket: u8,
     /// Parts to be looked through until all of them were since something was last written.
     buckets_left: u16,
@@ -27,6 +50,14 @@ impl Default for Upkeep {
     fn default() -> Self {
         Self {
             unswept: true, // what the last process left is looked at once
+            released: false,
+            last_written: Timestamp(0),
+            last_swept: Timestamp(0),
+            aged: 0,
+            empty_due: None,
+            armed: None,
+            is_idle_armed: false,
+            is_sweeping: false,
             next_bucket: 0,
             buckets_left: 0,
             clients_seen: Timestamp(0),
@@ -36,13 +67,114 @@ impl Default for Upkeep {
 }
 
 impl Upkeep {
-    pub(crate) fn note_written(&mut self) {
-        self.unswept = true;
+    /// Housekeeping begins at boot: what is old by now was written before.
+    pub(crate) fn beginning_at(now: Timestamp) -> Self {
+        Self {
+            last_written: now,
+            last_swept: now,
+            ..Self::default()
+        }
     }
 
-    /// Whether something was written since this was last asked.
-    pub(crate) fn take_unswept(&mut self) -> bool {
-        std::mem::replace(&mut self.unswept, false)
+    /// The step that ends now wrote something.
+    pub(crate) fn note_written(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.is_sweeping) {
+            return; // what a sweep removed leaves nothing behind that the sweep itself does not look at
+        }
+        self.unswept = true;
+        self.last_written = now;
+        self.aged = 0;
+    }
+
+    /// A subscription or a connection ended: what it kept may be swept now.
+    pub(crate) fn note_released(&mut self) {
+        self.released = true;
+    }
+
+    /// A sweep begins. Returns whether everything is to be looked at, or only what was left over.
+    pub(crate) fn begin_sweep(&mut self, now: Timestamp, limits: &Limits) -> bool {
+        self.is_sweeping = true;
+        self.last_swept = now;
+        self.released = false;
+        self.empty_due = None;
+        let mut whole = std::mem::take(&mut self.unswept);
+        while let Some(at) = self.aged_due(limits)
+            && at <= now
+        {
+            self.aged += 1;
+            whole = true;
+        }
+        whole
+    }
+
+    /// A step that was to sweep did not write, or could not.
+    pub(crate) fn end_step(&mut self) {
+        self.is_sweeping = false;
+    }
+
+    /// Nothing can be swept now.
+    pub(crate) fn put_off_sweep(&mut self, now: Timestamp) {
+        self.last_swept = now;
+    }
+
+    pub(crate) fn set_empty_due(&mut self, at: Timestamp) {
+        self.empty_due = Some(at);
+    }
+
+    /// Whether a timer must be set for what is in memory: not if there is one.
+    pub(crate) fn arm_idle(&mut self, holds_something: bool) -> bool {
+        let must = holds_something && !self.is_idle_armed;
+        self.is_idle_armed |= must;
+        must
+    }
+
+    pub(crate) fn disarm_idle(&mut self) {
+        self.is_idle_armed = false;
+    }
+
+    /// The next moment at which something of the last write is old enough to go.
+    fn aged_due(&self, limits: &Limits) -> Option<Timestamp> {
+        let mut ages = [
+            limits.blob_grace_s,
+            limits.retention_disposed_s,
+            limits.client_ttl_s,
+        ];
+        ages.sort_unstable();
+        let seconds = ages.get(self.aged)?;
+        Some(self.last_written.plus_ms(seconds.saturating_mul(1_000)))
+    }
+
+    /// When there is something to sweep.
+    fn due(&self, limits: &Limits, is_log_long: bool) -> Option<Timestamp> {
+        let pause_ms = match is_log_long {
+            true => limits.sweep_ms.min(TRIM_PAUSE_MS),
+            false => limits.sweep_ms,
+        };
+        let next = self.last_swept.plus_ms(pause_ms);
+        let soon = self.unswept || self.released || self.buckets_left > 0 || is_log_long;
+        let soon = soon.then_some(next);
+        let later = [self.aged_due(limits), self.empty_due]
+            .into_iter()
+            .flatten();
+        later.chain(soon).min().map(|at| at.max(next))
+    }
+
+    /// The timer that was set has come, or an earlier one: whether there is something to sweep.
+    pub(crate) fn is_due(&mut self, now: Timestamp, limits: &Limits, is_log_long: bool) -> bool {
+        if self.armed.is_some_and(|at| at <= now) {
+            self.armed = None;
+        }
+        self.due(limits, is_log_long).is_some_and(|at| at <= now)
+    }
+
+    /// The moment for which a timer must be set, if none is set for it or an earlier one.
+    pub(crate) fn arm(&mut self, limits: &Limits, is_log_long: bool) -> Option<Timestamp> {
+        let at = self.due(limits, is_log_long)?;
+        if self.armed.is_some_and(|armed| armed <= at) {
+            return None; // when that comes, this is set
+        }
+        self.armed = Some(at);
+        Some(at)
     }
 
     /// The part of the blob store to be collected next, if any is left.

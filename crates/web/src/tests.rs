@@ -67,3 +67,62 @@ fn the_form_is_one_that_the_other_side_takes() {
     assert!(tags[0] != tags[1] && tags[1] != tags[2]);
     assert!(!page.is_known("") && !page.is_known("\"other\"") && page.is_known("*"));
 }
+
+/// Bytes of brotli that a first visit may load before the list of sessions can be used, and in how many files.
+const FIRST_VISIT_MAX: usize = 60 * 1_024;
+const FIRST_FILES_MAX: usize = 40;
+/// The whole page, as a service worker loads it.
+const ALL_MAX: usize = 113 * 1_024;
+
+fn packed_size(file: &PageFile) -> usize {
+    file.choose("br").bytes.len()
+}
+
+/// The page, and the scripts and styles that it names.
+fn first_visit() -> Vec<&'static PageFile> {
+    let page = find("/").unwrap();
+    let text = std::str::from_utf8(page.plain).unwrap();
+    let named = text.split("\"/app/").skip(1);
+    let named = named.map(|part| format!("/app/{}", part.split('"').next().unwrap()));
+    let named: std::collections::BTreeSet<String> = named.collect();
+    let mut files: Vec<_> = named.iter().map(|path| find(path).unwrap()).collect();
+    files.push(page);
+    files
+}
+
+#[test]
+fn a_first_visit_stays_within_its_budget() {
+    let first = first_visit();
+    let bytes: usize = first.iter().map(|file| packed_size(file)).sum();
+    let gzip: usize = first
+        .iter()
+        .map(|file| file.choose("gzip").bytes.len())
+        .sum();
+    let rest = packed_size(find(&format!("/app/{DIGEST}/rest.json")).unwrap());
+    println!(
+        "first visit: {bytes} bytes (gzip {gzip}) in {} files; the rest: {rest}",
+        first.len()
+    );
+    assert!(
+        bytes <= FIRST_VISIT_MAX && gzip <= FIRST_VISIT_MAX,
+        "{bytes}, gzip {gzip}"
+    );
+    assert!(first.len() <= FIRST_FILES_MAX, "{}", first.len());
+    assert!(bytes + rest <= ALL_MAX, "{bytes} and {rest}");
+}
+
+#[test]
+fn the_rest_holds_what_no_first_visit_loads() {
+    let packed = find(&format!("/app/{DIGEST}/rest.json")).unwrap();
+    let rest: std::collections::BTreeMap<String, String> =
+        serde_json::from_slice(packed.plain).unwrap();
+    let first: Vec<&str> = first_visit().iter().map(|file| file.path).collect();
+    let others = files()
+        .iter()
+        .filter(|file| file.is_immutable && file.path != packed.path);
+    for file in others {
+        let is_first = first.contains(&file.path);
+        let text = rest.get(file.path).map(|text| text.as_bytes());
+        assert_eq!(text, (!is_first).then_some(file.plain), "{}", file.path);
+    }
+}

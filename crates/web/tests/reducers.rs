@@ -17,6 +17,8 @@ mod chat_actions;
 #[path = "../../wire/tests/reducers/dice.rs"]
 mod dice;
 mod engine;
+#[path = "../../wire/tests/reducers/plain.rs"]
+mod plain;
 #[path = "../../wire/tests/reducers/session.rs"]
 mod session;
 
@@ -30,8 +32,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::Action;
 use wire::action::{ActionKind, ChannelKind, to_value};
-use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
-use wire::state::{ChatState, RootState, SessionState};
+use wire::reduce::{Reduced, reduce_chat, reduce_plain, reduce_root, reduce_session};
+use wire::state::{ChatState, PlainState, RootState, SessionState};
 
 thread_local! {
     static ENGINE: Engine = Engine::new();
@@ -127,6 +129,30 @@ fn chat_sequence(start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) 
     (start, actions, expected)
 }
 
+/// A changeset, annotations, a terminal or a watch; now and then an action of another of them.
+fn plain_sequence(kind: usize, start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) {
+    let mut d = Dice::new(start);
+    let start = match kind % 4 {
+        0 => plain::start_changeset(&mut d),
+        1 => plain::start_annotations(&mut d),
+        2 => plain::start_terminal(&mut d),
+        _ => plain::start_watch(&mut d),
+    };
+    let state = PlainState::read(start.clone()).unwrap();
+    let mut state = state.expect("a state of one of these kinds");
+    let generate = |d: &mut Dice, _: &PlainState| {
+        let other = if d.below(16) == 15 { 1 } else { 0 };
+        match (kind + other) % 4 {
+            0 => plain::changeset_action(d),
+            1 => plain::annotations_action(d),
+            2 => plain::terminal_action(d),
+            _ => plain::watch_action(d),
+        }
+    };
+    let (actions, expected) = reduce_all(&mut state, seeds, generate, to_value, reduce_plain);
+    (start, actions, expected)
+}
+
 fn seeds() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(vec(any::<u8>(), 0..64), 1..40)
 }
@@ -143,6 +169,12 @@ proptest! {
     #[test]
     fn a_session_is_reduced_alike(start in vec(any::<u8>(), 0..128), seeds in seeds()) {
         let (start, actions, expected) = session_sequence(&start, &seeds);
+        agree(&start, &actions, &expected)?;
+    }
+
+    #[test]
+    fn a_channel_of_state_alone_is_reduced_alike(kind in 0_usize..4, start in vec(any::<u8>(), 0..128), seeds in seeds()) {
+        let (start, actions, expected) = plain_sequence(kind, &start, &seeds);
         agree(&start, &actions, &expected)?;
     }
 
@@ -164,6 +196,10 @@ fn every_action_of_the_table_has_a_reducer_in_the_page() {
         (ChannelKind::Root, "root"),
         (ChannelKind::Session, "session"),
         (ChannelKind::Chat, "chat"),
+        (ChannelKind::Changeset, "changeset"),
+        (ChannelKind::Annotations, "annotations"),
+        (ChannelKind::Terminal, "terminal"),
+        (ChannelKind::ResourceWatch, "resourceWatch"),
     ] {
         let found = of_the_page[field].as_array().expect("a list");
         let found: BTreeSet<&str> = found.iter().filter_map(Value::as_str).collect();
@@ -215,11 +251,12 @@ fn what_is_no_state_is_refused_alike() {
 #[test]
 fn recorded_sequences_are_reduced_alike() {
     let mut noise = Noise::new(7);
-    let sequences: Vec<Value> = (0..120)
+    let sequences: Vec<Value> = (0..160)
         .map(|number| {
             let start = noise.bytes(128);
             let seeds: Vec<Vec<u8>> = (0..8).map(|_| noise.bytes(48)).collect();
             let (start, actions, expected) = match number % 4 {
+                _ if number >= 120 => plain_sequence(number, &start, &seeds),
                 0 => root_sequence(&start, &seeds),
                 1 => session_sequence(&start, &seeds),
                 _ => chat_sequence(&start, &seeds),

@@ -53,7 +53,7 @@ fn run_all(file: &str, least: usize) {
 
 #[test]
 fn the_connection_is_kept_and_every_action_ends() {
-    run_all("connection_tests.js", 23);
+    run_all("connection_tests.js", 34);
 }
 
 #[test]
@@ -69,4 +69,14 @@ fn a_sheet_sends_one_answer_for_what_it_shows() {
 #[test]
 fn a_device_is_signed_out_at_the_host_or_says_that_it_is_not() {
     run_all("sign_out_tests.js", 4);
+}
+
+#[test]
+fn a_terminal_shows_what_programs_print() {
+    run_all("terminal_tests.js", 10);
+}
+
+#[test]
+fn a_session_is_made_once_and_what_went_wrong_is_said() {
+    run_all("creation_tests.js", 7);
 }

@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde_json::Value;
 
+use crate::percent;
+
 /// The scheme of content URIs.
 pub const SCHEME: &str = "ahp-content";
 
@@ -63,7 +65,7 @@ impl Digest {
         match &name[..end] {
             // A reader of URIs would take these for steps in a path.
             "" | "." | ".." => self.uri(),
-            name => format!("{PREFIX}{self}/{}", percent_encoded(name)),
+            name => format!("{PREFIX}{self}/{}", percent::encoded_segment(name)),
         }
     }
 
@@ -75,19 +77,6 @@ impl Digest {
         let fits = rest.is_empty() || rest.strip_prefix('/').is_some_and(is_name);
         Self::from_hex(hex).filter(|_| fits)
     }
-}
-
-/// A segment of a path in a URI.
-fn percent_encoded(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 fn nibble(digit: u8) -> Option<u8> {

@@ -2,6 +2,8 @@
 //!
 //! Promises: one way to read them, so that allowing a directory and opening it mean the same directory.
 
+use crate::percent;
+
 /// The absolute path a `file:` URI names, in bytes and without `.`, `..` and empty names; `None` if it names nothing on
 /// this machine.
 pub fn path_of(uri: &str) -> Option<Vec<u8>> {
@@ -10,7 +12,7 @@ pub fn path_of(uri: &str) -> Option<Vec<u8>> {
     if !path.starts_with('/') {
         return None;
     }
-    let path = percent_decoded(path)?;
+    let path = percent::decoded(path)?;
     if path.contains(&0) {
         return None;
     }
@@ -31,30 +33,7 @@ pub fn path_of(uri: &str) -> Option<Vec<u8>> {
 
 /// The `file:` URI of an absolute path, which need not be text.
 pub fn uri_of(path: impl AsRef<[u8]>) -> String {
-    let mut uri = String::from("file://");
-    for &byte in path.as_ref() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri
-}
-
-pub(crate) fn percent_decoded(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let value = digit(bytes.next())? * 16 + digit(bytes.next())?;
-        decoded.push(u8::try_from(value).ok()?);
-    }
-    Some(decoded)
+    format!("file://{}", percent::encoded_path(path.as_ref()))
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ pub mod action;
 pub mod bounds;
 pub mod compat;
 pub mod content;
+pub mod dialect;
 pub mod ext;
 pub mod file_uri;
 pub mod mcp_uri;
 pub mod meta;
 pub mod methods;
+pub mod percent;
 pub mod quirks;
 pub mod reduce;
 pub mod rpc;
@@ -26,7 +28,7 @@ pub use ahp_types as published;
 pub use content::Digest;
 pub use rpc::{Id, Incoming, RpcError};
 pub use time::Timestamp;
-pub use uri::ChannelUri;
+pub use uri::{ChannelUri, SessionPart};
 pub use version::{Generation, Version};
 
 /// A JSON object that preserves the order of its fields.

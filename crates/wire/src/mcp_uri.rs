@@ -1,30 +1,19 @@
 //! `mcp-resource://SERVER/URI`: something that can be read from an MCP server of a session, as messages refer to it (MC-13).
 
+use crate::percent::{decoded, encoded_word};
+
 const PREFIX: &str = "mcp-resource://";
 
-/// What an address of a server is called in a message.
+/// What an address of a server is called in a message. Neither part has a `/` once it is escaped.
 pub fn uri_of(server: &str, uri: &str) -> String {
-    format!("{PREFIX}{}/{}", encode(server), encode(uri))
+    format!("{PREFIX}{}/{}", encoded_word(server), encoded_word(uri))
 }
 
 /// The server and its address that a URI means.
 pub fn read(uri: &str) -> Option<(String, String)> {
     let (server, address) = uri.strip_prefix(PREFIX)?.split_once('/')?;
-    let decode = |text: &str| String::from_utf8(crate::file_uri::percent_decoded(text)?).ok();
+    let decode = |text: &str| String::from_utf8(decoded(text)?).ok();
     Some((decode(server)?, decode(address)?)).filter(|(server, _)| !server.is_empty())
-}
-
-/// Everything but letters, digits and a few marks is escaped, so that neither part has a `/`.
-fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

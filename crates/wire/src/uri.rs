@@ -13,6 +13,14 @@ pub const URI_BYTES_MAX: usize = 2_048;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChannelUri(Arc<str>);
 
+/// What belongs to a session and is a channel of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionPart<'a> {
+    Annotations,
+    /// By the name after `/changeset/`.
+    Changeset(&'a str),
+}
+
 /// Why a string is not a channel URI.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
@@ -57,6 +65,27 @@ impl ChannelUri {
         self.0.split_once(':').map_or("", |(scheme, _)| scheme)
     }
 
+    /// The session that a URI of annotations or of a changeset belongs to, and which of the two it is (G-53, G-72). No session is
+    /// named like either.
+    pub fn session_part(&self) -> Option<(Self, SessionPart<'_>)> {
+        let of = |session: &str| Self(Arc::from(session));
+        if let Some((session, name)) = self.0.split_once("/changeset/") {
+            return Some((of(session), SessionPart::Changeset(name)));
+        }
+        let session = self.0.strip_suffix("/annotations")?;
+        Some((of(session), SessionPart::Annotations))
+    }
+
+    /// The annotations of a session.
+    pub fn annotations_of(session: &Self) -> Result<Self, UriError> {
+        Self::parse(&format!("{session}/annotations"))
+    }
+
+    /// A changeset of a session: what its template expands to.
+    pub fn changeset_of(session: &Self, name: &str) -> Result<Self, UriError> {
+        Self::parse(&format!("{session}/changeset/{name}"))
+    }
+
     pub fn is_root(&self) -> bool {
         &*self.0 == ahp_types::common::ROOT_RESOURCE_URI
     }
@@ -92,6 +121,26 @@ mod tests {
                 Ok(good.to_owned())
             );
         }
+    }
+
+    #[test]
+    fn what_belongs_to_a_session_names_it() {
+        let uri = |text: &str| ChannelUri::parse(text).unwrap();
+        let session = uri("ahp-session:/1");
+        let annotations = ChannelUri::annotations_of(&session).unwrap();
+        assert_eq!(
+            annotations.session_part(),
+            Some((session.clone(), SessionPart::Annotations))
+        );
+        let changeset = ChannelUri::changeset_of(&session, "turn/t/annotations").unwrap();
+        assert_eq!(
+            changeset.session_part(),
+            Some((
+                session.clone(),
+                SessionPart::Changeset("turn/t/annotations")
+            ))
+        );
+        assert_eq!(session.session_part(), None);
     }
 
     #[test]

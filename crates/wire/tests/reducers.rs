@@ -16,12 +16,18 @@ mod chat;
 mod chat_actions;
 #[path = "reducers/dice.rs"]
 mod dice;
+#[path = "reducers/plain.rs"]
+mod plain;
 #[path = "reducers/session.rs"]
 mod session;
 
 use std::fmt::Debug;
 
-use ahp::reducers::{apply_action_to_chat, apply_action_to_root, apply_action_to_session};
+use ahp::reducers::{
+    apply_action_to_annotations, apply_action_to_changeset, apply_action_to_chat,
+    apply_action_to_resource_watch, apply_action_to_root, apply_action_to_session,
+    apply_action_to_terminal,
+};
 use ahp_types::actions::StateAction;
 use ahp_types::state as published;
 use chat_actions::Hints;
@@ -34,8 +40,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wire::Action;
 use wire::action::to_value;
-use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
-use wire::state::{ChatState, RootState, SessionState};
+use wire::reduce::{
+    Reduced, reduce_annotations, reduce_changeset, reduce_chat, reduce_plain,
+    reduce_resource_watch, reduce_root, reduce_session, reduce_terminal,
+};
+use wire::state::{
+    AnnotationsState, ChangesetState, ChatState, PlainState, ResourceWatchState, RootState,
+    SessionState, TerminalState,
+};
 
 /// What both sides know of a value: extension fields go, and lists that ours do not keep when empty.
 fn projected<T: DeserializeOwned>(mut value: Value) -> T {
@@ -158,6 +170,66 @@ proptest! {
             |theirs, action| { apply_action_to_chat(theirs, action); },
         )?;
     }
+
+    #[test]
+    fn a_changeset_is_reduced_as_published(start in vec(any::<u8>(), 0..64), seeds in seeds()) {
+        let start = plain::start_changeset(&mut Dice::new(&start));
+        let theirs: published::ChangesetState = serde_json::from_value(start.clone()).unwrap();
+        let ours = ChangesetState::from_value(start).unwrap();
+        agree(
+            (ours, theirs),
+            &seeds,
+            |d, _| if d.below(16) == 15 { session::action(d) } else { plain::changeset_action(d) },
+            to_value,
+            reduce_changeset,
+            |theirs, action| { apply_action_to_changeset(theirs, action); },
+        )?;
+    }
+
+    #[test]
+    fn annotations_are_reduced_as_published(start in vec(any::<u8>(), 0..64), seeds in seeds()) {
+        let start = plain::start_annotations(&mut Dice::new(&start));
+        let theirs: published::AnnotationsState = serde_json::from_value(start.clone()).unwrap();
+        let ours = AnnotationsState::from_value(start).unwrap();
+        agree(
+            (ours, theirs),
+            &seeds,
+            |d, _| if d.below(16) == 15 { session::action(d) } else { plain::annotations_action(d) },
+            to_value,
+            reduce_annotations,
+            |theirs, action| { apply_action_to_annotations(theirs, action); },
+        )?;
+    }
+
+    #[test]
+    fn a_terminal_is_reduced_as_published(start in vec(any::<u8>(), 0..64), seeds in seeds()) {
+        let start = plain::start_terminal(&mut Dice::new(&start));
+        let theirs: published::TerminalState = serde_json::from_value(start.clone()).unwrap();
+        let ours = TerminalState::from_value(start).unwrap();
+        agree(
+            (ours, theirs),
+            &seeds,
+            |d, _| if d.below(16) == 15 { session::action(d) } else { plain::terminal_action(d) },
+            to_value,
+            reduce_terminal,
+            |theirs, action| { apply_action_to_terminal(theirs, action); },
+        )?;
+    }
+
+    #[test]
+    fn a_watch_is_reduced_as_published(start in vec(any::<u8>(), 0..64), seeds in seeds()) {
+        let start = plain::start_watch(&mut Dice::new(&start));
+        let theirs: published::ResourceWatchState = serde_json::from_value(start.clone()).unwrap();
+        let ours = ResourceWatchState::from_value(start).unwrap();
+        agree(
+            (ours, theirs),
+            &seeds,
+            |d, _| if d.below(16) == 15 { session::action(d) } else { plain::watch_action(d) },
+            to_value,
+            reduce_resource_watch,
+            |theirs, action| { apply_action_to_resource_watch(theirs, action); },
+        )?;
+    }
 }
 
 /// Runs actions over a chat and gives it back.
@@ -212,6 +284,12 @@ fn generated_actions_of_every_kind_change_something() {
         let mut root = RootState::from_value(session::start_root(&mut d)).unwrap();
         let mut session = SessionState::from_value(session::start(&mut d)).unwrap();
         let mut chat = ChatState::from_value(chat::start(&mut d)).unwrap();
+        let mut plain = [
+            plain::start_changeset(&mut d),
+            plain::start_annotations(&mut d),
+            plain::start_terminal(&mut d),
+        ]
+        .map(|start| PlainState::read(start).unwrap().unwrap());
         for _ in 0..40 {
             let seed = bytes(64);
             let hints = Hints::of(&chat);
@@ -219,9 +297,16 @@ fn generated_actions_of_every_kind_change_something() {
                 session::root_action(&mut Dice::new(&seed)),
                 session::action(&mut Dice::new(&seed)),
                 chat_actions::action(&mut Dice::new(&seed), &hints),
+                plain::changeset_action(&mut Dice::new(&seed)),
+                plain::annotations_action(&mut Dice::new(&seed)),
+                plain::terminal_action(&mut Dice::new(&seed)),
             ] {
                 let action = Action::decode(json).expect("a generated action is well formed");
+                let [changeset, annotations, terminal] = &mut plain;
                 let reduced = [
+                    reduce_plain(changeset, &action),
+                    reduce_plain(annotations, &action),
+                    reduce_plain(terminal, &action),
                     reduce_root(&mut root, &action),
                     reduce_session(&mut session, &action),
                     reduce_chat(&mut chat, &action),
@@ -232,8 +317,9 @@ fn generated_actions_of_every_kind_change_something() {
             }
         }
     }
-    // Four of the root, thirty of sessions, thirty-seven of chats.
-    assert_eq!(changed.len(), 71, "{changed:?}");
+    // Four of the root, thirty of sessions, thirty-seven of chats, eight of changesets, five of annotations, and ten of
+    // terminals: what is typed into one changes nothing.
+    assert_eq!(changed.len(), 94, "{changed:?}");
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Identity {
     pub(crate) fn modified(&self) -> (i64, u32) {
         self.modified
     }
+
+    /// Whether this is the same file, whatever it holds.
+    pub(crate) fn is_of_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
 }
 
 impl Stat {
@@ -111,9 +116,8 @@ impl Stat {
 
     /// Whether two open files are one and the same.
     pub(crate) fn is_same_file(one: &impl AsFd, other: &impl AsFd) -> bool {
-        let place = |stat: Self| (stat.identity.device, stat.identity.inode);
         match (Self::of(one), Self::of(other)) {
-            (Ok(one), Ok(other)) => place(one) == place(other),
+            (Ok(one), Ok(other)) => one.identity.is_of_same_file(&other.identity),
             (Err(_), _) | (_, Err(_)) => false,
         }
     }

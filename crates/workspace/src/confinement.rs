@@ -1,4 +1,4 @@
-//! Where sessions may work: beneath the host's roots, and never in the host's own directory, also where that lies beneath
+//! Where sessions may work: beneath the host's roots, and never in the host's own directories, also where those lie beneath
 //! a root.
 //!
 //! Promises: a directory is judged by what was opened, not by its name: links are followed first, and a name that leads
@@ -20,7 +20,7 @@ use crate::{OpenError, Workspace};
 pub struct Confinement {
     /// Without links. None: any directory will do.
     roots: Option<Arc<[PathBuf]>>,
-    hidden: Option<Arc<HiddenDirectory>>,
+    hidden: Vec<Arc<HiddenDirectory>>,
 }
 
 /// A directory of which nothing is opened.
@@ -39,7 +39,7 @@ impl Confinement {
         let roots = roots.collect::<std::io::Result<Vec<PathBuf>>>()?;
         Ok(Self {
             roots: Some(roots.into()),
-            hidden: None,
+            hidden: Vec::new(),
         })
     }
 
@@ -47,7 +47,7 @@ impl Confinement {
     pub fn hiding(mut self, directory: &Path) -> std::io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = rustix::fs::openat(CWD, directory, flags, Mode::empty())?;
-        self.hidden = Some(Arc::new(HiddenDirectory(open)));
+        self.hidden.push(Arc::new(HiddenDirectory(open)));
         Ok(self)
     }
 
@@ -60,6 +60,14 @@ impl Confinement {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Whether a directory without links may be used: it lies in a root, and not in what is hidden.
+    pub(crate) fn allows(&self, real_path: &Path) -> bool {
+        let is_inside = self.roots.is_none() || self.root_of(real_path).is_some();
+        let mut hidden = self.hidden.iter();
+        // Where it cannot be told, it may not.
+        is_inside && hidden.all(|hidden| matches!(hidden.contains(real_path), Ok(false)))
     }
 
     /// The root that a directory without links lies in, the outermost if there are several.
@@ -75,11 +83,7 @@ impl Confinement {
         let real_path =
             confined::real_path(open).map_err(|errno| OpenError::unopenable(path, errno))?;
         let is_inside = self.roots.is_none() || self.root_of(&real_path).is_some();
-        let is_hidden = match &self.hidden {
-            Some(hidden) => hidden.contains(&real_path),
-            None => Ok(false),
-        };
-        match is_hidden {
+        match self.hides(&real_path) {
             Ok(false) if is_inside => Ok(real_path),
             Ok(_) => Err(OpenError::NotAllowed {
                 path: path.display().to_string(),
@@ -90,13 +94,34 @@ impl Confinement {
     }
 
     /// What must not be opened beneath a directory, if that is around it.
-    pub(crate) fn hidden_in(&self, real_path: &Path) -> Option<Arc<HiddenDirectory>> {
-        let hidden = self.hidden.as_ref()?;
+    pub(crate) fn hidden_in(&self, real_path: &Path) -> Vec<Arc<HiddenDirectory>> {
         // Where it cannot be told, every open is checked.
-        let is_around = hidden
-            .real_path()
-            .map_or(true, |path| path.starts_with(real_path));
-        is_around.then(|| Arc::clone(hidden))
+        let is_around = |hidden: &&Arc<HiddenDirectory>| {
+            let hidden = hidden.real_path();
+            hidden.map_or(true, |path| path.starts_with(real_path))
+        };
+        self.hidden.iter().filter(is_around).cloned().collect()
+    }
+
+    /// Whether a path without links is hidden, or lies in what is.
+    pub(crate) fn hides(&self, real_path: &Path) -> Result<bool, Errno> {
+        is_in_any(&self.hidden, real_path)
+    }
+
+    /// Whether something that is hidden is a path without links, or lies in it.
+    pub(crate) fn is_around_hidden(&self, real_path: &Path) -> Result<bool, Errno> {
+        for hidden in &self.hidden {
+            if hidden.real_path()?.starts_with(real_path) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a path without links is a root, or has one in it.
+    pub(crate) fn has_root_in(&self, real_path: &Path) -> bool {
+        let mut roots = self.roots.iter().flat_map(|roots| roots.iter());
+        roots.any(|root| root.starts_with(real_path))
     }
 
     fn display_roots(&self) -> String {
@@ -106,9 +131,19 @@ impl Confinement {
     }
 }
 
+/// Whether a path without links is one of these directories or lies beneath one.
+pub(crate) fn is_in_any(hidden: &[Arc<HiddenDirectory>], real_path: &Path) -> Result<bool, Errno> {
+    for hidden in hidden {
+        if hidden.contains(real_path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl HiddenDirectory {
     /// Whether a path without links is this directory or lies beneath it.
-    pub(crate) fn contains(&self, real_path: &Path) -> Result<bool, Errno> {
+    fn contains(&self, real_path: &Path) -> Result<bool, Errno> {
         Ok(real_path.starts_with(self.real_path()?))
     }
 

@@ -138,9 +138,9 @@ impl Workspace {
                 rules = IgnoreRules::read_in(self, path, rules);
             }
         }
-        let hidden = root.hidden_path();
+        let hidden = root.hidden_paths();
         entries.retain(|entry| {
-            let is_hidden = hidden.as_ref() == Some(&entry.path.relative);
+            let is_hidden = hidden.contains(&entry.path.relative);
             let is_ignored = rules
                 .as_ref()
                 .is_some_and(|rules| rules.ignores(&self.absolute_path(&entry.path), entry.kind));

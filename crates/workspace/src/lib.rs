@@ -10,7 +10,7 @@
 //! - A file is replaced whole or not at all, and never when its content is not what the session last read of it.
 //! - Everything that a file, a directory tree or a caller can make large has a bound. Nothing waits for a pipe or a
 //!   device.
-//! - No program is run.
+//! - No program is run but git, which runs nothing of a repository unless the user asked for it ([`Repository`]).
 //!
 //! All functions block: they are for threads that may wait for a disk. Long ones take a [`Cancellation`].
 //!
@@ -38,9 +38,11 @@ pub mod picture;
 mod project;
 mod read;
 mod replacement;
+mod resources;
 mod roots;
 mod search;
 mod sources;
+mod tree;
 mod write;
 
 pub use cancellation::{CancelOnDrop, Cancellation};
@@ -49,7 +51,10 @@ pub use diff::DiffStats;
 pub use directory::IgnoreMode;
 pub use error::{FileError, OpenError};
 pub use find::{FindOptions, FoundFiles};
-pub use git::{GitHead, GitState};
+pub use git::{
+    CommitReport, GitEntry, GitError, GitHead, GitState, IndexEntries, MergeReport, NewWorktree,
+    Repository, RepositorySummary, TreeStatus, WorktreeEnd, worktree_name,
+};
 pub use lines::{LinesRead, TextLine};
 pub use list::{Tree, TreeLimits};
 pub use location::RealLocation;
@@ -57,7 +62,15 @@ pub use path::WorkspacePath;
 pub use project::{INSTRUCTION_BYTES_MAX, InstructionFile, ProjectContext, ProjectReader};
 pub use read::{FILE_BYTES_MAX, FileBytes, ReadReceipt, digest_of, is_binary};
 pub use replacement::{LineEndings, NearMiss, Replacement, ReplacementError};
-pub use roots::{CommandDirectory, UserDirectories, Workspace};
+pub use resources::{
+    Placement, ResourceAccess, ResourceBytes, ResourceChange, ResourceChangeKind, ResourceEntry,
+    ResourceError, ResourceFacts, ResourceFiles, ResourceGrant, ResourceKind, ResourceWatch,
+    WatchRequest, WatchedBatch, WriteRequest,
+};
+pub use roots::{BroughtPlugin, CommandDirectory, UserDirectories, Workspace};
 pub use search::{SearchMatches, SearchOptions, SearchOutput, SearchPattern};
 pub use sources::{ContentStore, EmptyStore, WorkspaceSources};
+pub use tree::{
+    FileSide, KeepContent, LINK, SUBMODULE, TreeChange, TreeChanges, TreeLook, is_link,
+};
 pub use write::{ChangeRequest, Extent, FileChange, FileNow, WantedFile};

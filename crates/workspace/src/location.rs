@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::confined::Links;
 use crate::error::errno_to_file_error;
-use crate::roots::Role;
+use crate::roots::RootUse;
 use crate::{FileError, Workspace};
 
 /// A file by its name without links.
@@ -26,7 +26,7 @@ impl Workspace {
     /// The working directories without links, the default one first.
     pub fn real_directories(&self) -> Vec<PathBuf> {
         let roots = self.shared.roots.iter();
-        let own = roots.filter(|root| root.role == Role::Working);
+        let own = roots.filter(|root| root.role == RootUse::Working);
         own.map(|root| root.real_path.clone()).collect()
     }
 

@@ -79,6 +79,14 @@ impl ProjectReader {
                 context.git = GitState::read_in(&workspace, &root);
             }
         }
+        for other in paths.iter().skip(1) {
+            // One that cannot be opened has no say; the turn itself says what is wrong with it.
+            if let Ok(workspace) = Workspace::open(&[uri_of(other)], &self.confinement)
+                && let Some(root) = workspace.root_paths().next()
+            {
+                read_instructions(&workspace, &root, other, &mut context.instructions);
+            }
+        }
         context
     }
 

@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use wire::file_uri;
 
 use crate::confined::{self, Links, Stat};
-use crate::confinement::HiddenDirectory;
+use crate::confinement::{HiddenDirectory, is_in_any};
 use crate::discovery::SkillBody;
-use crate::error::io_to_file_error;
+use crate::error::{errno_to_file_error, io_to_file_error};
 use crate::file_filter::FileFilter;
 use crate::write::FileHistory;
 use crate::{Confinement, FileError, OpenError, WorkspacePath};
@@ -43,6 +43,8 @@ pub(crate) struct RootsShared {
     skill_bodies: Mutex<BTreeMap<String, Arc<SkillBody>>>,
     /// Ids of customizations that the session switched off.
     switched_off: Mutex<BTreeSet<String>>,
+    /// Plugins that clients brought, in one of the readable roots.
+    plugins: Mutex<Vec<BroughtPlugin>>,
     /// Held from looking at a file to replacing it: two calls must not replace what neither of them saw.
     writing: Mutex<()>,
 }
@@ -55,21 +57,32 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
     /// The same without links: whoever ran `pwd` knows it by that.
     pub(crate) real_path: PathBuf,
-    pub(crate) role: Role,
+    pub(crate) role: RootUse,
     /// What must not be opened beneath it.
-    hidden: Option<Arc<HiddenDirectory>>,
+    hidden: Vec<Arc<HiddenDirectory>>,
 }
 
 /// What a directory is there for. Only working directories may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum RootUse {
     Working,
-    /// Copies of attachments (C-032).
+    /// Copies of attachments (C-032), and of plugins that clients brought.
     Attachments,
     /// What the user keeps for agents in all projects.
     UserAgents,
     /// A plugin that the user named.
     Plugin,
+}
+
+/// A plugin that a client of the session brought, and where its copy lies.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BroughtPlugin {
+    pub client_id: String,
+    /// As the client calls it.
+    pub name: String,
+    /// The client's own URI of it.
+    pub uri: String,
+    pub directory: PathBuf,
 }
 
 /// Directories that the user keeps for agents, wherever they lie: read and never changed.
@@ -81,15 +94,15 @@ pub struct UserDirectories {
 }
 
 impl UserDirectories {
-    fn roles(&self) -> impl Iterator<Item = (&Path, Role)> {
+    fn roles(&self) -> impl Iterator<Item = (&Path, RootUse)> {
         let agents = self
             .agents
             .iter()
-            .map(|path| (path.as_path(), Role::UserAgents));
+            .map(|path| (path.as_path(), RootUse::UserAgents));
         let plugins = self
             .plugins
             .iter()
-            .map(|path| (path.as_path(), Role::Plugin));
+            .map(|path| (path.as_path(), RootUse::Plugin));
         agents.chain(plugins)
     }
 }
@@ -132,7 +145,7 @@ impl Workspace {
             .map(|uri| Root::open(uri, confinement));
         let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
         if let Some(path) = attachments.filter(|_| !roots.is_empty()) {
-            roots.push(Root::open_readable(path, Role::Attachments)?);
+            roots.push(Root::open_readable(path, RootUse::Attachments)?);
         }
         if !roots.is_empty() {
             // Most users have none; whoever searches them says what is wrong with one that is there.
@@ -152,14 +165,16 @@ impl Workspace {
         Self::open_available_with(
             working_directories,
             &UserDirectories::default(),
+            &[],
             confinement,
         )
     }
 
-    /// The same with the user's directories.
+    /// The same with the user's directories, and with plugins that clients brought.
     pub(crate) fn open_available_with(
         working_directories: &[String],
         user: &UserDirectories,
+        brought: &[BroughtPlugin],
         confinement: &Confinement,
     ) -> (Self, Vec<OpenError>) {
         let mut errors = Vec::new();
@@ -170,15 +185,20 @@ impl Workspace {
         // The user need not have any of them but those he named.
         let user = user
             .roles()
-            .filter(|(path, role)| *role == Role::Plugin || path.exists());
+            .filter(|(path, role)| *role == RootUse::Plugin || path.exists());
         let user = user.map(|(path, role)| Root::open_readable(path, role));
-        for root in working.chain(user) {
+        let brought_roots = brought
+            .iter()
+            .map(|plugin| Root::open_readable(&plugin.directory, RootUse::Attachments));
+        for root in working.chain(user).chain(brought_roots) {
             match root {
                 Ok(root) => roots.push(root),
                 Err(error) => errors.push(error),
             }
         }
-        (Self::new(roots), errors)
+        let workspace = Self::new(roots);
+        workspace.use_plugins(brought.to_vec());
+        (workspace, errors)
     }
 
     fn new(roots: Vec<Root>) -> Self {
@@ -188,6 +208,7 @@ impl Workspace {
                 history: Mutex::default(),
                 skill_bodies: Mutex::default(),
                 switched_off: Mutex::default(),
+                plugins: Mutex::default(),
                 writing: Mutex::default(),
             }),
             filter: None,
@@ -199,8 +220,10 @@ impl Workspace {
         let is_current = |root: &Root| {
             let uri = file_uri::uri_of(root.path.as_os_str().as_bytes());
             let confinement = match root.role {
-                Role::Working => confinement,
-                Role::Attachments | Role::UserAgents | Role::Plugin => &Confinement::none(),
+                RootUse::Working => confinement,
+                RootUse::Attachments | RootUse::UserAgents | RootUse::Plugin => {
+                    &Confinement::none()
+                }
             };
             let now = Root::open(&uri, confinement);
             now.is_ok_and(|now| Stat::is_same_file(&now.directory, &root.directory))
@@ -219,6 +242,35 @@ impl Workspace {
         })
     }
 
+    /// The same for a directory inside one of the working directories; it is held open as it is now.
+    pub fn command_directory_at(
+        &self,
+        path: &WorkspacePath,
+    ) -> Result<CommandDirectory, FileError> {
+        let root = self.root(path);
+        if root.role != RootUse::Working {
+            return Err(FileError::OutsideRoots {
+                path: self.display_path(path),
+                roots: "commands run in the working directories alone".to_owned(),
+            });
+        }
+        let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
+        let open = match path.relative.as_os_str().is_empty() {
+            true => root
+                .directory
+                .try_clone()
+                .map_err(|error| io_to_file_error(&error, &root.path.display().to_string()))?,
+            false => {
+                let open = root.open_directory(&path.relative, Links::Followed);
+                open.map_err(failed)?
+            }
+        };
+        Ok(CommandDirectory {
+            open,
+            name: root.path.join(&path.relative),
+        })
+    }
+
     pub(crate) fn root(&self, path: &WorkspacePath) -> &Root {
         &self.shared.roots[path.root]
     }
@@ -232,7 +284,7 @@ impl Workspace {
     pub fn known_files(&self) -> Vec<String> {
         let history = self.history();
         let known = history.known();
-        let known = known.filter(|path| self.root(path).role == Role::Working);
+        let known = known.filter(|path| self.root(path).role == RootUse::Working);
         let known = known.filter_map(|path| Some(path.relative.to_str()?.to_owned()));
         known.collect()
     }
@@ -247,6 +299,27 @@ impl Workspace {
     pub fn switch_off(&self, ids: BTreeSet<String>) {
         let switched_off = self.shared.switched_off.lock();
         *switched_off.unwrap_or_else(PoisonError::into_inner) = ids;
+    }
+
+    /// Uses these plugins of clients from now on, and no others.
+    pub fn use_plugins(&self, brought: Vec<BroughtPlugin>) {
+        let plugins = self.shared.plugins.lock();
+        *plugins.unwrap_or_else(PoisonError::into_inner) = brought;
+    }
+
+    pub(crate) fn plugins(&self) -> Vec<BroughtPlugin> {
+        let plugins = self.shared.plugins.lock();
+        plugins.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A directory that lies in a root, or is it; `None` if it lies elsewhere.
+    pub(crate) fn path_in_root(
+        &self,
+        root: &WorkspacePath,
+        directory: &Path,
+    ) -> Option<WorkspacePath> {
+        let inside = directory.strip_prefix(&self.root(root).path).ok()?;
+        Some(root.with_relative(inside.to_owned()))
     }
 
     pub(crate) fn switched_off(&self) -> BTreeSet<String> {
@@ -314,12 +387,26 @@ impl Root {
             directory,
             path,
             real_path,
-            role: Role::Working,
+            role: RootUse::Working,
+        })
+    }
+
+    /// A directory by its name without links, wherever it lies; an error if that leads elsewhere by now. What is hidden stays
+    /// hidden.
+    pub(crate) fn open_exactly(path: &Path, confinement: &Confinement) -> Result<Self, OpenError> {
+        let uri = file_uri::uri_of(path.as_os_str().as_bytes());
+        let root = Self::open(&uri, &Confinement::none())?;
+        if root.real_path != path {
+            return Err(OpenError::unopenable(path, Errno::AGAIN));
+        }
+        Ok(Self {
+            hidden: confinement.hidden_in(&root.real_path),
+            ..root
         })
     }
 
     /// A directory that may be read, wherever it lies.
-    fn open_readable(path: &Path, role: Role) -> Result<Self, OpenError> {
+    fn open_readable(path: &Path, role: RootUse) -> Result<Self, OpenError> {
         let uri = file_uri::uri_of(path.as_os_str().as_bytes());
         let root = Self::open(&uri, &Confinement::none())?;
         Ok(Self { role, ..root })
@@ -353,20 +440,24 @@ impl Root {
 
     /// What is hidden cannot be used, by whatever name it was opened.
     fn check_visible(&self, open: &impl AsFd) -> Result<(), Errno> {
-        let Some(hidden) = &self.hidden else {
+        if self.hidden.is_empty() {
             return Ok(()); // nothing beneath this directory is hidden
-        };
-        match hidden.contains(&confined::real_path(open)?)? {
+        }
+        match is_in_any(&self.hidden, &confined::real_path(open)?)? {
             true => Err(Errno::ACCESS),
             false => Ok(()),
         }
     }
 
-    /// The path of what must not be shown beneath this directory.
-    pub(crate) fn hidden_path(&self) -> Option<PathBuf> {
-        let hidden = self.hidden.as_ref()?.real_path().ok()?;
-        let root = confined::real_path(&self.directory).ok()?;
-        Some(hidden.strip_prefix(root).ok()?.to_owned())
+    /// The paths of what must not be shown beneath this directory.
+    pub(crate) fn hidden_paths(&self) -> Vec<PathBuf> {
+        let Ok(root) = confined::real_path(&self.directory) else {
+            return Vec::new(); // gone: nothing beneath it can be opened
+        };
+        let hidden = self.hidden.iter();
+        let hidden = hidden.filter_map(|hidden| hidden.real_path().ok());
+        let beneath = hidden.filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_owned()));
+        beneath.collect()
     }
 
     /// The path of an open file beneath this directory, without links.

@@ -162,12 +162,14 @@ fn nothing_is_discovered_completed_or_told_of_a_directory_outside() {
     let found = discover(
         &directories,
         &UserDirectories::default(),
+        &[],
         &place.confinement,
     );
     assert!(found.catalogue.lookup("/leak").is_none());
     let unconfined = discover(
         &directories,
         &UserDirectories::default(),
+        &[],
         &Confinement::none(),
     );
     assert!(unconfined.catalogue.lookup("/leak").is_some());
@@ -183,6 +185,7 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
     let discovery = DiscoveryCache::default().confined_to(confinement.clone());
     let completer = Completer::new(discovery);
     let request = CompletionRequest {
+        brought: Vec::new(),
         switched_off: Default::default(),
         working_directories: directories,
         text: "@file:".to_owned(),

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,6 +16,9 @@ pub fn binary() -> Result<PathBuf> {
     let profile = profile.context("a test lies in target/PROFILE/deps")?;
     let binary = profile.join(format!("acp-agent{}", std::env::consts::EXE_SUFFIX));
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    // Tests of one process that find it missing at the same moment build it once.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     if is_current(&binary, &sources) {
         return Ok(binary);
     }

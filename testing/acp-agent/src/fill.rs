@@ -11,6 +11,8 @@ pub(crate) struct Words {
     pub last: String,
     pub steering: String,
     pub session: String,
+    /// The terminal that was made last.
+    pub terminal: String,
 }
 
 impl Words {
@@ -21,7 +23,11 @@ impl Words {
             Value::Array(items) => items.iter().map(|item| self.fill(item)).collect(),
             Value::Object(fields) => fields
                 .iter()
-                .map(|(name, value)| (name.clone(), self.fill(value)))
+                .map(|(name, value)| match name.as_str() {
+                    // Filled when they are played: more is known then.
+                    "steps" => (name.clone(), value.clone()),
+                    _ => (name.clone(), self.fill(value)),
+                })
                 .collect(),
             Value::Null | Value::Bool(_) | Value::Number(_) => step.clone(),
         }
@@ -37,6 +43,7 @@ impl Words {
         text.replace("{{cwd}}", &directory().display().to_string())
             .replace("{{pid}}", &std::process::id().to_string())
             .replace("{{session}}", &self.session)
+            .replace("{{terminal}}", &self.terminal)
             .replace("{{history}}", &self.history)
             .replace("{{steering}}", &self.steering)
             .replace("{{last}}", &self.last)

@@ -138,6 +138,10 @@ impl Player {
                 self.request("elicitation/create", &params).await.map(drop)
             }
             Step::Request { method, params } => self.request(&method, &params).await.map(drop),
+            Step::Send { method, params } => {
+                let sent = agent.connection.request(&self.session, &method, &params);
+                sent.await.map(drop)
+            }
             Step::Notify { method, params } => agent.connection.notify(&method, &params).await,
             Step::Commands {
                 count,
@@ -217,6 +221,9 @@ impl Player {
     pub(crate) fn keep_answer(&mut self, answer: &Answered) {
         let (Ok(last) | Err(last)) = answer;
         self.words.last = last.to_string();
+        if let Some(terminal) = last["terminalId"].as_str() {
+            terminal.clone_into(&mut self.words.terminal);
+        }
     }
 
     async fn take_cancel(&mut self) -> Result<Answered> {

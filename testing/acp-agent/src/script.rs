@@ -132,6 +132,11 @@ pub(crate) enum Step {
         method: String,
         params: Value,
     },
+    /// Any request; nobody waits for its answer.
+    Send {
+        method: String,
+        params: Value,
+    },
     Notify {
         method: String,
         params: Value,

@@ -53,6 +53,7 @@ fn newest_source(crates: &Path) -> Result<SystemTime> {
             package.join("src"),
             package.join("app"),
             package.join("build.rs"),
+            package.join("build"),
         ];
         while let Some(path) = waiting.pop() {
             if path.is_dir() {

@@ -98,6 +98,15 @@ impl Browser {
         })
     }
 
+    /// Lets pages of an origin do what people are asked about, such as `notifications`.
+    pub async fn allow(&self, origin: &str, permission: &str) -> Result<()> {
+        let params = json!({"origin": origin, "permissions": [permission]});
+        self.devtools
+            .command(None, "Browser.grantPermissions", params)
+            .await
+            .map(drop)
+    }
+
     /// A new tab, which shares storage with the others.
     pub async fn page(&self, screen: Screen) -> Result<Page> {
         let blank = json!({"url": "about:blank"});

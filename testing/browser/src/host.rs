@@ -5,11 +5,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-use anyhow::{Context as _, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -32,7 +34,8 @@ impl Host {
     pub fn start(arguments: &[&str]) -> Result<Self> {
         let (binary, home) = (binary::greenroom()?, tempfile::tempdir()?);
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
-        let (child, origin, token) = serve(&binary, home.path(), "127.0.0.1:0", &arguments)?;
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let (child, origin, token) = serve(&binary, home.path(), &address, &arguments)?;
         Ok(Self {
             binary,
             home,
@@ -56,7 +59,12 @@ impl Host {
 
     /// Stops it in mid-air, as a machine that sleeps: connections stay open and nobody answers.
     pub fn freeze(&self) -> Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        // Until the one thread that takes the signal has run, the others go on and answer.
+        let stopped = waitpid(Some(self.pid()?), WaitOptions::UNTRACED)?;
+        let is_stopped = stopped.is_some_and(|(_, status)| status.stopped());
+        ensure!(is_stopped, "the host ended instead: {stopped:?}");
+        Ok(())
     }
 
     pub fn thaw(&self) -> Result<()> {
@@ -64,11 +72,11 @@ impl Host {
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = i32::try_from(self.child.id())?;
-        Ok(kill_process(
-            Pid::from_raw(pid).context("a process")?,
-            signal,
-        )?)
+        Ok(kill_process(self.pid()?, signal)?)
+    }
+
+    fn pid(&self) -> Result<Pid> {
+        Pid::from_raw(i32::try_from(self.child.id())?).context("a process")
     }
 
     /// Starts it again at the same address, with the same data.
@@ -93,6 +101,12 @@ impl Host {
             .output()?)
     }
 
+    /// Starts a verb whose input and outputs are pipes; whoever starts it ends it.
+    pub fn spawn(&self, arguments: &[&str]) -> Result<Child> {
+        let mut command = command(&self.binary, self.home.path());
+        Ok(command.args(arguments).stdin(Stdio::piped()).spawn()?)
+    }
+
     /// Everything it logged.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.home.path().join("log"))?)
@@ -105,6 +119,23 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A port for a host that may be started again. Those that the system hands out would be somebody else's by then.
+fn free_port() -> Result<u16> {
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 10_000;
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    // Tests of other processes begin elsewhere.
+    let begin = u16::try_from(std::process::id() % u32::from(COUNT))?;
+    for _ in 0..COUNT {
+        let next = TAKEN.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (begin + next % COUNT) % COUNT;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no port from {FIRST} on is free")
 }
 
 fn serve(

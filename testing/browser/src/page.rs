@@ -84,6 +84,8 @@ pub struct Page {
     session: String,
     screen: Screen,
     observed: Arc<Mutex<Observed>>,
+    /// What is given for every request that is held back.
+    instead: Arc<Mutex<String>>,
 }
 
 impl Page {
@@ -94,9 +96,15 @@ impl Page {
     ) -> Result<Self> {
         let observed: Arc<Mutex<Observed>> = Arc::default();
         let seen = Arc::clone(&observed);
+        let instead: Arc<Mutex<String>> = Arc::default();
+        let (given, answering) = (Arc::clone(&instead), (devtools.clone(), session.clone()));
         devtools.on_events(
             &session,
             Box::new(move |method, params| {
+                if method == "Fetch.requestPaused" {
+                    let body = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    answer_request(&answering, &params["requestId"], &body);
+                }
                 seen.lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .note(method, params);
@@ -107,6 +115,7 @@ impl Page {
             session,
             screen,
             observed,
+            instead,
         };
         for domain in [
             "Page",
@@ -150,6 +159,18 @@ impl Page {
             .await
     }
 
+    /// From now on a request of the page for this address gets this text instead of what the host has.
+    pub async fn answer_instead(&self, url: &str, text: &str) -> Result<()> {
+        text.clone_into(&mut self.instead.lock().unwrap_or_else(PoisonError::into_inner));
+        let pattern = json!({"patterns": [{"urlPattern": url, "requestStage": "Request"}]});
+        self.command("Fetch.enable", pattern).await.map(drop)
+    }
+
+    /// The host answers for itself again.
+    pub async fn stop_answering(&self) -> Result<()> {
+        self.command("Fetch.disable", json!({})).await.map(drop)
+    }
+
     /// What was seen of the page until now.
     pub fn observed(&self) -> Observed {
         self.observed
@@ -183,14 +204,16 @@ impl Page {
         }
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression, or the promise that it is, is true.
     pub async fn wait_for(&self, expression: &str) -> Result<()> {
         let deadline = Instant::now() + WAIT_MAX;
         let mut poll = interval(POLL_INTERVAL);
         loop {
             poll.tick().await;
             // While a page is being loaded there may be nobody to ask.
-            let value = self.evaluate(&format!("!!({expression})")).await;
+            let value = self
+                .evaluate(&format!("(async () => !!(await ({expression})))()"))
+                .await;
             if matches!(value, Ok(Value::Bool(true))) {
                 return Ok(());
             }
@@ -365,4 +388,16 @@ impl Page {
         };
         Ok((value("JSHeapUsedSize")?, value("Nodes")?))
     }
+}
+
+fn answer_request((devtools, session): &(DevTools, String), id: &Value, body: &str) {
+    let (devtools, session) = (devtools.clone(), session.clone());
+    let headers = json!([{"name": "Content-Type", "value": "text/html; charset=utf-8"}]);
+    let params = json!({"requestId": id, "responseCode": 200, "responseHeaders": headers, "body": STANDARD.encode(body)});
+    tokio::spawn(async move {
+        let answer = devtools.command(Some(&session), "Fetch.fulfillRequest", params);
+        if let Err(error) = answer.await {
+            eprintln!("a request was not answered: {error}"); // the page may have gone on
+        }
+    });
 }

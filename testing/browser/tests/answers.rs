@@ -5,7 +5,7 @@
 mod common;
 
 use anyhow::{Context as _, Result, ensure};
-use browser::{Browser, Host, Page, Screen, button, labelled};
+use browser::{Browser, Host, Network, Page, Screen, button, labelled};
 use common::{IS_LIVE, LOST_CONNECTION, open_session, send, sign_in};
 use serde_json::{Value, json};
 
@@ -94,6 +94,24 @@ async fn a_session_is_started_and_its_stream_is_shown_as_it_is_stored() -> Resul
     page.observed().check(&host.origin, &[])
 }
 
+/// Notes the number of every action that a page is told, over all its connections, live or in a replay.
+const NOTE_SEQS: &str = "(() => { window.seqs = []; const Real = WebSocket; \
+    window.WebSocket = class extends Real { constructor(...args) { super(...args); this.addEventListener('message', ({ data }) => { \
+    const { method, params, result } = JSON.parse(data); const told = method === 'action' ? [params] : result?.actions ?? []; \
+    for (const { serverSeq, rejectionReason } of told) if (rejectionReason === undefined) window.seqs.push(serverSeq); }); } }; })()";
+
+/// No action was told twice, and each came behind those before it.
+async fn check_seqs(page: &Page) -> Result<()> {
+    let seqs = page.evaluate("window.seqs").await?;
+    let seqs: Vec<i64> = serde_json::from_value(seqs)?;
+    ensure!(seqs.len() > 10, "there is something to compare: {seqs:?}");
+    ensure!(
+        seqs.is_sorted_by(|one, next| one < next),
+        "told twice, or in another order: {seqs:?}"
+    );
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_doubled() -> Result<()>
 {
@@ -103,6 +121,11 @@ async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_dou
     let (mut host, _script) = start()?;
     let session = new_session(&host, "hello")?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    let note = json!({"source": NOTE_SEQS});
+    page.command("Page.addScriptToEvaluateOnNewDocument", note)
+        .await?;
+    page.reload().await?;
+    page.wait_for(IS_LIVE).await?;
     open_session(&page, &session).await?;
     send(&page, "slow please").await?;
     page.wait_for("document.body.innerText.split('It begins.').at(-1).length > 200")
@@ -120,6 +143,7 @@ async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_dou
         .evaluate("document.body.innerText.split('The end.').length - 1")
         .await?;
     ensure!(begins == 1, "nothing is shown twice: {begins}");
+    check_seqs(&page).await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 
@@ -134,14 +158,17 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     open_session(&page, &session).await?;
     send(&page, "call it").await?;
     page.press(&button("Review")).await?;
-    let approve = "document.querySelector('[data-choice=approve]')";
-    page.wait_for(approve).await?;
     // It waits for the guard against taps that were meant for something else.
-    page.wait_for(&format!("!{approve}.disabled")).await?;
+    let approve =
+        "document.querySelector('.sheet-foot[data-armed=yes] [data-choice=approve]:enabled')";
+    page.wait_for(approve).await?;
     host.freeze()?;
     page.press(approve).await?;
-    page.wait_for("!document.body.innerText.includes('Decided')")
-        .await?;
+    // However long this machine takes: it is not shown as given.
+    page.wait_for(
+        "/Waiting for the host to confirm|Not confirmed yet/.test(document.body.innerText)",
+    )
+    .await?;
     host.kill()?;
     host.start_again()?;
     page.wait_for(IS_LIVE).await?;
@@ -161,5 +188,62 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
         "a call ran on an approval that the host never confirmed: {text}"
     );
     shows_what_is_exported(&page, &host, &session).await?;
+    page.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_was_lost_is_not_known_and_is_given_again() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let (host, _script) = start()?;
+    let session = new_session(&host, "hello")?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    open_session(&page, &session).await?;
+    send(&page, "call it").await?;
+    page.press(&button("Review")).await?;
+    let approve =
+        "document.querySelector('.sheet-foot[data-armed=yes] [data-choice=approve]:enabled')";
+    page.wait_for(approve).await?;
+    // The network loses the answer, and then everything.
+    page.evaluate(
+        "(() => { const send = window.send = WebSocket.prototype.send; \
+         WebSocket.prototype.send = function (text) { if (!text.includes('chat/toolCallConfirmed')) send.call(this, text); }; })()",
+    )
+    .await?;
+    page.press(approve).await?;
+    page.wait_for_text("Waiting for the host to confirm")
+        .await?;
+    page.set_network(Network::Offline).await?;
+    host.freeze()?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        .await?;
+    page.wait_for_text("Offline").await?;
+    host.thaw()?;
+    // The chat goes on meanwhile: what was decided may not be meant for what it is now.
+    let other = browser.page(Screen::PHONE).await?;
+    other.go_to(&host.origin).await?;
+    other.wait_for(IS_LIVE).await?;
+    open_session(&other, &session).await?;
+    send(&other, "then this").await?;
+    other
+        .wait_for("document.querySelector('.queue-item')")
+        .await?;
+    page.evaluate("void (WebSocket.prototype.send = window.send)")
+        .await?;
+    page.set_network(Network::Good).await?;
+    page.wait_for_text("It is not known whether your answer arrived")
+        .await?;
+    // A browser gives no input to a page that is behind another.
+    page.command("Page.bringToFront", json!({})).await?;
+    ensure!(
+        !page.text().await?.contains("Decided"),
+        "nothing was decided"
+    );
+    page.wait_for(approve).await?;
+    page.press(approve).await?;
+    page.wait_for("document.querySelector('#main').textContent.includes('Decided')")
+        .await?;
+    other.observed().check(&host.origin, &LOST_CONNECTION)?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }

@@ -4,9 +4,10 @@
 
 mod common;
 
-use anyhow::Result;
-use browser::{Browser, Host, Network, Screen};
+use anyhow::{Context as _, Result, ensure};
+use browser::{Browser, Host, Network, Screen, button};
 use common::{IS_LIVE, LOST_CONNECTION, sign_in};
+use serde_json::json;
 
 const IS_NOT_LIVE: &str =
     "document.querySelector('.mark') && !document.querySelector('.mark[data-status=live]')";
@@ -69,9 +70,182 @@ async fn two_tabs_are_two_clients() -> Result<()> {
         first.evaluate(client).await?,
         second.evaluate(client).await?,
     );
-    anyhow::ensure!(one != other, "each tab has an id of its own");
+    ensure!(one != other, "each tab has an id of its own");
     for page in [&first, &second] {
         page.observed().check(&host.origin, &[])?;
     }
     Ok(())
+}
+
+const CLIENT: &str = "sessionStorage.getItem('greenroom.client')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicated_tab_gets_a_name_of_its_own() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let host = Host::start(&[])?;
+    let first = sign_in(&browser, &host, Screen::DESKTOP).await?;
+    let own = first.evaluate(CLIENT).await?;
+    // Duplicating a tab copies its storage.
+    let copy = format!("sessionStorage.setItem('greenroom.client', {own})");
+    let second = browser.page(Screen::DESKTOP).await?;
+    second.go_to(&format!("{}/sw.js", host.origin)).await?;
+    second.evaluate(&copy).await?;
+    second.go_to(&host.origin).await?;
+    second.wait_for(IS_LIVE).await?;
+    ensure!(second.evaluate(CLIENT).await? != own, "both are {own}");
+    first.wait_for(IS_LIVE).await?;
+    // A reload keeps the name: what was on its way is answered to it.
+    first.reload().await?;
+    first.wait_for(IS_LIVE).await?;
+    ensure!(
+        first.evaluate(CLIENT).await? == own,
+        "a reload took the name"
+    );
+    for page in [&first, &second] {
+        page.observed().check(&host.origin, &LOST_CONNECTION)?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicated_tab_without_locks_takes_over_and_says_so() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let host = Host::start(&[])?;
+    let first = sign_in(&browser, &host, Screen::DESKTOP).await?;
+    let second = browser.page(Screen::DESKTOP).await?;
+    // An address without TLS has no locks.
+    let no_locks = json!({"source": "Object.defineProperty(Navigator.prototype, 'locks', {get: () => undefined})"});
+    for page in [&first, &second] {
+        page.command("Page.addScriptToEvaluateOnNewDocument", no_locks.clone())
+            .await?;
+    }
+    first.reload().await?;
+    first.wait_for(IS_LIVE).await?;
+    let own = first.evaluate(CLIENT).await?;
+    second.go_to(&format!("{}/sw.js", host.origin)).await?;
+    second
+        .evaluate(&format!(
+            "sessionStorage.setItem('greenroom.client', {own})"
+        ))
+        .await?;
+    second.go_to(&host.origin).await?;
+    second.wait_for(IS_LIVE).await?;
+    first.wait_for_text("open in another tab").await?;
+    first.press(&button("Use here")).await?;
+    first.wait_for(IS_LIVE).await?;
+    second.wait_for_text("open in another tab").await?;
+    for page in [&first, &second] {
+        page.observed().check(&host.origin, &LOST_CONNECTION)?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_slept_catches_up_when_it_is_looked_at() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let mut host = Host::start(&[])?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    // A page in the background is frozen after minutes: no timer runs, nothing is heard, and its connection is gone when it wakes.
+    let sleep = json!({"state": "frozen"});
+    page.command("Page.setWebLifecycleState", sleep).await?;
+    host.kill()?;
+    host.start_again()?;
+    host.run(&["send", "--json", "hello while you slept"])?;
+    page.command("Page.setWebLifecycleState", json!({"state": "active"}))
+        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        .await?;
+    page.wait_for(IS_LIVE).await?;
+    page.wait_for("document.querySelector('.session-link')")
+        .await?;
+    page.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_with_another_version_is_told_and_loaded_when_asked_for() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let mut host = Host::start(&[])?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    page.wait_for("navigator.serviceWorker.getRegistration().then(it => !!it?.active)")
+        .await?;
+    let own = page
+        .evaluate("/app.([0-9a-f]+)/.exec(document.querySelector('script').src)[1]")
+        .await?;
+    let own = own.as_str().context("a digest")?;
+    let other = page.evaluate("fetch('/').then(it => it.text())").await?;
+    let other = other
+        .as_str()
+        .context("a page")?
+        .replace(own, "0123456789abcdef");
+    page.answer_instead(&format!("{}/", host.origin), &other)
+        .await?;
+    page.evaluate("window.isOfBefore = true").await?;
+    host.kill()?;
+    page.wait_for(IS_NOT_LIVE).await?;
+    host.start_again()?;
+    page.wait_for_text("The host has a new version of this page")
+        .await?;
+    ensure!(
+        page.evaluate("window.isOfBefore").await? == true,
+        "nothing is loaded by itself"
+    );
+    page.stop_answering().await?;
+    page.press(&button("Reload")).await?;
+    page.wait_for(&format!("!window.isOfBefore && {IS_LIVE}"))
+        .await?;
+    page.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let mut host = Host::start(&[])?;
+    let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    page.wait_for(
+        "navigator.serviceWorker.getRegistration().then(it => it?.active?.state === 'activated')",
+    )
+    .await?;
+    let kept = page
+        .evaluate("caches.keys().then(([name]) => caches.open(name)).then(it => it.keys()).then(all => all.map(it => new URL(it.url).pathname))")
+        .await?;
+    let kept: Vec<&str> = kept
+        .as_array()
+        .context("addresses")?
+        .iter()
+        .filter_map(|it| it.as_str())
+        .collect();
+    ensure!(
+        kept.iter().any(|it| it.ends_with("/js/view/prompt.js")),
+        "all of it: {kept:?}"
+    );
+    ensure!(
+        !kept
+            .iter()
+            .any(|it| it.contains("api") && !it.ends_with("api.js") || it.contains("content")),
+        "nothing of the user: {kept:?}"
+    );
+    host.kill()?;
+    page.reload().await?;
+    page.wait_for(IS_NOT_LIVE).await?;
+    // Screens that were never looked at are there, too.
+    page.evaluate("location.hash = '#/settings'").await?;
+    page.wait_for_text("Theme").await?;
+    page.evaluate("location.hash = '#/'").await?;
+    page.wait_for(
+        "/Reconnecting|Connecting|Offline/.test(document.querySelector('.banner')?.innerText)",
+    )
+    .await?;
+    host.start_again()?;
+    page.wait_for(IS_LIVE).await?;
+    page.observed().check(&host.origin, &LOST_CONNECTION)
 }

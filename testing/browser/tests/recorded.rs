@@ -40,6 +40,6 @@ async fn recorded_sequences_end_alike_in_a_browser() -> Result<()> {
         assert_eq!(played["wrong"], json!([]), "{file}");
         count += played["count"].as_u64().context("a number")?;
     }
-    assert_eq!(count, 200);
+    assert_eq!(count, 240);
     page.observed().check(&host.origin, &[])
 }

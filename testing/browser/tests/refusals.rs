@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use browser::{Browser, Host, Screen};
-use common::{IS_LIVE, LOST_CONNECTION, sign_in};
+use common::{IS_LIVE, LOST_CONNECTION, pairing_link, sign_in};
+use serde_json::{Value, json};
 
 /// A page of another program on this machine, such as a server that an agent started.
 fn serve_stranger() -> Result<String> {
@@ -138,6 +139,7 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
     let address = host.origin.trim_start_matches("http://").to_owned();
     let bearer = format!("Authorization: Bearer {}\r\n", host.token);
     let json = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n".to_owned();
     for (line, name, headers, body, expected) in [
         ("GET /", "evil.example", "", "", 403),
         ("GET /api/me", "evil.example", &*bearer, "", 403),
@@ -188,6 +190,33 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
             "{}",
             415,
         ),
+        ("POST /api/sign-in", &*address, json, "{}", 401),
+        ("GET /api/sign-in", &*address, &*bearer, "", 405),
+        ("PUT /api/sign-in/finish", &*address, &*bearer, "", 405),
+        (
+            "POST /api/sign-in",
+            &*address,
+            &*format!("{json}{bearer}"),
+            "{}",
+            400,
+        ),
+        // A socket needs what everything else needs.
+        ("GET /ahp", &*address, &*upgrade, "", 401),
+        (
+            "GET /ahp",
+            &*address,
+            &*format!("{upgrade}Sec-WebSocket-Protocol: ahp, tkn.x\r\n"),
+            "",
+            401,
+        ),
+        (
+            "GET /ahp",
+            &*address,
+            &*format!("{upgrade}{bearer}Origin: https://evil.example\r\n"),
+            "",
+            403,
+        ),
+        ("GET /ahp?tkn=x", &*address, &*upgrade, "", 401),
         ("GET /content/x", &*address, "", "", 401),
         ("GET /../token", &*address, "", "", 401),
     ] {
@@ -239,7 +268,154 @@ fn endless_and_slow_requests_are_cut() -> Result<()> {
         ask(&host, large.as_bytes())?.contains(" 413 "),
         "an endless body"
     );
+    // One that never says how long it is.
+    let chunked = format!(
+        "POST /api/pair HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n"
+    );
+    let answer = ask(&host, chunked.as_bytes())?;
+    ensure!(
+        answer.contains(" 411 "),
+        "a body without a length: {answer}"
+    );
     let cut = ask(&host, b"GET / HTTP/1.1\r\nHost: ")?;
     ensure!(cut.contains(" 408 "), "a head that does not end: {cut}");
+    Ok(())
+}
+
+/// Status, head and body of the answer to a request with a body.
+fn exchange(host: &Host, line: &str, headers: &str, body: &str) -> Result<(u16, String, String)> {
+    let address = host.origin.trim_start_matches("http://");
+    let request = format!(
+        "{line} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = ask(host, request.as_bytes())?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer")?;
+    let status = head.split(' ').nth(1).context("a status")?.parse()?;
+    Ok((status, head.to_lowercase(), body.to_owned()))
+}
+
+#[test]
+fn prompts_are_for_devices_that_may_inspect() -> Result<()> {
+    let host = Host::start(&[])?;
+    let json_type = "Content-Type: application/json\r\n";
+    for (scope, expected) in [(&[][..], 403), (&["--inspect"][..], 200)] {
+        let (_, code) = pairing_link(&host, scope)?;
+        let body = json!({"code": code, "name": "phone"}).to_string();
+        let (status, _, paired) = exchange(&host, "POST /api/pair", json_type, &body)?;
+        ensure!(status == 200 || status == 201, "{status} {paired}");
+        let paired: Value = serde_json::from_str(&paired)?;
+        let token = paired["token"].as_str().context("a token")?;
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        let (me, _, _) = exchange(&host, "GET /api/me", &bearer, "")?;
+        ensure!(me == 200, "the device is signed in: {me}");
+        let line = "GET /api/prompt?chat=ahp-chat:/none";
+        let (status, _, answer) = exchange(&host, line, &bearer, "")?;
+        ensure!(
+            (status == 403) == (expected == 403),
+            "{scope:?}: {status} {answer}"
+        );
+        ensure!(
+            expected != 403 || answer.contains("pair --inspect"),
+            "it says what to do: {answer}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn content_is_given_for_signatures_of_the_host_and_in_ranges() -> Result<()> {
+    let host = Host::start(&[])?;
+    let bearer = format!("Authorization: Bearer {}\r\n", host.token);
+    let put = format!("{bearer}Content-Type: text/plain\r\n");
+    let (status, _, stored) = exchange(&host, "PUT /api/content", &put, "0123456789")?;
+    ensure!(status == 201, "{stored}");
+    let stored: Value = serde_json::from_str(&stored)?;
+    let items = json!({"items": [{"uri": stored["uri"], "contentType": "text/plain"}]}).to_string();
+    let json_type = format!("{bearer}Content-Type: application/json\r\n");
+    let (_, _, signed) = exchange(&host, "POST /api/content/addresses", &json_type, &items)?;
+    let signed: Value = serde_json::from_str(&signed)?;
+    let address = signed["items"][0].as_str().context("an address")?;
+    for (range, expected, body) in [
+        ("", 200, "0123456789"),
+        ("Range: bytes=2-4\r\n", 206, "234"),
+        ("Range: bytes=-3\r\n", 206, "789"),
+        ("Range: bytes=7-\r\n", 206, "789"),
+        ("Range: bytes=10-\r\n", 416, ""),
+        ("Range: bytes=5-2\r\n", 200, "0123456789"),
+        ("Range: lines=1-2\r\n", 200, "0123456789"),
+    ] {
+        let (status, head, got) = exchange(&host, &format!("GET {address}"), range, "")?;
+        ensure!(
+            status == expected && (status == 416 || got == body),
+            "{range}: {status} {got}"
+        );
+        ensure!(
+            status == 416 || head.contains("content-security-policy: sandbox; default-src 'none'"),
+            "{head}"
+        );
+    }
+    for wrong in [
+        address.replace("text%2Fplain", "text%2Fhtml"),
+        address.replace("exp=", "exp=9"),
+        format!("{address}0"),
+        address
+            .split_once("sig=")
+            .context("a signature")?
+            .0
+            .to_owned(),
+        address.split_once('?').context("a query")?.0.to_owned(),
+    ] {
+        let (status, _, body) = exchange(&host, &format!("GET {wrong}"), "", "")?;
+        ensure!(
+            status == 403 && !body.contains("0123456789"),
+            "{wrong}: {status} {body}"
+        );
+        // A token is no signature.
+        let (status, _, _) = exchange(&host, &format!("GET {wrong}"), &bearer, "")?;
+        ensure!(status == 403, "{wrong} with a token: {status}");
+    }
+    let (status, _, _) = exchange(
+        &host,
+        &format!("GET {address}"),
+        "Origin: http://127.0.0.1:1\r\n",
+        "",
+    )?;
+    ensure!(status == 403, "another origin: {status}");
+    Ok(())
+}
+
+#[test]
+fn a_sign_in_comes_back_to_this_host_and_to_who_began_it() -> Result<()> {
+    let host = Host::start(&[])?;
+    let headers = format!(
+        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
+        host.token
+    );
+    let begin = |back: &str| {
+        let auth = json!({"resource": {"resource": "http://127.0.0.1:1/mcp"}});
+        let body = json!({"auth": auth, "back": back}).to_string();
+        exchange(&host, "POST /api/sign-in", &headers, &body)
+    };
+    for back in [
+        "https://evil.example/",
+        "javascript:alert(1)",
+        "http://127.0.0.1.evil.example/",
+        &format!("{}/somewhere", host.origin),
+        &format!("{}/?x=1", host.origin),
+        &format!("{}@evil.example/", host.origin),
+    ] {
+        let (status, _, answer) = begin(back)?;
+        ensure!(status == 422, "{back}: {status} {answer}");
+    }
+    // Nobody is there to sign in at: that is said.
+    let (status, _, answer) = begin(&format!("{}/", host.origin))?;
+    ensure!(
+        status == 502 && answer.contains("refused"),
+        "{status} {answer}"
+    );
+    let body = json!({"address": format!("{}/?code=c&state=s", host.origin)}).to_string();
+    let (status, _, answer) = exchange(&host, "POST /api/sign-in/finish", &headers, &body)?;
+    ensure!(status == 404, "{status} {answer}");
     Ok(())
 }

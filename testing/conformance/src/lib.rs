@@ -7,6 +7,7 @@
 )]
 
 pub mod acp;
+pub mod file_tree;
 pub mod native;
 pub mod vscode;
 
@@ -53,7 +54,10 @@ impl TestHost {
                 let _ = stopped.await;
             },
         ));
-        let url = is_ready.await.expect("the host starts");
+        let Ok(url) = is_ready.await else {
+            let ended = served.await.expect("the host's task lives");
+            panic!("the host does not start: {ended:?}");
+        };
         Self {
             url,
             stop: Some(stop),

@@ -1,7 +1,5 @@
 //! Cancel, queue and steering of a turn whose agent is a process of others.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, is_alive, scene};
 use conformance::native::texts_in;
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Agents that exit, hang, flood, print what they should not, or speak another protocol: each has an end, and words for the user.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, is_alive, scene};
 use conformance::native::{error_of, texts_in};
 use serde_json::{Value, json};
@@ -157,7 +155,7 @@ async fn unknown_requests_are_refused_and_unknown_words_passed_over() {
         {"notify": {"method": "qwen/notify/session/mode-update", "params": {"v": 1}}},
         {"update": {"sessionUpdate": "something_new", "value": 1}},
         {"request": {"method": "craft/drainMidTurnQueue", "params": {}}},
-        {"request": {"method": "terminal/create", "params": {"sessionId": "{{session}}", "command": "true"}}},
+        {"request": {"method": "window/open", "params": {"sessionId": "{{session}}", "command": "true"}}},
         {"request": {"method": "fs/read_text_file", "params": {"sessionId": "{{session}}", "path": "/etc/passwd"}}},
         {"say": ["went on"]},
     ]);

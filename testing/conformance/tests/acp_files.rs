@@ -1,7 +1,5 @@
 //! Files that an agent of others reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::calls_of;
 use serde_json::{Value, json};

@@ -1,13 +1,6 @@
 //! The published clients, 1.0.0 and 0.9.0, follow a session of an ACP agent: what their own reducers make of the stream equals a
 //! fresh snapshot.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::time::Duration;
 
 use conformance::acp::{AcpHarness, scene};

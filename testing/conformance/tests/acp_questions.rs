@@ -1,7 +1,5 @@
 //! Questions of ACP agents to the user, and questions that they take back.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::{calls_of, parts_of, texts_in};
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! A chat and its agent's own session find each other again: after a restart, a crash, a lost session, in a fork.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, prompt_text, scene};
 use conformance::native::{error_of, texts_in};
 use serde_json::{Value, json};

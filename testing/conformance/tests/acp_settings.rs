@@ -1,7 +1,5 @@
 //! Models, modes, options and commands of ACP agents.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::texts_in;
 use serde_json::{Value, json};

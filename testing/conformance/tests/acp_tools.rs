@@ -1,7 +1,5 @@
 //! Tool calls of ACP agents: each agent speaks of them in its own order, and what a person consents to is what was asked.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use std::path::Path;
 
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};

@@ -1,7 +1,5 @@
 //! An agent of others starts in a directory only after a yes: a cloned repository can make it run commands.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::{error_of, texts_in};
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! What an ACP agent says in a turn, and what clients see of it: text, thoughts, plans, titles, usage, notices, and how it ends.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::{calls_of, error_of, parts_of, texts_in};
 use serde_json::{Value, json};
@@ -250,7 +248,7 @@ async fn the_agent_is_told_who_asks_and_where_it_works() {
     assert_eq!(told["protocolVersion"], 1);
     assert_eq!(told["clientInfo"]["name"], "greenroom");
     let can = &told["clientCapabilities"];
-    assert_eq!(can["terminal"], false, "{can:#}");
+    assert_eq!(can["terminal"], true, "{can:#}");
     assert_eq!(can["_meta"]["terminal_output"], true);
     assert_eq!(harness.received("session/new")[0]["cwd"], work);
 }

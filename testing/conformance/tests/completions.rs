@@ -1,11 +1,5 @@
 //! `completions` of the published 1.0.0 client against a real host over a real directory.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 

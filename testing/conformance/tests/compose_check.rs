@@ -1,12 +1,5 @@
 //! `x-compose` with the published client: what a message would become for the chat's model, before it is sent.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use ahp::{Client, ClientConfig, ClientError};
 use ahp_ws::WebSocketTransport;
 use base64::Engine as _;

@@ -1,12 +1,6 @@
 //! Bodies through a real host on a real disk, read by the published 1.0.0 client: what a user attached and what a tool
 //! printed, before and after a restart.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::time::Duration;
 
 use ahp::{Client, ClientConfig};

@@ -1,12 +1,5 @@
 //! Every configuration that our documents show: a host starts with it, and the published clients understand what it says.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::path::{Path, PathBuf};
 
 use conformance::TestHost;
@@ -75,6 +68,7 @@ async fn start_and_initialize(at: &str, block: &str) {
         config.workspaces = here.workspaces;
         config.tls_cert = here.tls_cert;
         config.tls_key = here.tls_key;
+        config.spaces = here.spaces;
         config.capabilities = None;
     })
     .await;

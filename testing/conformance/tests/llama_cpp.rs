@@ -3,13 +3,6 @@
 //!
 //! `testing/conformance/tests/llama_cpp/install` installs it; without it these tests say that they are skipped.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

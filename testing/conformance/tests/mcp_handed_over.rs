@@ -1,7 +1,5 @@
 //! MCP servers that an agent of others is handed over, and how clients see them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::calls_of;
 use serde_json::{Value, json};
@@ -125,4 +123,26 @@ async fn a_server_that_is_switched_off_is_gone_with_the_next_turn() {
         web["state"]["kind"] == "stopped" && web["_meta"].is_null()
     };
     harness.ann.until_session(SESSION, is_off).await;
+}
+
+// MC-9
+#[tokio::test]
+async fn a_server_that_the_agent_could_not_start_is_not_said_to_be_ready() {
+    let notice = json!({"update": {
+        "sessionUpdate": "notice", "severity": "warning", "title": "MCP server \"files\" failed to start",
+    }});
+    let failing = scene("fail", json!([notice, {"say": ["no"]}]));
+    let scenes = json!([failing, scene("", json!([{"say": ["ok"]}]))]);
+    let setup = AcpSetup::new(json!({"scenes": scenes})).settings(SERVERS);
+    let mut harness = setup.start().await;
+    harness.talk("fail").await;
+    let is_wrong = |session: &Value| server(session, "files")["state"]["kind"] == "error";
+    let session = harness.ann.until_session(SESSION, is_wrong).await;
+    let files = server(&session, "files");
+    assert!(files["state"].to_string().contains("failed to start"));
+    assert!(files["_meta"]["assumed"].is_null(), "{files:#}");
+    assert_eq!(server(&session, "web")["state"]["kind"], "ready");
+    harness.talk("next").await;
+    let session = harness.ann.sees_session(SESSION);
+    assert!(is_wrong(&session), "it did not start since");
 }

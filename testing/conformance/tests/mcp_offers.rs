@@ -1,11 +1,5 @@
 //! Prompts of MCP servers as commands, and their resources as things that messages refer to, over real processes.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use agents::mcp::McpEntry;
 use conformance::native::{NativeHarness, ends};
 use serde_json::{Value, json};

@@ -1,21 +1,13 @@
 //! MCP servers of the native agent, as real processes: what the model is offered, who is asked, what comes back, how they end.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod mcp;
-
 use std::path::Path;
 
-use agents::mcp::McpEntry;
-use conformance::native::{SESSION, calls_of, ends};
-use mcp::{
+use crate::mcp::{
     SERVER, call, declare, entry, is_alive, is_offered, notices, offered, published, start,
     wait_for_end,
 };
+use agents::mcp::McpEntry;
+use conformance::native::{ChatClient, NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};
 use testkit::Answer;
 
@@ -368,4 +360,34 @@ async fn clients_see_servers_and_start_and_stop_them() {
     let other = json!({"type": "session/mcpServerStartRequested", "id": "mcpServer-0"});
     harness.ann.does_in(SESSION, other).await;
     assert_eq!(harness.ann.refused().await, "no MCP server has this id");
+}
+
+// MC-3
+#[tokio::test]
+async fn a_session_that_nobody_looks_at_has_no_processes_and_gets_others_when_it_goes_on() {
+    let entries = vec![entry(&[])];
+    let settings = move |host: &mut host::Config| {
+        host.mcp.clone_from(&entries);
+        host.limits.kernel.channel_idle_ms = 1_000;
+    };
+    let config = json!({"approvals": "full-access"});
+    let mut harness = NativeHarness::start_with_settings(config, |_| {}, settings).await;
+    let pid = || [Answer::calls([call("pid", &json!({}))]), ends()];
+    harness.talk("one", pid()).await;
+    let first = harness.last_results().pop().unwrap();
+    let chat = harness.ann.chat.to_string();
+    // She leaves, and the session leaves memory.
+    harness.ann = ChatClient::arrives(harness.host(), "bob").await;
+    wait_for_end(&first).await;
+    harness.ann.enters(SESSION, &chat).await;
+    harness.talk("two", pid()).await;
+    let second = harness.last_results().pop().unwrap();
+    assert_ne!(first, second);
+    harness
+        .ann
+        .connection
+        .request("disposeSession", json!({"channel": SESSION}))
+        .await
+        .unwrap();
+    wait_for_end(&second).await;
 }

@@ -1,18 +1,12 @@
 //! Signing in to an MCP server: its state says what is wanted, a client gets a token by itself and brings it (MC-14).
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::path::Path;
 use std::process::{Child, Command};
 
-use agents::mcp::McpEntry;
+use agents::mcp::{McpEntry, OAuthEntry};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use conformance::native::{NativeHarness, SESSION, ends};
+use conformance::native::{NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::{Answer, Call};
@@ -91,7 +85,9 @@ async fn sign_in(state: &Value) -> String {
         .find_map(|field| field.strip_prefix("code="))
         .unwrap();
     let redeem = |verifier: &str| {
-        format!("grant_type=authorization_code&code={code}&code_verifier={verifier}")
+        format!(
+            "grant_type=authorization_code&code={code}&code_verifier={verifier}&client_id=c&redirect_uri=http%3A%2F%2F127.0.0.1%2Fback"
+        )
     };
     let address = metadata["token_endpoint"].as_str().unwrap();
     let (_, answer) = http("POST", address, &redeem(verifier)).await;
@@ -109,6 +105,19 @@ async fn authenticate(
     answered.map_err(|error| format!("{error:?}"))
 }
 
+/// The call that waits for a token.
+async fn waiting_call(harness: &mut NativeHarness) -> Value {
+    let waits = |call: &Value| call["status"] == "auth-required";
+    let chat = harness
+        .ann
+        .until("a call wants a token", |chat| {
+            calls_of(&chat["activeTurn"]).iter().any(waits)
+        })
+        .await;
+    let mut calls = calls_of(&chat["activeTurn"]).into_iter();
+    calls.find(waits).unwrap()
+}
+
 /// Whether a text is anywhere in the files of a host.
 fn is_stored(directory: &Path, text: &str) -> bool {
     let entries = std::fs::read_dir(directory).unwrap();
@@ -122,6 +131,7 @@ fn is_stored(directory: &Path, text: &str) -> bool {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one() {
     let directory = tempfile::tempdir().unwrap();
     let (_running, url) = serve(directory.path()).await;
@@ -155,20 +165,49 @@ async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one
     harness.talk("two", echo("in")).await;
     assert_eq!(harness.last_results().last().unwrap(), "in");
 
-    // One that is not taken any more is wanted anew; the next call works.
+    // One that is not taken any more is wanted anew, in the middle of a call, which waits for it and is made once more.
     let revoke = url.replace("/mcp", "/revoke");
     http("GET", &revoke, "").await;
-    harness.talk("three", echo("out")).await;
-    let told = harness.last_results().pop().unwrap();
-    assert!(told.contains("wants a token"), "{told}");
-    let session = harness.ann.until_session(SESSION, is("authRequired")).await;
+    harness.model.answers(echo("out"));
+    harness.ann.sends_message("three").await;
+    let call = waiting_call(&mut harness).await;
+    assert_eq!(call["auth"]["reason"], "expired", "{call:#}");
+    assert_eq!(&call["auth"]["resource"]["resource"], resource);
+    let is_needed = |session: &Value| {
+        let is_listed = session["inputNeeded"][0]["kind"] == "toolAuthentication";
+        is_listed && published(session)["state"]["kind"] == "authRequired"
+    };
+    let session = harness.ann.until_session(SESSION, is_needed).await;
     let state = published(&session)["state"].clone();
-    assert_eq!(state["reason"], "expired", "{state:#}");
+    authenticate(&harness, resource, "a-wrong-one")
+        .await
+        .unwrap();
     let newer = sign_in(&state).await;
     authenticate(&harness, resource, &newer).await.unwrap();
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(harness.last_results().last().unwrap(), "out");
+    assert_eq!(calls_of(&turn)[0]["status"], "completed");
     harness.ann.until_session(SESSION, is("ready")).await;
     harness.talk("four", echo("again")).await;
     assert_eq!(harness.last_results().last().unwrap(), "again");
+
+    // Somebody may give the call up instead: the model is told, and the turn goes on.
+    http("GET", &revoke, "").await;
+    harness.model.answers(echo("never"));
+    harness.ann.sends_message("five").await;
+    let call = waiting_call(&mut harness).await;
+    let turn = harness.ann.sees()["activeTurn"]["id"].clone();
+    let result = json!({"success": false, "pastTenseMessage": "Not signed in", "error": {"message": "not signed in"}});
+    harness
+        .ann
+        .does(json!({
+            "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call["toolCallId"], "result": result,
+        }))
+        .await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(calls_of(&turn)[0]["success"], false);
+    let told = harness.last_results().pop().unwrap();
+    assert!(told.contains("given up"), "{told}");
 
     for token in [&token, &newer] {
         assert!(
@@ -181,6 +220,45 @@ async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one
         assert!(
             !is_stored(&harness.data(), token),
             "no token is on the disk"
+        );
+    }
+}
+
+// MC-15
+#[tokio::test]
+async fn a_registered_client_is_published_and_its_secret_only_where_it_is_shared() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_running, url) = serve(directory.path()).await;
+    let secret = directory.path().join("secret");
+    std::fs::write(&secret, "hush\n").unwrap();
+    for (file, published_client) in [
+        (None, json!({"clientId": "me"})),
+        (
+            Some(secret),
+            json!({"clientId": "me", "clientSecret": "hush"}),
+        ),
+    ] {
+        let oauth = OAuthEntry {
+            client_id: "me".to_owned(),
+            share_secret: file.is_some(),
+            // It is its own authorisation server.
+            issuer: file.is_some().then(|| url.replace("/mcp", "")),
+            client_secret_file: file,
+        };
+        let entry = McpEntry {
+            name: "test".to_owned(),
+            url: Some(url.clone()),
+            oauth: Some(oauth),
+            ..McpEntry::default()
+        };
+        let settings = move |host: &mut host::Config| host.mcp = vec![entry.clone()];
+        let mut harness = NativeHarness::start_with_settings(json!({}), |_| {}, settings).await;
+        harness.talk("one", [ends()]).await;
+        let wants = |session: &Value| published(session)["state"]["kind"] == "authRequired";
+        let session = harness.ann.until_session(SESSION, wants).await;
+        assert_eq!(
+            published(&session)["state"]["oauthClient"],
+            published_client
         );
     }
 }

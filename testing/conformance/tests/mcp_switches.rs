@@ -1,15 +1,7 @@
 //! MCP servers that are switched on and off, trusted and changed: what runs is what somebody said yes to.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod mcp;
-
+use crate::mcp::{SERVER, call, declare, entry, is_offered, published, start, wait_for_end};
 use conformance::native::{SESSION, ends};
-use mcp::{SERVER, call, declare, entry, is_offered, published, start, wait_for_end};
 use serde_json::{Value, json};
 use testkit::Answer;
 

@@ -1,11 +1,5 @@
 //! Commands in the background: consented to like any other, looked at in later turns, ended with their chat and their host.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use agents::tool::ProcessRecord;
 use conformance::native::{NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};

@@ -1,22 +1,13 @@
 //! Whole requests over each wire format: attachments, a rewritten system prompt, tools of the agent and of a client, pictures in
 //! results, what the server added to answers, and the marks of the cache; in later rounds, in later turns, after a restart.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod spoken;
-
 use std::sync::Arc;
 
+use crate::spoken::{SIGNATURE, Said, WIRES, Wire};
 use conformance::native::{NativeHarness, SESSION};
 use host::journal::Archive;
 use host::sent_request::outline;
 use serde_json::{Value, json};
-use spoken::{SIGNATURE, Said, WIRES, Wire};
 use testkit::{Answer, CapturedRequest};
 
 const PICTURE: &str = "iVBORw0KGgo=";

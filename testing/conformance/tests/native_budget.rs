@@ -1,11 +1,5 @@
 //! What may be spent on models is limited: at a limit the turn asks before it asks a model once more (G-69).
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::{NativeHarness, SESSION, ends, parts_of, texts_in};
 use host::{BudgetLimits, BudgetSettings};
 use serde_json::{Value, json};

@@ -1,12 +1,6 @@
 //! Tools that clients offer reach the model: what it is offered, who is asked, who carries them out, and what it hears of it
 //! (G-73, G-07).
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::time::Duration;
 
 use ahp::{Client, ClientConfig, SubscriptionEvent};

@@ -1,18 +1,9 @@
 //! Conversations that come near their model's context window: they are summarised by themselves, between turns and between
 //! the rounds of one, and go on.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod spoken;
-
+use crate::spoken::{Said, WIRES, Wire};
 use conformance::native::{NativeHarness, error_of, messages, script_of, texts_in};
 use serde_json::{Value, json};
-use spoken::{Said, WIRES, Wire};
 use testkit::{Answer, Call, CapturedRequest};
 
 /// A window so large that nothing but reported figures fills it.

@@ -1,7 +1,5 @@
 //! Nothing is edited or run without a word: who is asked, with what to choose from, and what is remembered.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::native::{NativeHarness, SESSION, bash, calls_of, ends, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};

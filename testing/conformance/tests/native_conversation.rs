@@ -1,7 +1,5 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::native::{
     NativeHarness, SESSION, calls_of, messages, parts_of, script_of, texts_in,
 };

@@ -1,8 +1,6 @@
 //! What a project has for agents, in a real session of the native agent: custom agents with their tools, rules, and what is
 //! switched off (CU-5, CU-6, CU-8, CU-9).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::native::{NativeHarness, SESSION, ends};
 use serde_json::{Value, json};
 use testkit::model_server::{Answer, Call};
@@ -238,4 +236,29 @@ async fn what_is_switched_off_is_not_used_by_anybody() {
         "no skill is left: {tools:?}"
     );
     assert!(!body.to_string().contains("Fix it all."));
+}
+
+// H-309, CU-3
+#[tokio::test]
+async fn a_skill_that_a_client_writes_is_listed_at_once() {
+    let mut harness = NativeHarness::start().await;
+    harness.talk("hello", [ends()]).await;
+    let session = harness.ann.sees_session(SESSION);
+    let directory = session["workingDirectories"][0].as_str().unwrap();
+    let skill = format!("{}/.agents/skills/maps", directory.trim_end_matches('/'));
+    let text = "---\nname: maps\ndescription: Draws maps\n---\nDraw.";
+    let write = json!({
+        "channel": "ahp-root://", "uri": format!("{skill}/SKILL.md"), "data": text, "encoding": "utf-8",
+    });
+    let connection = &harness.ann.connection;
+    connection.request("resourceWrite", write).await.unwrap();
+    let has_it = |session: &Value| entry(session, "maps").is_some();
+    let session = harness.ann.until_session(SESSION, has_it).await;
+    let listed = entry(&session, ".agents/skills").unwrap();
+    assert_eq!(listed["writable"], true, "{listed:#}");
+    let delete = json!({"channel": "ahp-root://", "uri": skill, "recursive": true});
+    let connection = &harness.ann.connection;
+    connection.request("resourceDelete", delete).await.unwrap();
+    let is_gone = |session: &Value| entry(session, "maps").is_none();
+    harness.ann.until_session(SESSION, is_gone).await;
 }

@@ -1,7 +1,5 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};

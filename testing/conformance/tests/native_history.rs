@@ -1,7 +1,5 @@
 //! What the model is reminded of: earlier turns, as they are now, in this chat and in those made from it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use conformance::native::{NativeHarness, SESSION, messages, script_of};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};

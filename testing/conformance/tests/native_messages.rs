@@ -1,12 +1,6 @@
 //! What users mean, and what the model gets of it: pictures, files, skills and commands, from a client's message to
 //! the request that a model server gets.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use conformance::native::{NativeHarness, calls_of, messages, script_of, texts_in};

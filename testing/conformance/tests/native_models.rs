@@ -1,20 +1,11 @@
 //! What the native agent knows of its models: settings that messages give them, what they cost, what a chat loses by going on
 //! with another.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod spoken;
-
+use crate::spoken::{Said, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use conformance::native::{NativeHarness, texts_in};
 use serde_json::{Value, json};
-use spoken::{Said, Wire};
 use testkit::Answer;
 
 /// A model over each wire format that something is known of, and how its request says that it thinks much.

@@ -1,12 +1,6 @@
 //! The host's own directory inside a root: tools, mentions and attachments of the native agent find nothing in it but the
 //! session's own copies of attachments (G-55).
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;

@@ -1,7 +1,5 @@
 //! Plans: only reading until somebody approves, and then in the mode that was chosen (G-46, G-68).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use std::time::Duration;
 
 use ahp::{Client, ClientConfig, SubscriptionEvent};

@@ -1,12 +1,5 @@
 //! The published client follows the native agent: what its own reducers make of the stream equals a fresh snapshot.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::time::Duration;
 
 use ahp::reducers::{apply_action_to_chat, apply_action_to_session};

@@ -1,20 +1,10 @@
 //! Servers that refuse what a message holds: the chat goes on, what is refused is described, and it is remembered (G-50).
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod refusing_servers;
-mod spoken;
-
 use std::ffi::OsString;
 
+use crate::refusing_servers::{AttachmentKind, SERVERS, Server};
 use conformance::native::{NativeHarness, error_of, messages, texts_in};
 use futures_util::future::join_all;
-use refusing_servers::{AttachmentKind, SERVERS, Server};
 use serde_json::{Value, json};
 use testkit::{Answer, CapturedRequest};
 

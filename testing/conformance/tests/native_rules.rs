@@ -1,7 +1,5 @@
 //! Permission rules: what is remembered is what was read, it reaches no further, and what cannot be read grants nothing (G-63).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use conformance::native::{ChatClient, NativeHarness, SESSION, bash, calls_of, ends, texts_in};

@@ -1,13 +1,6 @@
 //! Models that say nothing for a while: the chat says so, as long as nothing of an answer comes, and the stall limit of a
 //! model says for how long its server may be silent altogether.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::{NativeHarness, error_of, texts_in};
 use serde_json::json;
 use testkit::{Answer, Gate};

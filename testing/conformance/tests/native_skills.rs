@@ -1,11 +1,5 @@
 //! Skills in a conversation with a model: offered where there are any, read by the tool, the same each time.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::NativeHarness;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};

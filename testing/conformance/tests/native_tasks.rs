@@ -1,11 +1,5 @@
 //! Workers of the native agent: a task in a chat of its own, with its own model and tools; its prompts reach the user there.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::{ChatClient, NativeHarness, SESSION, calls_of, ends, texts_in};
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
@@ -268,4 +262,19 @@ async fn a_worker_with_another_model_is_asked_about() {
         .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(harness.last_results().last().unwrap(), "Thought.");
+}
+
+#[tokio::test]
+async fn a_task_that_begins_like_a_command_is_told_and_not_run() {
+    let mut harness = NativeHarness::start().await;
+    let prompt = "!touch ran.txt";
+    let calls = Answer::calls([task("a", json!({"title": "Touch", "prompt": prompt}))]);
+    harness
+        .model
+        .answers_to(&format!("\"{prompt}\""), [Answer::streams(["No."])]);
+    let turn = harness.talk("have it done", [calls, ends()]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(harness.last_results(), ["No."]);
+    request_with(&harness, prompt);
+    assert!(!harness.work().join("ran.txt").exists());
 }

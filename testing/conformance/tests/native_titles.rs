@@ -1,12 +1,5 @@
 //! Titles of sessions by a small model: after the first turn, without delaying it, and never over a title that a user gave.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::{NativeHarness, SESSION, texts_in};
 use host::{BudgetLimits, BudgetSettings};
 use serde_json::json;

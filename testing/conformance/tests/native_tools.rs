@@ -1,11 +1,5 @@
 //! The tools of the native agent in a conversation: what the model gets of each, and what the chat shows.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::native::{NativeHarness, calls_of, ends};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};

@@ -1,11 +1,5 @@
 //! Files that the agent changed are restored at the user's command: `/undo`, `/redo`, `/rewind` (G-67).
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -1,11 +1,5 @@
 //! Pages of the web in a conversation: asked about for each host, read as Markdown, and nothing of a private network.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::sync::{Arc, Mutex};
 
 use conformance::native::{NativeHarness, calls_of, ends};

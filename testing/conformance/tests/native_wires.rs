@@ -1,18 +1,11 @@
 //! The native agent over each wire format: what is asked, where and with which key; what comes back in later turns and after
 //! a restart; what the chat shows.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+use crate::spoken;
 
-mod spoken;
-
+use crate::spoken::{Said, WIRES, Wire};
 use conformance::native::{NativeHarness, calls_of, error_of, texts_in};
 use serde_json::{Value, json};
-use spoken::{Said, WIRES, Wire};
 use testkit::{Answer, CapturedRequest};
 
 const KEY: &str = "sk-of-the-wires-0123456789";

@@ -1,12 +1,6 @@
 //! Our own client against a real host, through a line that is cut again and again: what it shows in the end is what a
 //! new client gets, and nothing it did took effect twice.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

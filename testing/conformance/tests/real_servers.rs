@@ -1,20 +1,11 @@
 //! MCP servers that others make, used by the native agent: a tool is offered, asked about, and run. `cargo run -p xtask -- interop`
 //! installs them and runs this; what worked goes into its table.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
-mod interop;
-
 use std::path::Path;
 
+use crate::interop::{installed, note};
 use agents::mcp::McpEntry;
 use conformance::native::{NativeHarness, calls_of, ends};
-use interop::{installed, note};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,7 +1,5 @@
 //! A reader that stops reading is cut and can come back; it never delays the others.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,13 +1,6 @@
 //! What VS Code sends with a message and asks before one, frame by frame, to a real host: the open file that only the window
 //! can read, completions with the fields it draws, commands beside an open file, and content with file names.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;

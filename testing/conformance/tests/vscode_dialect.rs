@@ -1,12 +1,6 @@
 //! What VS Code really sends (protocol 0.9.0), frame by frame, to a real host: its stops, its typing over a question, its
 //! repeated and unknown settings, its way back after a lost connection.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-
 use conformance::TestHost;
 use conformance::vscode::{Code, ROOT};
 use serde_json::{Value, json};

@@ -1,13 +1,6 @@
 //! What VS Code does with sessions (protocol 0.9.0), frame by frame, to a real host: sessions made for empty chats, rows of
 //! sessions that are gone, folders that the host may not work in.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use std::collections::VecDeque;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,12 +1,6 @@
 //! Messages that VS Code's user types while a turn runs, frame by frame: Enter steers, Alt+Enter queues. Whatever becomes of the
 //! turn, its view must end without a message left standing, or it asks about pending requests before every later one.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-
 use ahp_09::reducers::apply_action_to_chat;
 use ahp_types_09::state::ChatState;
 use conformance::TestHost;

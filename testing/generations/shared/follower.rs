@@ -16,7 +16,7 @@ use super::super::ahp_ws::WebSocketTransport;
 use super::SESSION;
 use crate::host::Host;
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 pub struct Follower {
     name: String,
@@ -317,6 +317,9 @@ fn comparable(of: &Follower) -> Value {
         chat["status"] = json!(chat["status"].as_u64().unwrap_or(0) & 31);
         if VERSION < "0.9" {
             chat["modifiedAt"] = Value::Null;
+        }
+        if VERSION < "0.5" {
+            chat["activity"] = Value::Null; // its action came with 0.5
         }
     }
     if VERSION < "0.5" {

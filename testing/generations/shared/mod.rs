@@ -2,6 +2,7 @@
 //! crates `ahp`, `ahp_types` and `ahp_ws`, and its `VERSION`; `host` and `driver` are modules of the test itself.
 
 mod follower;
+mod law;
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn script() -> Value {
             {"tool": {"name": "cat", "confirm_result": true}},
             {"ask": {"message": "who?", "questions": [{"kind": "text", "id": "name", "message": "name?", "required": true}]}},
             {"client_tool": {"name": "open", "input": {}}},
-            {"steer": true}, {"notify": "noted"}, {"usage": {"inputTokens": 1}},
+            {"steer": true}, {"notify": "noted"}, {"usage": {"inputTokens": 1}}, {"activity": "busy"},
             {"spawn": {"title": "W", "agent": "w", "steps": [{"think": ["hm"]}, {"tool": {"name": "ls"}}, {"say": ["done"]}]}},
             {"say": ["end"]}]},
         {"when": "^fail", "steps": [{"say": ["begun"]}, {"usage": {"inputTokens": 2}},
@@ -32,12 +33,25 @@ fn script() -> Value {
     ]})
 }
 
+/// A plugin as a client of this version says it: no type up to 0.9, one flag up to 0.7.
+fn plugin() -> Value {
+    let mut plugin = json!({"id": "c", "uri": "file:///c", "name": "C"});
+    if VERSION < "0.8" {
+        plugin["enabled"] = json!(true);
+    }
+    if VERSION >= "1.0" {
+        plugin["type"] = json!("plugin");
+    }
+    plugin
+}
+
 #[tokio::test]
 async fn every_step_of_a_turn_is_followed() {
     let host = Host::start(&script());
     let mut ann = Follower::joins(&host, "ann").await;
     let chat = ann.first();
-    let client = json!({"clientId": "ann", "tools": [{"name": "open"}]});
+    let client =
+        json!({"clientId": "ann", "tools": [{"name": "open"}], "customizations": [plugin()]});
     ann.becomes_active(client).await;
     ann.sends_message("t1", "tools").await;
     let call = ann.until_waiting("pending-confirmation").await;
@@ -226,6 +240,7 @@ async fn lists_pages_and_older_words_are_answered() {
     let list = ann.lists_sessions().await;
     assert_eq!(list[0]["resource"], SESSION);
     assert_eq!(list[0]["modifiedAt"].is_i64(), VERSION == "0.4.0");
+    assert_eq!(list[0].get("chats").is_some(), VERSION == "1.0.0");
     if matches!(VERSION, "0.4.0" | "0.5.0") {
         let page = ann
             .asks(

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -28,7 +29,9 @@ pub(crate) async fn serve(switches: Switches, url_file: &Path) -> anyhow::Result
         .with_legacy_session_mode(!switches.json)
         .with_json_response(switches.json);
     let token = switches.token.clone();
-    let issuer = switches.oauth.then(Issuer::default);
+    let lifetime = Duration::from_secs(switches.token_seconds);
+    let issuer = Issuer::new(lifetime, switches.renewals);
+    let issuer = switches.oauth.then_some(issuer);
     let service = StreamableHttpService::new(
         move || Ok(TestServer::new(switches.clone())),
         Arc::new(LocalSessionManager::default()),
@@ -95,16 +98,24 @@ impl Guard {
                     return Ok(respond(StatusCode::OK, metadata.to_string()));
                 }
                 "/authorize" => {
-                    let sent_to = issuer.authorize(request.uri().query().unwrap_or_default());
+                    let query = request.uri().query().unwrap_or_default();
+                    let sent_to = issuer.authorize(query, &format!("{}/mcp", self.origin));
                     return Ok(sent_to.map_or_else(bad, |to| redirect(&to)));
                 }
-                "/token" => {
+                "/token" | "/register" => {
                     let body = request.into_body().collect().await;
                     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-                    let redeemed = issuer.redeem(&String::from_utf8_lossy(&body));
-                    let given =
-                        |token: serde_json::Value| respond(StatusCode::OK, token.to_string());
-                    return Ok(redeemed.map_or_else(bad, given));
+                    let body = String::from_utf8_lossy(&body);
+                    let given = match path.as_str() {
+                        "/token" => issuer.redeem(&body),
+                        _ => issuer.register(&body),
+                    };
+                    let give =
+                        |given: serde_json::Value| respond(StatusCode::OK, given.to_string());
+                    return Ok(given.map_or_else(bad, give));
+                }
+                "/renewals" => {
+                    return Ok(respond(StatusCode::OK, issuer.renewals().to_string()));
                 }
                 "/revoke" => {
                     issuer.revoke_all();

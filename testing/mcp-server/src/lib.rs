@@ -20,7 +20,7 @@ use rmcp::ServiceExt;
 pub use server::TestServer;
 
 /// What the server does, and what it does wrong.
-#[derive(Debug, Clone, Default, Parser)]
+#[derive(Debug, Clone, Parser)]
 pub struct Switches {
     /// Serves HTTP on a free port of this machine, and writes its URL into this file.
     #[arg(long)]
@@ -34,6 +34,12 @@ pub struct Switches {
     /// HTTP: answers 401 to who does not bring a token of the authorisation server that it is itself.
     #[arg(long)]
     pub oauth: bool,
+    /// How long its tokens are good.
+    #[arg(long, default_value_t = 3_600)]
+    pub token_seconds: u64,
+    /// Its tokens can be renewed.
+    #[arg(long)]
+    pub renewals: bool,
     /// Appends a line with its process number to this file when it starts.
     #[arg(long)]
     pub starts: Option<PathBuf>,
@@ -58,6 +64,12 @@ pub struct Switches {
     /// Lists tools without an end: every page names another.
     #[arg(long)]
     pub endless: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self::parse_from(["mcp-test-server"])
+    }
 }
 
 /// Runs the program.

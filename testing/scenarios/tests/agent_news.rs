@@ -1,7 +1,5 @@
 //! What agents say between turns, and what they are told and asked outside of them: models, settings, titles, tokens, idle chats.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use kernel::{Input, SessionChange, SessionNews, TokenText};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
@@ -50,7 +48,8 @@ fn with_dynamic_setting(s: &mut Scenario) {
         agent.config_schema["properties"]["agent_mode"] = json!({
             "type": "string", "title": "Mode", "enumDynamic": true, "sessionMutable": true,
         });
-        agent.info["protectedResources"] = json!([{"resource": "https://api.example"}]);
+        agent.info["protectedResources"] =
+            json!([{"resource": "https://api.example", "required": false}]);
         world.agents_heard.values = vec![
             json!({"value": "code", "label": "Write code"}),
             json!({"value": "architect", "label": "Plan"}),
@@ -368,4 +367,72 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     let states = testkit::checker::host_states(&mut s.world());
     assert!(!json!(states).to_string().contains("sk-"));
     s.all_agree();
+}
+
+// H-315
+#[test]
+fn an_agent_that_needs_a_token_begins_nothing_without_one() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    with_dynamic_setting(&mut s);
+    s.host_is_killed();
+    let resource = json!({"resource": "https://api.example"});
+    s.world().facts.agents[0].info["protectedResources"] = json!([resource]);
+    s.host_restarts();
+    ann.reconnects();
+    let create = |id: &str| {
+        let params = json!({"channel": format!("ahp-session:/{id}"), "provider": "scripted"});
+        ann.asks("createSession", params)
+    };
+    let assert_wanted = |error: Value| {
+        assert_eq!(error["code"], -32007, "{error}");
+        assert_eq!(error["data"], json!({"resources": [resource]}));
+    };
+    assert_wanted(create("early").unwrap_err());
+    let config = json!({"provider": "scripted"});
+    assert_wanted(ann.asks("resolveSessionConfig", config).unwrap_err());
+    let chat = json!({"channel": ann.session(), "chat": "ahp-chat:/more"});
+    assert_wanted(ann.asks("createChat", chat.clone()).unwrap_err());
+
+    let bring = |token: &str| {
+        let params = json!({"resource": "https://api.example", "token": token, "expiresIn": 60});
+        ann.asks("authenticate", params).unwrap();
+    };
+    bring("sk-1");
+    create("signed-in").unwrap();
+    ann.asks("createChat", chat).unwrap();
+    bring("");
+    assert_wanted(create("signed-out").unwrap_err());
+    bring("sk-2");
+    create("again").unwrap();
+    s.world().input(Input::TokenEnded {
+        provider: "scripted".to_owned(),
+        resource: "https://api.example".to_owned(),
+    });
+    s.settles();
+    assert_wanted(create("expired").unwrap_err());
+    s.all_agree();
+}
+
+// H-317
+#[test]
+fn who_watches_the_root_hears_that_a_token_ran_out() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    with_dynamic_setting(&mut s);
+    ann.reconnects();
+    let ends = |s: &mut Scenario, resource: &str| {
+        s.world().input(Input::TokenEnded {
+            provider: "scripted".to_owned(),
+            resource: resource.to_owned(),
+        });
+        s.settles();
+    };
+    ends(&mut s, "https://of-a-server.example");
+    assert!(ann.notifications("auth/required").is_empty());
+    ends(&mut s, "https://api.example");
+    let told = ann.notifications("auth/required");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["reason"], "expired");
+    assert_eq!(told[0]["resource"]["resource"], "https://api.example");
 }

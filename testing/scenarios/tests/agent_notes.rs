@@ -1,8 +1,6 @@
 //! What an agent notes about a chat: stored with the chat, told to its later turns and to a fork of its last one, and to no
 //! other chat.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::{AgentEvent, AgentReply, CHAT_NOTES_BYTES_MAX};
 use bytes::Bytes;
 use testkit::{Kill, Scenario, ScenarioClient};

@@ -1,7 +1,5 @@
 //! Steering for an agent that has no points of its own to look for it: it waits for a message, is told of it, and says when it has it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::{Kill, Scenario, ScenarioClient};

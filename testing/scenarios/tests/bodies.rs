@@ -1,7 +1,5 @@
 //! Bodies that are too large for state: moved out of what clients send before it is recorded (G-32, C-033).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Everything that a client can make large or many has a bound, and is refused over it by name (G-43).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};
 

@@ -1,7 +1,5 @@
 //! Whose budget a turn spends, as the kernel says it (G-69).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::Worker;
 use testkit::{Scenario, Script};
 

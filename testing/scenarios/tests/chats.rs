@@ -496,16 +496,6 @@ fn chats_neither_come_nor_go_while_nothing_can_be_written() {
     s.all_agree();
 }
 
-// G-23: not served
-#[test]
-fn moving_a_chat_is_not_served() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let params = json!({"channel": ann.chat(), "destination": {"kind": "newSession"}});
-    assert_eq!(ann.is_denied("moveChat", params), -32601);
-    s.all_agree();
-}
-
 // G-28: a session is empty only if all its chats are
 #[test]
 fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {

@@ -1,12 +1,6 @@
 //! Files that only the client which sends a message can read: it is asked before the message is recorded, what it answers is
 //! kept with the message, and whatever goes wrong costs the file and never the message.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use host::journal::Journal as _;
 use kernel::{Answer, Limits, Query};
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Tools that clients offer: who is called, who may answer, and what happens without an answer (G-07).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::{AgentEvent, ToolExecutor, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 use testkit::pending_messages::message;

@@ -1,11 +1,5 @@
 //! Commands that the host carries out, and messages that are understood before they are recorded (C-040 to C-054, C-080).
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use host::journal::Journal as _;
 use kernel::{Answer, Query, StoredMessage};
 use serde_json::{Value, json};
@@ -32,7 +26,7 @@ fn turn_texts(client: &ScenarioClient, chat: &str) -> Vec<String> {
 }
 
 /// The rows of the messages of some turns.
-fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
+pub fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
     let world = s.look();
     let mut reader = world.memory.reader().unwrap();
     let uri = wire::ChannelUri::parse(chat).unwrap();
@@ -54,7 +48,7 @@ fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
     }
 }
 
-fn parts_of(message: &StoredMessage) -> Vec<Value> {
+pub fn parts_of(message: &StoredMessage) -> Vec<Value> {
     let parts = message.parts.iter();
     parts
         .map(|(part, _)| serde_json::from_slice(&part.json).unwrap())

@@ -1,11 +1,5 @@
 //! Customizations of a session: published as the host finds them, switched on and off where users say (CU-1 to CU-9).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
-
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};
 

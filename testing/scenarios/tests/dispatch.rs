@@ -1,7 +1,5 @@
 //! Dispatch: who may do what, what everyone receives of it, and what only the sender does.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::{AgentEvent, ToolExecutor, ToolStart};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient, Script};

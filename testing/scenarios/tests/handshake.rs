@@ -171,7 +171,7 @@ fn invalid_messages_are_answered_and_the_connection_stays_open() {
     ann.sends_raw(r#"{"jsonrpc":"2.0","method":"nobody/knows","params":{}}"#);
     assert_eq!(ann.is_denied("nobody", json!({"channel": ROOT})), -32601);
     assert_eq!(
-        ann.is_denied("createTerminal", json!({"channel": "ahp-terminal:/1"})),
+        ann.is_denied("runAutomation", json!({"channel": ROOT})),
         -32601
     ); // G-23
     s.all_agree();

@@ -1,7 +1,5 @@
 //! A session of another host becomes one of this: whole or not at all, announced, loaded when somebody opens it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario};
 

@@ -1,7 +1,5 @@
 //! What a session says is waited for: set and cleared with the blocks of its chats, in order, for session-only clients.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::{AgentEvent, InputRequest, ToolResult};
 use serde_json::{Value, json};
 use testkit::consent::text_answer;

@@ -1,7 +1,5 @@
 //! Questions to the user: asked in the transcript, answered by anyone, once.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::consent::text_answer;

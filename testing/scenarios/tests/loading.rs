@@ -1,7 +1,5 @@
 //! Loading: sessions at rest are on disk; a message for one of them makes only its own sender wait.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 

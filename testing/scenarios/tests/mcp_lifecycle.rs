@@ -1,8 +1,6 @@
 //! MCP servers of a session as the kernel sees them: published by the agent, asked for by clients, switched on and off, signed in
 //! to (MC-4, MC-5, MC-14, CU-6).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::McpRequest;
 use kernel::{Input, SessionChange, SessionNews, TokenText};
 use serde_json::{Value, json};
@@ -174,5 +172,72 @@ fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
     says(&mut s, &session, vec![ready]);
     assert_eq!(bring(resource), Ok(json!({})));
     assert!(!ann.sees(&session).to_string().contains("t0ken"));
+    s.all_agree();
+}
+
+fn plugin_with(servers: &[&str]) -> Value {
+    let children = servers
+        .iter()
+        .map(|name| server(name, json!({"kind": "stopped"})));
+    let children: Vec<Value> = children.collect();
+    json!({
+        "type": "plugin", "id": "plugin-1", "uri": "file:///p", "name": "p", "load": {"kind": "loaded"}, "children": children,
+    })
+}
+
+/// A server of a plugin, as its agent says it.
+fn of_plugin(name: &str, state: Value) -> Value {
+    let mut server = server(name, state);
+    server["container"] = json!("plugin-1");
+    server
+}
+
+fn child_state(client: &ScenarioClient, session: &str, name: &str) -> Value {
+    let entries = client.sees(session)["customizations"].clone();
+    let children = entries[0]["children"].as_array().cloned();
+    let mut children = children.unwrap_or_default().into_iter();
+    let child = children.find(|child| child["id"] == name);
+    child.map_or(Value::Null, |child| child["state"]["kind"].clone())
+}
+
+// MC-4, CU-4
+#[test]
+fn servers_of_plugins_are_parts_of_them_and_end_with_them() {
+    let mut s = Scenario::new();
+    s.world().customizations = vec![plugin_with(&["a", "b"])];
+    let ann = s.client("ann").opens_chat();
+    let session = ann.session();
+    s.settles();
+    let told = wishes(&mut s);
+    assert_eq!(told.len(), 1, "the agent is to say how they are: {told:?}");
+    assert_eq!(told[0].2, McpRequest::Tell);
+    says(
+        &mut s,
+        &session,
+        vec![
+            of_plugin("a", json!({"kind": "ready"})),
+            of_plugin("not-there", json!({"kind": "ready"})),
+        ],
+    );
+    assert_eq!(child_state(&ann, &session, "a"), "ready");
+    assert_eq!(child_state(&ann, &session, "b"), "stopped");
+    let entries = ann.sees(&session)["customizations"].clone();
+    assert_eq!(entries.as_array().unwrap().len(), 1, "none is at the top");
+    assert!(entries[0]["children"][0].get("container").is_none());
+    let stop = json!({"type": "session/mcpServerStopRequested", "id": "a"});
+    ann.tries(&session, stop).unwrap();
+    assert_eq!(wishes(&mut s)[0].2, McpRequest::Stop);
+
+    // A look that finds the same leaves them as they are; one that finds one less ends it.
+    ann.sends_message("one");
+    s.settles();
+    assert_eq!(child_state(&ann, &session, "a"), "stopped");
+    assert_eq!(wishes(&mut s), []);
+    s.world().customizations = vec![plugin_with(&["b"])];
+    ann.sends_message("two");
+    s.settles();
+    assert_eq!(child_state(&ann, &session, "a"), Value::Null);
+    let ended = (session.clone(), "a".to_owned(), McpRequest::SwitchOff);
+    assert_eq!(wishes(&mut s), [ended]);
     s.all_agree();
 }

@@ -1,7 +1,5 @@
 //! Models that come and go: added by a client while the host runs (G-71), and chats whose model is not there any more (G-12).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 

@@ -1,7 +1,5 @@
 //! The queue: messages that wait for their turn, and when it comes (G-08).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
 use testkit::{Kill, Scenario, ScenarioClient};

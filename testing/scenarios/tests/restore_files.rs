@@ -1,12 +1,6 @@
 //! Commands that ask about files, as the kernel carries them out: in a run of the host's own, in the turn of the command (G-67).
 //! Here a script stands for who restores the files.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use agent_api::{AgentEvent, FileContent, RecordedEdit, ToolReady, ToolResult, ToolStart};
 use host::blobs::Blobs as _;
 use kernel::RestoreTask;

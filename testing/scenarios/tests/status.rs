@@ -1,7 +1,5 @@
 //! What statuses say: of a chat, in the catalogue, in the list; and the flags that people set.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};

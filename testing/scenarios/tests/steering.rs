@@ -1,7 +1,5 @@
 //! Steering: one message that reaches the agent in the middle of its turn, when it can take it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::{AgentError, AgentReply};
 use kernel::Input;
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Subscriptions: a snapshot and a subscription, in one step; history page by page.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 
@@ -81,6 +79,10 @@ fn missing_channels_cannot_be_subscribed_to() {
         ("scripted:/none", -32001),
         ("ahp-chat:/none", -32008),
         ("ahp-terminal:/none", -32008),
+        ("ahp-session:/none/annotations", -32001),
+        ("ahp-session:/none/changeset/session", -32001),
+        ("scripted:/none/changeset/turn/t1", -32001),
+        ("ahp-resource-watch:/none", -32008),
         ("x-else:/none", -32008),
         ("no uri", -32602),
     ] {

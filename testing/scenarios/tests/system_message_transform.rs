@@ -1,8 +1,6 @@
 //! A client that opted in rewrites sections of the system prompt; whatever goes wrong, they stay as they were (G-33 to
 //! G-36).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient, Script};
 

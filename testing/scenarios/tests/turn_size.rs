@@ -1,7 +1,5 @@
 //! The largest turn: at `turn_bytes_max` it ends in an error that names the bound, and what it said until then can be opened.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient, Script, Tool};
 

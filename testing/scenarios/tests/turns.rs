@@ -1,7 +1,5 @@
 //! Turns: one at a time, watched by all, ended exactly once.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};

@@ -1,7 +1,5 @@
 //! Sessions that nobody said anything in: in no list until somebody does, and swept when nobody comes back (G-28).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use serde_json::{Value, json};
 use testkit::{Kill, ROOT, Scenario, ScenarioClient};
 

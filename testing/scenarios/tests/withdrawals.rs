@@ -1,7 +1,5 @@
 //! An agent that does not ask any more: nobody can say yes to what nobody waits for.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
-
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};

@@ -1,11 +1,5 @@
 //! Workers: chats that a tool call starts, which clients watch and cannot send to.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
-
 use agent_api::{AgentEvent, Worker};
 use bytes::Bytes;
 use serde_json::json;

@@ -5,6 +5,7 @@ use testkit::mirror::Mirror;
 use testkit::rng::SeededRng;
 use testkit::{ROOT, default_chat};
 
+use crate::annotations::annotations_of;
 use crate::simulation::Simulation;
 
 impl Simulation {
@@ -141,6 +142,7 @@ impl Simulation {
             }
             67 | 68 => self.repeat_decision(client),
             69 | 70 => self.opt_in(client, &session),
+            71..=75 => self.annotate(client, &session),
             _ => self.answer_block(client, &chat),
         }
     }
@@ -148,6 +150,8 @@ impl Simulation {
     pub(crate) fn subscribe(&mut self, client: usize, session: &str, chat: String) {
         let channel = if self.rng.percent(60) {
             chat
+        } else if self.rng.percent(25) {
+            annotations_of(session)
         } else {
             session.to_owned()
         };

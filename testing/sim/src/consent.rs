@@ -39,7 +39,7 @@ impl Simulation {
                         blocks.push(Block { chat, turn, part });
                     }
                 }
-                Mirror::Root(_) => {}
+                Mirror::Root(_) | Mirror::Plain(_) => {}
             }
         }
         blocks

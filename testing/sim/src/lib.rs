@@ -5,6 +5,7 @@
 //! Promises: the same seed gives the same bytes.
 
 mod agent_news;
+mod annotations;
 mod chats;
 mod client_actions;
 mod consent;

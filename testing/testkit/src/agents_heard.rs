@@ -16,6 +16,8 @@ pub struct AgentsHeard {
     pub titles: Vec<String>,
     pub unloaded: Vec<String>,
     pub ended: Vec<String>,
+    /// What was to be done to terminals.
+    pub terminal_acts: Vec<(String, kernel::TerminalAct)>,
     pub asked: Vec<SettingQuestion>,
     /// The values that they know of every setting: `SessionConfigValueItem`s.
     pub values: Vec<Value>,

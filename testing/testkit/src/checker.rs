@@ -189,6 +189,10 @@ fn comparable(state: &Value, old_client: bool) -> Value {
         ] {
             fields.shift_remove(field);
         }
+        if old_client {
+            // The action that changes it came with 1.0, as it did itself: an older client does not read it.
+            fields.shift_remove("movable");
+        }
         if old_client && let Some(status) = fields.get("status").and_then(Value::as_u64) {
             // Clients of 0.9 receive nothing of a chat's read and archived flags (G-23).
             fields.insert("status".to_owned(), json!(status & 0b1_1111));
@@ -354,7 +358,10 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
             .iter()
             .map(|channel| client.request("subscribe", json!({"channel": channel})).1),
     );
-    let mut queue = VecDeque::from([Input::Connected { peer }]);
+    let mut queue = VecDeque::from([Input::Connected {
+        peer,
+        role: kernel::Role::Owner,
+    }]);
     for text in texts {
         let message = wire::rpc::decode(&text, 128).expect("a message");
         let inline = (&kernel::Limits::default()).into();

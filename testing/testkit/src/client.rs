@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::PeerId;
+use kernel::{PeerId, Role};
 use serde_json::{Value, json};
 
 use crate::mirror::Mirror;
@@ -29,6 +29,8 @@ pub struct Pending {
 #[derive(Debug)]
 pub struct Client {
     pub id: String,
+    /// What its token says it may do.
+    pub role: Role,
     pub versions: Vec<String>,
     pub link: Option<PeerId>,
     /// Admitted by `initialize` or `reconnect` on the present connection.
@@ -71,6 +73,7 @@ impl Client {
     pub fn new(id: &str, version: &str) -> Self {
         Self {
             id: id.to_owned(),
+            role: Role::Owner,
             versions: vec![version.to_owned()],
             link: None,
             ready: false,
@@ -102,8 +105,17 @@ impl Client {
             .all(|version| version.starts_with("0."))
     }
 
-    /// Mirrors with the published reducers and with our own client, too.
+    /// Mirrors with the published reducers and with our own client, too; those of versions before 0.9 are held to theirs by
+    /// `testing/generations`.
     pub fn with_replicas(mut self) -> Self {
+        if self.is_old()
+            && !self
+                .versions
+                .iter()
+                .any(|version| version.starts_with("0.9"))
+        {
+            return self;
+        }
         self.replicas = Some(Replicas::new(&self.id, self.is_old()));
         self
     }
@@ -376,10 +388,16 @@ impl Client {
     fn take_snapshots(&mut self, snapshots: &[Value]) -> u64 {
         let mut top = 0;
         for snapshot in snapshots {
+            if snapshot["state"].is_null() {
+                continue; // a channel without state
+            }
             let resource = snapshot["resource"].as_str().unwrap_or("").to_owned();
             let from = snapshot["fromSeq"].as_u64().unwrap_or(0);
             top = top.max(from);
             self.served.insert(resource.clone(), from);
+            if resource.starts_with("ahp-resource-watch:") {
+                continue; // its state never changes
+            }
             self.mirrors
                 .insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
         }

@@ -50,7 +50,7 @@ impl Connections {
     /// Notes an input that the kernel is about to get.
     pub fn note_input(&mut self, input: &Input) {
         match input {
-            Input::Connected { peer } => {
+            Input::Connected { peer, .. } => {
                 self.peers.insert(*peer, Connection::default());
             }
             Input::Disconnected { peer } => {

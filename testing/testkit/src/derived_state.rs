@@ -27,6 +27,8 @@ pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
         if state.get("turns").is_some() {
             wrong.extend(chat_is_wrong(state).map(|why| format!("{uri}: {why}")));
             wrong.extend(links_are_wrong(host, uri, state));
+        } else if state.get("claim").is_some() {
+            // A terminal: nothing is derived from it but its entry in the root's list.
         } else if state.get("lifecycle").is_some() {
             wrong.extend(session_is_wrong(host, state).map(|why| format!("{uri}: {why}")));
             let chats = items(state, "chats").filter_map(|chat| chat["resource"].as_str());

@@ -66,6 +66,7 @@ pub fn host_facts() -> HostFacts {
             default_model: Some(DEFAULT_MODEL.to_owned()),
             needs_history: false,
             sections: sections(),
+            ..AgentFacts::default()
         });
     HostFacts {
         agents: agents.collect(),

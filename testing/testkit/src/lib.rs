@@ -22,6 +22,7 @@ pub mod consent;
 pub mod derived_state;
 pub mod digest;
 pub mod facts;
+pub mod files_asked;
 pub mod ledger;
 pub mod link;
 pub mod mirror;

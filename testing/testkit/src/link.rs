@@ -38,8 +38,9 @@ impl World {
         };
         self.links.insert(peer, link);
         self.clients[client].connected(peer);
+        let role = self.clients[client].role;
         self.windows.remove(&client);
-        self.queue.push_back(Input::Connected { peer });
+        self.queue.push_back(Input::Connected { peer, role });
         peer
     }
 

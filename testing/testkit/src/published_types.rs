@@ -69,7 +69,11 @@ fn snapshot_error(snapshot: &Value) -> Option<String> {
     };
     let is_right = match decoded.state {
         SnapshotState::Root(_) => state.get("agents").is_some(),
-        SnapshotState::Session(_) => state.get("lifecycle").is_some(),
+        SnapshotState::Session(_) => state.get("activeClients").is_some(),
+        SnapshotState::Changeset(_) => state.get("files").is_some(),
+        SnapshotState::Annotations(_) => state["annotations"].is_array(),
+        SnapshotState::Terminal(_) => state.get("claim").is_some(),
+        SnapshotState::ResourceWatch(_) => state.get("recursive").is_some(),
         SnapshotState::Chat(_) => state.get("turns").is_some(),
         _ => false,
     };

@@ -17,13 +17,18 @@ macro_rules! published_mirror {
             use $types as types;
 
             use types::actions::StateAction;
-            use types::state::{ChatState, RootState, SessionState};
+            use types::state::{
+                AnnotationsState, ChangesetState, ChatState, RootState, SessionState, TerminalState,
+            };
 
             #[derive(Debug)]
             pub(super) enum Mirror {
                 Root(Box<RootState>),
                 Session(Box<SessionState>),
                 Chat(Box<ChatState>),
+                Annotations(Box<AnnotationsState>),
+                Changeset(Box<ChangesetState>),
+                Terminal(Box<TerminalState>),
             }
 
             impl Mirror {
@@ -31,8 +36,14 @@ macro_rules! published_mirror {
                     let published = "a state that the published types read";
                     if state.get("agents").is_some() {
                         Self::Root(serde_json::from_value(state).expect(published))
-                    } else if state.get("lifecycle").is_some() {
+                    } else if state.get("activeClients").is_some() {
                         Self::Session(serde_json::from_value(state).expect(published))
+                    } else if state["annotations"].is_array() {
+                        Self::Annotations(serde_json::from_value(state).expect(published))
+                    } else if state.get("files").is_some() {
+                        Self::Changeset(serde_json::from_value(state).expect(published))
+                    } else if state.get("claim").is_some() {
+                        Self::Terminal(serde_json::from_value(state).expect(published))
                     } else {
                         Self::Chat(serde_json::from_value(state).expect(published))
                     }
@@ -45,6 +56,13 @@ macro_rules! published_mirror {
                         Self::Root(state) => reducers::apply_action_to_root(state, &action),
                         Self::Session(state) => reducers::apply_action_to_session(state, &action),
                         Self::Chat(state) => reducers::apply_action_to_chat(state, &action),
+                        Self::Annotations(state) => {
+                            reducers::apply_action_to_annotations(state, &action)
+                        }
+                        Self::Changeset(state) => {
+                            reducers::apply_action_to_changeset(state, &action)
+                        }
+                        Self::Terminal(state) => reducers::apply_action_to_terminal(state, &action),
                     };
                 }
 
@@ -53,6 +71,9 @@ macro_rules! published_mirror {
                         Self::Root(state) => serde_json::to_value(state),
                         Self::Session(state) => serde_json::to_value(state),
                         Self::Chat(state) => serde_json::to_value(state),
+                        Self::Annotations(state) => serde_json::to_value(state),
+                        Self::Changeset(state) => serde_json::to_value(state),
+                        Self::Terminal(state) => serde_json::to_value(state),
                     };
                     value.expect("published states can be written")
                 }
@@ -106,6 +127,9 @@ impl Replicas {
 
     /// A subscription was answered.
     pub fn take_snapshot(&mut self, snapshot: &Value) {
+        if snapshot["state"].is_null() {
+            return; // a channel without state: there is nothing to mirror
+        }
         self.take_published(snapshot);
         let sent = self.ours.sent_up_to();
         let taken = self.ours.take_snapshot(snapshot_of(snapshot), sent);
@@ -125,6 +149,9 @@ impl Replicas {
 
     fn take_published(&mut self, snapshot: &Value) {
         let channel = snapshot["resource"].as_str().unwrap_or("").to_owned();
+        if channel.starts_with("ahp-resource-watch:") {
+            return; // its state never changes
+        }
         let mirror = Published::from_state(snapshot["state"].clone(), self.is_old);
         self.published.insert(channel, mirror);
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use host::journal::{Journal, JournalReader};
-use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed};
+use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed, Role};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -49,10 +49,16 @@ impl World {
         let mut queue = VecDeque::new();
         answer_reads(&mut memory, output, &mut queue);
         for peer in self.connections.peers() {
-            queue.push_back(Input::Connected { peer });
+            queue.push_back(Input::Connected {
+                peer,
+                role: Role::Owner,
+            });
             queue.extend(self.messages_of(peer));
         }
-        queue.push_back(Input::Connected { peer: LOADER });
+        queue.push_back(Input::Connected {
+            peer: LOADER,
+            role: Role::Owner,
+        });
         queue.extend(loader_messages(live));
         // A message waits until the one before it is done, as with a connection that asks one thing after the other.
         while let Some(input) = queue.pop_front() {

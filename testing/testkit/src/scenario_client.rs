@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use kernel::Role;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ROOT};
@@ -50,6 +51,12 @@ impl ScenarioClient {
     }
 
     // Connections.
+
+    /// It has a token of this role when it connects.
+    pub fn is_a(self, role: Role) -> Self {
+        self.with(|client| client.role = role);
+        self
+    }
 
     /// A bare connection: nothing was sent on it yet.
     pub fn connects(self) -> Self {
@@ -166,7 +173,14 @@ impl ScenarioClient {
 
     /// Creates a session under this URI and remembers it as its own.
     pub fn creates(self, session: &str) -> Self {
-        self.asks("createSession", json!({"channel": session}))
+        self.creates_with(session, json!({}))
+    }
+
+    /// The same with further parameters.
+    pub fn creates_with(self, session: &str, more: Value) -> Self {
+        let mut params = more;
+        params["channel"] = session.into();
+        self.asks("createSession", params)
             .expect("the session is created");
         *self.session.borrow_mut() = session.to_owned();
         self
@@ -375,6 +389,15 @@ impl ScenarioClient {
             .iter()
             .map(|envelope| envelope["action"]["type"].as_str().unwrap_or("").to_owned())
             .collect()
+    }
+
+    /// The bodies of the actions of one type that came since the last look at any; the others are dropped.
+    pub fn received_action_bodies(&self, kind: &str) -> Vec<Value> {
+        let envelopes = self.with(|client| std::mem::take(&mut client.envelopes));
+        let actions = envelopes
+            .into_iter()
+            .map(|mut envelope| envelope["action"].take());
+        actions.filter(|action| action["type"] == kind).collect()
     }
 
     /// Methods and action types of all frames of this connection, responses as `=`.

@@ -74,6 +74,9 @@ pub struct World {
     pub models: Models,
     /// What surveys of customizations find.
     pub customizations: Vec<serde_json::Value>,
+    pub files: crate::files_asked::FilesAsked,
+    /// Why worktrees of sessions would be kept.
+    pub worktree_kept: Option<String>,
     /// What agents were told and asked outside of turns.
     pub agents_heard: AgentsHeard,
     /// What the next sessions' starts end in; `Ok` if none is queued.
@@ -122,6 +125,8 @@ impl World {
             clients: Vec::new(),
             models: Models::default(),
             customizations: Vec::new(),
+            files: Default::default(),
+            worktree_kept: None,
             agents_heard: AgentsHeard::default(),
             starts: VecDeque::new(),
             read_ms_max: 0,
@@ -182,6 +187,7 @@ impl World {
         self.queue.clear();
         self.agenda.clear();
         self.models.die();
+        self.files.watches.clear();
         let links = std::mem::take(&mut self.links);
         for (_, link) in links {
             self.clients[link.client].lost();
@@ -207,7 +213,7 @@ impl World {
         };
         let answer = self.memory.clone().read(&query).expect("memory reads");
         match answer {
-            Answer::EmptySessions(sessions) => sessions.iter().map(ToString::to_string).collect(),
+            Answer::EmptySessions(empty) => empty.due.iter().map(ToString::to_string).collect(),
             other => panic!("sessions were asked for: {other:?}"),
         }
     }
@@ -242,6 +248,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn act(&mut self, effect: Effect) {
         if self.kernel.is_none() {
             return; // it died of the effect before
@@ -259,6 +266,7 @@ impl World {
                 let completed = Ok(host::complete::completions(
                     &self.completer,
                     *complete,
+                    Vec::new(),         // nor did clients bring anything
                     Default::default(), // agents here have no commands
                 ));
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
@@ -304,6 +312,25 @@ impl World {
                 let values = Ok(self.agents_heard.tell_values(question));
                 self.within(self.read_ms_max, Input::SettingValues { ticket, values });
             }
+            Effect::OperateChangeset { ticket, .. } => {
+                let outcome = Ok(serde_json::json!({}));
+                self.within(
+                    self.read_ms_max,
+                    Input::ChangesetOperated { ticket, outcome },
+                );
+            }
+            Effect::UseFiles { ticket, task } => {
+                let used = self.files.use_files(&task);
+                self.within(self.read_ms_max, Input::FilesUsed { ticket, used });
+            }
+            Effect::LookAtWorktree { ticket, .. } => {
+                let kept = self.worktree_kept.clone();
+                self.within(self.read_ms_max, Input::WorktreeLooked { ticket, kept });
+            }
+            Effect::BeginWatch { ticket, task } => {
+                let begun = self.files.begin_watch(&task);
+                self.within(self.read_ms_max, Input::WatchBegun { ticket, begun });
+            }
             other => self.act_at_once(other),
         }
     }
@@ -339,8 +366,16 @@ impl World {
             Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
             Effect::TitleChanged { title, .. } => self.agents_heard.titles.push(title),
             // Models leave nothing running.
+            Effect::Terminal { terminal, act } => {
+                self.agents_heard
+                    .terminal_acts
+                    .push((terminal.to_string(), act));
+            }
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
-            Effect::Configure { .. } | Effect::Forget { .. } => {}
+            Effect::Configure { .. } | Effect::Forget { .. } | Effect::ClientAnswered { .. } => {}
+            // Models change no files.
+            Effect::ComputeChangeset(_) | Effect::RemoveWorktree(_) | Effect::CallNamed { .. } => {}
+            Effect::EndWatch { watch } => self.files.end_watch(&watch),
             Effect::Read { .. }
             | Effect::Complete { .. }
             | Effect::ChangeModels { .. }
@@ -350,6 +385,10 @@ impl World {
             | Effect::CheckMessage { .. }
             | Effect::StartSession { .. }
             | Effect::Survey(_)
+            | Effect::OperateChangeset { .. }
+            | Effect::UseFiles { .. }
+            | Effect::BeginWatch { .. }
+            | Effect::LookAtWorktree { .. }
             | Effect::ListSettingValues { .. } => unreachable!("these are answered later"),
         }
     }

@@ -66,11 +66,12 @@ fn choose(names: &[String]) -> Result<Vec<RealPackage>> {
 }
 
 fn run_test(root: &Path, place: &Path, package: &RealPackage) -> Result<bool> {
-    let test = format!("real_{}", package.name.replace('-', "_"));
+    let test = package.name.replace('-', "_");
+    let test = format!("{}::real_{test}", package.kind.tests());
     let mut command = Command::new(env!("CARGO"));
     // Of the whole workspace, so that nothing is built again with other features.
-    command.args(["test", "--quiet", "--locked", "--workspace", "--test"]);
-    command.arg(package.kind.tests());
+    command.args(["test", "--quiet", "--locked", "--workspace"]);
+    command.args(["--test", "conformance"]);
     command.args(["--", "--exact", &test, "--nocapture"]);
     command.current_dir(root).env("GREENROOM_INTEROP", place);
     let status = command.status().context("cargo test did not start")?;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::connection::{Abilities, AcpConnection, EndKind};
@@ -20,6 +21,9 @@ const FORGOTTEN_LIMIT: Duration = Duration::from_secs(10);
 /// Notices that are remembered as shown.
 const NOTICES_MAX: usize = 256;
 
+/// Terminals that an agent may have at once, in all its sessions, with those that it still asks for.
+pub(super) const TERMINALS_MAX: usize = 32;
+
 pub(super) struct AgentProcess {
     pub(super) connection: AcpConnection,
     pub(super) abilities: Abilities,
@@ -29,6 +33,7 @@ pub(super) struct AgentProcess {
     workers: AtomicUsize,
     last_used: Mutex<Instant>,
     is_retired: AtomicBool,
+    terminal_places: Arc<Semaphore>,
 }
 
 /// Somebody works in a process.
@@ -44,6 +49,7 @@ impl AgentProcess {
             workers: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             is_retired: AtomicBool::new(false),
+            terminal_places: Arc::new(Semaphore::new(TERMINALS_MAX)),
         })
     }
 
@@ -106,6 +112,11 @@ impl AgentProcess {
             return !notices.contains(title);
         }
         notices.insert(title.to_owned())
+    }
+
+    /// A place for one more terminal, until it is dropped. None: the agent has as many as it may.
+    pub(super) fn take_terminal_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.terminal_places).try_acquire_owned().ok()
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {

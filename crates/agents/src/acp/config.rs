@@ -65,7 +65,12 @@ pub enum AcpAuth {
     /// A method that the agent offers, by its id.
     Method(String),
     /// A token that clients push for a resource is passed on as a variable.
-    Resource { resource: String, token_env: String },
+    Resource {
+        resource: String,
+        token_env: String,
+        /// No session begins without one (H-315).
+        required: bool,
+    },
 }
 
 /// Who shares a process of an agent (AG-10).

@@ -83,6 +83,9 @@ pub struct AuthEntry {
     pub resource: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
+    /// Whether no session begins without a token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
 }
 
 /// Names of variables, as a list of names, or as a table in which a name may have a file.
@@ -223,16 +226,17 @@ impl AgentEntry {
 impl AuthEntry {
     fn resolve(&self) -> Result<AcpAuth, String> {
         match (&self.method, &self.resource, &self.token_env) {
-            (Some(method), None, None) if !method.is_empty() => Ok(AcpAuth::Method(method.clone())),
+            (Some(method), None, None) if !method.is_empty() && !self.required => Ok(AcpAuth::Method(method.clone())),
             (None, Some(resource), Some(token_env)) if !resource.is_empty() => {
                 check_variable(token_env)?;
                 Ok(AcpAuth::Resource {
                     resource: resource.clone(),
                     token_env: token_env.clone(),
+                    required: self.required,
                 })
             }
             _ => Err(
-                "write { method = \"ID\" }, or { resource = \"URL\", token_env = \"VARIABLE\" }"
+                "write { method = \"ID\" }, or { resource = \"URL\", token_env = \"VARIABLE\" }, perhaps with required = true"
                     .to_owned(),
             ),
         }

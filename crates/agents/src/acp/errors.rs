@@ -226,7 +226,7 @@ fn command_line(config: &AcpAgentConfig, method: &SignInMethod) -> String {
 }
 
 /// A word for a shell.
-fn quote(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

@@ -187,9 +187,11 @@ impl Known {
                 false => Vec::new(),
             },
             protected_resources: match &config.auth {
-                Some(AcpAuth::Resource { resource, .. }) => vec![json!({
+                Some(AcpAuth::Resource {
+                    resource, required, ..
+                }) => vec![json!({
                     "resource": resource,
-                    "required": false,
+                    "required": required,
                     "bearer_methods_supported": ["header"],
                 })],
                 Some(AcpAuth::Method(_)) | None => Vec::new(),
@@ -237,7 +239,9 @@ impl Known {
                 properties.insert(mode.property(), mode.schema());
             }
         }
-        json!({"type": "object", "properties": properties})
+        let mut schema = json!({"type": "object", "properties": properties});
+        crate::isolation::add_settings(&mut schema);
+        schema
     }
 }
 

@@ -13,6 +13,7 @@ use wire::Object;
 
 use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
+use super::failed_server::FailedServer;
 use super::mapper::UsageTotals;
 use super::mcp_servers::HandedServers;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
@@ -139,6 +140,9 @@ impl SessionListener for SaidSettings {
             && let (Some(title), Some(core)) = (info.title.value(), self.core.upgrade())
         {
             core.tell_title(&self.conversation, title);
+        }
+        if let (Some(failed), Some(core)) = (FailedServer::of(update), self.core.upgrade()) {
+            core.note_failed_server(&self.conversation, failed);
         }
         let (before, change) = {
             let mut view = lock(&self.view);

@@ -4,7 +4,7 @@
 //! agent reads there itself (TR-1). What it reads itself is not handed over twice. A token that a client brought never is.
 //! Must not know: how agents use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,13 +14,20 @@ use super::agent_core::AgentCore;
 use super::agent_process::AgentProcess;
 use super::config::AcpAgentConfig;
 use super::connection::Abilities;
+use super::failed_server::FailedServer;
 use super::turn::{AcpTurn, TurnStopped};
 use crate::mcp::{DeclaredServer, McpDeclaration, McpInputs, McpTransport, start_program};
-use crate::mcp_settings::find_servers;
-use crate::server_entry::{customization_id, error_state, make_entry, shadowed_entry};
+use crate::mcp_settings::{McpSettings, find_servers};
+use crate::server_entry::{
+    customization_id, error_state, is_switched_off, make_entry, shadowed_entry,
+};
+use crate::trust::{DeclaredItem, ServerAnswer, ask_about_server, describe_refusal};
 
 /// Sessions whose servers are remembered, to be shown again.
 const SHOWN_MAX: usize = 256;
+
+/// Servers of a session that are remembered as failed.
+const FAILED_MAX: usize = 256;
 
 /// What a session of the agent is opened with.
 #[derive(Clone, Default)]
@@ -40,6 +47,22 @@ pub(super) struct HandedServers {
 pub(super) struct ServerRecords {
     /// What was last shown, by session.
     shown: BTreeMap<String, Vec<Value>>,
+    /// Sessions, and digests of what the user said no to in them.
+    refused: BTreeSet<(String, String)>,
+    /// Servers that an agent could not start and why, by session.
+    failed: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Refusals that are remembered; forgotten when there are more.
+const REFUSED_MAX: usize = 1_024;
+
+impl ServerRecords {
+    fn refuse(&mut self, key: (String, String)) {
+        if self.refused.len() >= REFUSED_MAX {
+            self.refused.clear(); // the user is asked again
+        }
+        self.refused.insert(key);
+    }
 }
 
 /// Finds out what an agent gets in a directory that is trusted.
@@ -52,7 +75,8 @@ pub(super) async fn find_handed_over(
     let (Some(settings), true) = (core.mcp.get(), core.config.hands_over_mcp) else {
         return Ok(HandedServers::default());
     };
-    let found = find_servers(settings, directory, McpInputs::new()).await;
+    let plugins = &turn.facts.plugins;
+    let found = find_servers(settings, directory, plugins, McpInputs::new()).await;
     for problem in &found.problems {
         let text = format!("MCP servers could not be read from a file. {problem}");
         core.tell_once(turn, text).await?;
@@ -63,7 +87,8 @@ pub(super) async fn find_handed_over(
             continue; // it would be there twice
         }
         let id = customization_id(declared);
-        let state = match turn.input.switched_off.contains(&id) {
+        let is_off = is_switched_off(declared, &turn.input.switched_off);
+        let state = match is_off || !is_allowed(turn, settings, directory, declared).await? {
             true => json!({"kind": "stopped"}),
             false => match to_server(declared, &process.abilities, directory) {
                 Ok(server) => {
@@ -89,10 +114,51 @@ pub(super) async fn find_handed_over(
     Ok(handed)
 }
 
+/// Whether an agent may be handed a server. What a client brought is not part of the directory that the user trusts: they are
+/// asked about it as for any other agent (TR-6).
+async fn is_allowed(
+    turn: &AcpTurn<'_>,
+    settings: &McpSettings,
+    directory: &Path,
+    declared: &DeclaredServer,
+) -> Result<bool, TurnStopped> {
+    let plugin = declared.plugin.as_ref();
+    if plugin.is_none_or(|plugin| plugin.client_id.is_none()) || declared.declaration.is_err() {
+        return Ok(true); // the user's own, or the directory's; or it is not handed over, with words
+    }
+    let session = &turn.facts.conversation;
+    let key = (session.clone(), declared.digest.clone());
+    if turn.core.servers().refused.contains(&key) {
+        return Ok(false);
+    }
+    let item = DeclaredItem::new(directory, declared);
+    let why = match item.is_known(&settings.trust, session).await {
+        Ok(true) => return Ok(true),
+        Ok(false) => {
+            let about = (directory, declared);
+            match ask_about_server(&settings.trust, session, about, turn.events).await? {
+                ServerAnswer::Yes => return Ok(true),
+                ServerAnswer::No => {
+                    turn.core.servers().refuse(key);
+                    "you did not allow it".to_owned()
+                }
+                ServerAnswer::Unasked(why) => why,
+            }
+        }
+        Err(error) => error.to_string(),
+    };
+    let text = describe_refusal(declared, &why);
+    turn.core.tell_once(turn, text).await?;
+    Ok(false)
+}
+
 impl HandedServers {
     /// Shows the servers while the agent starts them, and when its session is open.
     pub(super) fn show(&self, core: &AgentCore, conversation: &str, is_open: bool) {
         let mut entries = self.entries.clone();
+        if !is_open {
+            core.servers().failed.remove(conversation); // the agent starts them anew
+        }
         for entry in entries.iter_mut().filter(|_| !is_open) {
             if entry["state"]["kind"] == "ready" {
                 entry["state"] = json!({"kind": "starting", "blocking": true});
@@ -147,6 +213,19 @@ fn to_server(
     }
 }
 
+/// Marks those that an agent was handed and could not start.
+fn mark_failed(entries: &mut [Value], failed: &BTreeMap<String, String>) {
+    for entry in entries {
+        let why = entry["name"].as_str().and_then(|name| failed.get(name));
+        if let Some(why) = why.filter(|_| entry["state"]["kind"] == "ready") {
+            entry["state"] = error_state("failed", why);
+            if let Some(meta) = entry.get_mut("_meta").and_then(Value::as_object_mut) {
+                meta.remove("assumed");
+            }
+        }
+    }
+}
+
 fn pairs(map: &BTreeMap<String, String>) -> Vec<Value> {
     let pairs = map.iter();
     pairs
@@ -156,8 +235,11 @@ fn pairs(map: &BTreeMap<String, String>) -> Vec<Value> {
 
 impl AgentCore {
     /// Shows clients the servers of a session, and remembers that.
-    pub(super) fn show_servers(&self, conversation: &str, entries: Vec<Value>) {
+    pub(super) fn show_servers(&self, conversation: &str, mut entries: Vec<Value>) {
         let mut records = self.servers();
+        if let Some(failed) = records.failed.get(conversation) {
+            mark_failed(&mut entries, failed);
+        }
         let before = records.shown.get(conversation);
         if before == Some(&entries) || (before.is_none() && entries.is_empty()) {
             return; // it is no news
@@ -170,6 +252,25 @@ impl AgentCore {
             .insert(conversation.to_owned(), entries.clone());
         drop(records);
         self.tell_servers(conversation, entries);
+    }
+
+    /// The agent says that it could not start a server: its state is not assumed any more (MC-9).
+    pub(super) fn note_failed_server(&self, conversation: &str, failed: FailedServer) {
+        let entries = {
+            let mut records = self.servers();
+            if records.failed.len() >= SHOWN_MAX && !records.failed.contains_key(conversation) {
+                records.failed.pop_first();
+            }
+            let known = records.failed.entry(conversation.to_owned()).or_default();
+            if known.len() < FAILED_MAX {
+                known.insert(failed.name, failed.why);
+            }
+            records.shown.get(conversation).cloned()
+        };
+        // Without one the session is being opened: what is shown then knows of it.
+        if let Some(entries) = entries {
+            self.show_servers(conversation, entries);
+        }
     }
 
     /// A client wants something of a server. The agent has it, and only a new session of the agent changes that: what is

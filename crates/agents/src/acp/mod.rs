@@ -11,6 +11,7 @@ mod connection;
 pub mod entry;
 mod environment;
 mod errors;
+mod failed_server;
 mod known;
 mod label;
 mod line;
@@ -82,11 +83,6 @@ impl AcpAgent {
         }
     }
 
-    /// What the process that was started last has printed beside the protocol.
-    pub fn log_tail(&self) -> String {
-        self.core.pool.log_tail()
-    }
-
     pub fn report(&self) -> AgentReport {
         let known = self.core.known.get();
         let processes = self.core.pool.processes();
@@ -142,6 +138,10 @@ impl Agent for AcpAgent {
     }
 
     fn joins_text(&self) -> bool {
+        true
+    }
+
+    fn changes_unseen(&self) -> bool {
         true
     }
 
@@ -203,9 +203,19 @@ impl Agent for AcpAgent {
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
         let pending = match request {
             McpRequest::SwitchOn | McpRequest::SwitchOff => Some(id),
-            McpRequest::Start | McpRequest::Stop | McpRequest::Background => None,
+            McpRequest::Start | McpRequest::Stop | McpRequest::Background | McpRequest::Tell => {
+                None
+            }
         };
         self.core.show_servers_again(conversation, pending);
+    }
+
+    fn log_tail(&self) -> Option<String> {
+        Some(self.core.pool.log_tail())
+    }
+
+    fn takes_servers(&self) -> bool {
+        self.core.config.hands_over_mcp
     }
 
     fn end_chat(&self, chat: &str) {

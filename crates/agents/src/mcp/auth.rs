@@ -6,16 +6,15 @@
 //! Must not know: how tokens are got.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use reqwest::Url;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::document::fetch_json;
 use super::error::clean;
-use super::http::{client, is_this_machine, literal};
-
-const METADATA_MAX: Duration = Duration::from_secs(10);
-const METADATA_BYTES_MAX: usize = 64 * 1_024;
+use super::http::{is_this_machine, literal};
+use super::oauth_client::OAuthClient;
+use super::reach::Reach;
 
 /// Scopes, and characters of each.
 const SCOPES_MAX: usize = 64;
@@ -48,6 +47,8 @@ pub struct TokenRequest {
     pub metadata: Value,
     pub scopes: Vec<String>,
     pub description: Option<String>,
+    /// The client that the user registered, with its secret if clients may know it (MC-15).
+    pub client: Option<OAuthClient>,
 }
 
 impl TokenRequest {
@@ -55,6 +56,43 @@ impl TokenRequest {
     pub fn resource(&self) -> &str {
         self.metadata["resource"].as_str().unwrap_or_default()
     }
+
+    /// Adds the client that the user registered. One that belongs to an issuer is for that issuer alone: a server that names others
+    /// must not have the secret of the client sent to them, so they are left out of what clients are told.
+    pub(super) fn with_client(
+        mut self,
+        client: OAuthClient,
+        issuer: Option<&str>,
+    ) -> Result<Self, String> {
+        if let Some(issuer) = issuer {
+            let named = self.metadata["authorization_servers"].as_array();
+            let is_named = match named.filter(|named| !named.is_empty()) {
+                Some(named) => named.iter().any(|name| is_issuer(issuer, name)),
+                // One that names none is its own.
+                None => {
+                    let own = Url::parse(self.resource()).map(|url| url.origin());
+                    own.is_ok_and(|own| is_issuer(issuer, &Value::from(own.ascii_serialization())))
+                }
+            };
+            if !is_named {
+                return Err(format!(
+                    "its metadata do not name the `issuer` {} of its `oauth`, which alone the client is registered at",
+                    clean(issuer)
+                ));
+            }
+            self.metadata["authorization_servers"] = Value::from(vec![issuer.to_owned()]);
+        } else if client.secret.is_some() {
+            return Err("its `oauth` has a secret, and no `issuer` that it is for".to_owned());
+        }
+        self.client = Some(client);
+        Ok(self)
+    }
+}
+
+/// Whether two names are of one authorisation server; a slash at the end is written by some.
+fn is_issuer(issuer: &str, named: &Value) -> bool {
+    let named = named.as_str().unwrap_or_default();
+    named.trim_end_matches('/') == issuer.trim_end_matches('/')
 }
 
 /// Finds out what a server wants.
@@ -95,7 +133,7 @@ fn well_known(server: &Url) -> Vec<Url> {
 }
 
 /// Whether metadata of a server are read from an address. Another machine must not make this one ask itself, or its own network.
-fn may_be_asked(server: &Url, address: &Url) -> bool {
+pub(super) fn may_be_asked(server: &Url, address: &Url) -> bool {
     if address.scheme() != "https" {
         return address.scheme() == "http" && is_this_machine(address) && is_this_machine(server);
     }
@@ -130,29 +168,9 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
     if !may_be_asked(server, address) {
         return Err("its metadata are at an address that is not asked".to_owned());
     }
-    let reading = async {
-        let client = client(address).await.map_err(|error| error.to_string())?;
-        let failed = |error: reqwest::Error| error.without_url().to_string();
-        let mut response = client.get(address.clone()).send().await.map_err(failed)?;
-        if !response.status().is_success() {
-            return Err(format!(
-                "its metadata are answered with {}",
-                response.status()
-            ));
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > METADATA_BYTES_MAX {
-                return Err("its metadata are too large".to_owned());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        let metadata: Map<String, Value> = serde_json::from_slice(&body)
-            .map_err(|_| "its metadata are not understood".to_owned())?;
-        Ok(Value::Object(metadata))
-    };
-    let read = tokio::time::timeout(METADATA_MAX, reading).await;
-    let metadata = read.unwrap_or_else(|_| Err("its metadata did not come in time".to_owned()))?;
+    // The user's declaration names the server, and this is the machine that it is for.
+    let metadata = fetch_json(address, Reach::Own).await;
+    let metadata = metadata.map_err(|why| format!("its metadata cannot be read: {why}"))?;
     let resource = metadata.get("resource").and_then(Value::as_str);
     let resource = resource.and_then(|resource| Url::parse(resource).ok());
     match resource.is_some_and(|resource| covers(&resource, server)) {
@@ -172,7 +190,7 @@ pub(super) fn covers(resource: &Url, url: &Url) -> bool {
 }
 
 /// Whether nobody on the way can read what is sent.
-fn is_safe(url: &Url) -> bool {
+pub(super) fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(url))
 }
 
@@ -209,6 +227,7 @@ fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest
         metadata,
         scopes: scopes.collect(),
         description: parameter(&challenge.header, "error_description").map(|it| clean(&it)),
+        client: None,
     }
 }
 
@@ -238,6 +257,8 @@ fn parameter(header: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -307,6 +328,46 @@ mod tests {
             let may_be = may_be_asked(&url(server), &url(address));
             assert_eq!(may_be, is_asked, "{server} {address}");
         }
+    }
+
+    #[test]
+    fn mc_15_a_client_is_for_the_issuer_it_was_registered_at() {
+        let request = |named: Value| TokenRequest {
+            reason: TokenReason::Required,
+            metadata: json!({"resource": "https://mcp.example/mcp", "authorization_servers": named}),
+            scopes: Vec::new(),
+            description: None,
+            client: None,
+        };
+        let client = |secret: Option<&str>| OAuthClient {
+            id: "c".to_owned(),
+            secret: secret.map(str::to_owned),
+        };
+        let issuer = Some("https://auth.example");
+        let both = json!(["https://evil.example", "https://auth.example/"]);
+        let told = request(both.clone()).with_client(client(Some("s")), issuer);
+        let told = told.unwrap();
+        assert_eq!(
+            told.metadata["authorization_servers"],
+            json!(["https://auth.example"]),
+            "clients are told of no other"
+        );
+        assert_eq!(told.client, Some(client(Some("s"))));
+        for named in [json!(["https://evil.example"]), json!([]), json!(null)] {
+            let refused = request(named).with_client(client(Some("s")), issuer);
+            assert!(refused.unwrap_err().contains("https://auth.example"));
+        }
+        let own = request(json!(null)).with_client(client(Some("s")), Some("https://mcp.example"));
+        let own = own.unwrap();
+        assert_eq!(
+            own.metadata["authorization_servers"][0],
+            "https://mcp.example"
+        );
+        // Without a secret there is nothing to be had by naming another.
+        let public = request(both.clone()).with_client(client(None), None);
+        assert_eq!(public.unwrap().metadata["authorization_servers"], both);
+        let nowhere = request(both).with_client(client(Some("s")), None);
+        assert!(nowhere.unwrap_err().contains("issuer"));
     }
 
     #[tokio::test]

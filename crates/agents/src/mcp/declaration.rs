@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::oauth_entry::OAuthEntry;
+
 /// Longer names are refused: they are a part of every tool's name.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -24,6 +26,8 @@ pub struct McpDeclaration {
     pub timeout: Option<Duration>,
     /// Whether what the server says of its tools is believed (MC-7).
     pub trust_hints: bool,
+    /// The client that the user registered to sign in as.
+    pub oauth: Option<OAuthEntry>,
 }
 
 /// A program of a directory, as it was when the user was asked about it.

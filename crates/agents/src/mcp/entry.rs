@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::declaration::{McpDeclaration, McpTransport, is_server_name};
 use super::expand::Expand;
+use super::oauth_entry::OAuthEntry;
 
 /// The longest time limit of a call.
 const TIMEOUT_S_MAX: u64 = 24 * 60 * 60;
@@ -44,12 +45,15 @@ pub struct McpEntry {
     /// Whether what the server says of its tools is believed; taken from the user's own declarations alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_hints: bool,
+    /// The client to sign in as; taken from the user's own declarations alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthEntry>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
 }
 
 /// Every key of an entry but its name.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "transport",
     "command",
     "args",
@@ -60,6 +64,7 @@ const KEYS: [&str; 11] = [
     "tools",
     "timeout_s",
     "trust_hints",
+    "oauth",
     "disabled",
 ];
 
@@ -146,6 +151,14 @@ impl McpEntry {
             },
             (Some(_), None) => Ok(()),
         }?;
+        match &self.oauth {
+            Some(_) if self.url.is_none() => {
+                let message = "`oauth` is for a server with a `url`";
+                return Err(("oauth", message.to_owned()));
+            }
+            Some(oauth) => oauth.check().map_err(|message| ("oauth", message))?,
+            None => {}
+        }
         match self.timeout_s {
             Some(seconds) if !(1..=TIMEOUT_S_MAX).contains(&seconds) => {
                 let message = format!("timeout_s is from 1 to {TIMEOUT_S_MAX}");
@@ -196,6 +209,8 @@ impl McpEntry {
             tools: self.tools.clone(),
             timeout: self.timeout_s.map(Duration::from_secs),
             trust_hints: self.trust_hints && expand.is_users(),
+            // A file of a directory could name any file as a secret.
+            oauth: self.oauth.clone().filter(|_| expand.is_users()),
         })
     }
 }
@@ -210,6 +225,7 @@ mod tests {
         let full = json!({
             "name": "s", "transport": "stdio", "command": "c", "args": ["a"], "env": {"A": "1"}, "cwd": "d", "url": "u",
             "headers": {"H": "1"}, "tools": ["t"], "timeout_s": 1, "trust_hints": true, "disabled": true,
+            "oauth": {"client_id": "c"},
         });
         let mut written = full.clone();
         written["gallery"] = json!(1);
@@ -232,7 +248,8 @@ mod tests {
     #[test]
     fn entries_that_cannot_work_are_named() {
         let good = "[[mcp]]\nname = \"a\"\ncommand = \"x\"\nargs = [\"-y\"]\nenv = { A = \"b\" }\n\
-                    [[mcp]]\nname = \"b\"\nurl = \"https://h\"\ntimeout_s = 5\ntrust_hints = true\n";
+                    [[mcp]]\nname = \"b\"\nurl = \"https://h\"\ntimeout_s = 5\ntrust_hints = true\n\
+                    oauth = { client_id = \"c\", issuer = \"https://a\", client_secret_file = \"f\", share_secret = true }\n";
         assert_eq!(check(good), Ok(()));
         for (text, index, key) in [
             ("[[mcp]]\nname = \"\"\ncommand = \"x\"\n", 0, "name"),
@@ -256,6 +273,31 @@ mod tests {
                 "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\ntimeout_s = 0\n",
                 0,
                 "timeout_s",
+            ),
+            (
+                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\noauth = { client_id = \"\" }\n",
+                0,
+                "oauth",
+            ),
+            (
+                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\noauth = { client_id = \"c\", client_secret_file = \"f\" }\n",
+                0,
+                "oauth",
+            ),
+            (
+                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\noauth = { client_id = \"c\", client_secret_file = \"f\", share_secret = true }\n",
+                0,
+                "oauth",
+            ),
+            (
+                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\noauth = { client_id = \"c\", issuer = \"http://a.example\" }\n",
+                0,
+                "oauth",
+            ),
+            (
+                "[[mcp]]\nname = \"a\"\ncommand = \"x\"\noauth = { client_id = \"c\" }\n",
+                0,
+                "oauth",
             ),
             (
                 "[[mcp]]\nname = \"a\"\ncommand = \"x\"\n[[mcp]]\nname = \"a\"\ncommand = \"y\"\n",

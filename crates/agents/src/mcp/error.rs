@@ -35,7 +35,7 @@ pub enum McpError {
     #[error("it does not speak a version of MCP that greenroom knows: {0}")]
     Handshake(String),
     #[error(
-        "it wants a token; sign in by a client that can, or put one into the `headers` of its declaration"
+        "it wants a token; `/sign-in` in `greenroom chat` gets one, or put one into the `headers` of its declaration"
     )]
     TokenWanted(TokenChallenge),
     /// It wants a token, and nobody can find out which.

@@ -1,5 +1,5 @@
-//! Where servers are declared: the settings file, `mcp.json` in the data directory, `.mcp.json` and `.vscode/mcp.json` of a
-//! directory. The first of a name wins.
+//! Where servers are declared: the settings file, `mcp.json` in the data directory, plugins of the user and of clients,
+//! `.mcp.json` and `.vscode/mcp.json` of a directory, and its plugins. The first of a name wins.
 //!
 //! Promises: files are bounded and are no links; one that cannot be read hides no other. A declaration has a digest that is
 //! another one if anything of it changes, what was answered to its inputs, or the program that lies in the directory. What
@@ -13,13 +13,18 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use agent_api::ClientPlugin;
+use workspace::discovery::{Container, ContainerOrigin, SourceSpan, find_member};
+
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::entry::McpEntry;
 use super::expand::{
     Expand, FileInputs, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables,
 };
 use super::jsonc::without_comments;
+use super::plugin::{OfPlugin, PluginDeclaration, PluginOrigin, declarations, is_plugin_root};
 use super::program::{find_program, hex, look_inside};
+use super::span::find_table;
 
 /// Its name in the data directory.
 const USERS_FILE: &str = "mcp.json";
@@ -41,6 +46,10 @@ pub struct DeclaredServer {
     pub name: String,
     /// The file that declares it.
     pub file: PathBuf,
+    /// Where in that file.
+    pub span: Option<SourceSpan>,
+    /// The plugin that the file is of.
+    pub plugin: Option<PluginOrigin>,
     /// Whether the user wrote it for all directories; if not, they are asked before it is started (TR-2).
     pub is_users: bool,
     /// Changes with the declaration, with what was answered to its inputs, and with a program of the directory that it starts.
@@ -73,6 +82,9 @@ pub struct McpInput {
     pub password: bool,
 }
 
+/// What files call the servers.
+const SERVERS_KEYS: [&str; 2] = ["mcpServers", "servers"];
+
 /// Inputs of a file that are read; others are not asked for.
 const INPUTS_MAX: usize = 16;
 
@@ -86,39 +98,76 @@ pub struct DeclaredServers {
     pub problems: Vec<String>,
 }
 
-/// Looks for the servers of a directory.
-pub fn find_declared(
-    settings: (&[McpEntry], &Path),
-    data: &Path,
-    directory: &Path,
-    inputs: &McpInputs,
-) -> DeclaredServers {
+/// Where servers are looked for.
+pub struct ServerPlaces<'a> {
+    /// `[[mcp]]` of the settings file, and that file.
+    pub settings: (&'a [McpEntry], &'a Path),
+    pub data: &'a Path,
+    /// The session's primary one.
+    pub directory: &'a Path,
+    /// Plugins with servers, in the order in which names count.
+    pub plugins: &'a [Container],
+    /// What clients brought of them.
+    pub brought: &'a [ClientPlugin],
+}
+
+/// Looks for the servers of a session.
+pub fn find_declared(places: &ServerPlaces<'_>, inputs: &McpInputs) -> DeclaredServers {
     let mut found = DeclaredServers::default();
     // Each file gets what was answered to it, and nothing that was answered to another one.
     let none = FileInputs::new();
     let answers = |file: &Path| inputs.get(file).unwrap_or(&none);
-    let (entries, settings_file) = settings;
-    let added = entries.iter().cloned().map(Ok);
+    let directory = places.directory;
+    let (entries, settings_file) = places.settings;
     let own = UsersOwn {
         directory,
         inputs: answers(settings_file),
     };
-    found.add_all(added, settings_file, &own, directory);
-    let file = data.join(USERS_FILE);
+    found.add_settings(entries, &DeclaringFile::new(settings_file, &own, directory));
+    let file = places.data.join(USERS_FILE);
     let own = UsersOwn {
         directory,
         inputs: answers(&file),
     };
-    found.add_file(&file, &own, directory);
+    found.add_file(&DeclaringFile::new(&file, &own, directory));
+    let plugins = declarations(places.plugins, places.brought);
+    let (others, of_directory): (Vec<_>, Vec<_>) = plugins
+        .into_iter()
+        .partition(|declared| declared.place != ContainerOrigin::Project);
+    found.add_plugins(&others, directory);
     for file in DIRECTORY_FILES.map(|file| directory.join(file)) {
         let other = OfDirectory {
             directory,
             inputs: answers(&file),
         };
-        found.add_file(&file, &other, directory);
+        found.add_file(&DeclaringFile::new(&file, &other, directory));
     }
+    found.add_plugins(&of_directory, directory);
     found
 }
+
+/// A file that declares servers, and what may stand for something else in it.
+struct DeclaringFile<'a> {
+    path: &'a Path,
+    expand: &'a dyn Expand,
+    /// Of the session.
+    directory: &'a Path,
+    plugin: Option<&'a PluginDeclaration>,
+}
+
+impl<'a> DeclaringFile<'a> {
+    fn new(path: &'a Path, expand: &'a dyn Expand, directory: &'a Path) -> Self {
+        Self {
+            path,
+            expand,
+            directory,
+            plugin: None,
+        }
+    }
+}
+
+/// A server that a file declares, and where in it.
+type FileEntry = Result<(McpEntry, Option<SourceSpan>), String>;
 
 /// What such files hold.
 #[derive(Deserialize)]
@@ -130,50 +179,82 @@ struct ServersFile {
 }
 
 impl DeclaredServers {
-    fn add_file(&mut self, path: &Path, expand: &dyn Expand, directory: &Path) {
-        let text = match read(path) {
+    fn add_settings(&mut self, entries: &[McpEntry], file: &DeclaringFile<'_>) {
+        // Only where they stand is read from it: what they are was read when the host was started.
+        let text = read(file.path).ok().flatten().unwrap_or_default();
+        let added = entries.iter().cloned().enumerate();
+        let added = added.map(|(index, entry)| Ok((entry, find_table(&text, index))));
+        self.add_all(added, file);
+    }
+
+    fn add_file(&mut self, file: &DeclaringFile<'_>) {
+        let text = match read(file.path) {
             Ok(None) => return, // there is none
-            Ok(Some(text)) => text,
+            Ok(Some(text)) => without_comments(&text),
             Err(why) => {
-                self.problems.push(describe_problem(path, &why));
+                self.problems.push(describe_problem(file.path, &why));
                 return;
             }
         };
-        let file: ServersFile = match serde_json::from_str(&without_comments(&text)) {
+        let ServersFile { servers, inputs } = match serde_json::from_str(&text) {
             Ok(file) => file,
             Err(error) => {
                 let why = format!("it is not understood: {error}");
-                self.problems.push(describe_problem(path, &why));
+                self.problems.push(describe_problem(file.path, &why));
                 return;
             }
         };
-        let entries = file.servers.into_iter().map(|(name, entry)| {
-            let read = McpEntry::read(&name, entry);
-            read.map_err(|why| format!("the server {name:?} is not understood: {why}"))
+        let find_span = |name: &str| {
+            let mut keys = SERVERS_KEYS.iter();
+            keys.find_map(|key| find_member(&text, Some(key), name))
+        };
+        let entries = servers.into_iter().map(|(name, entry)| {
+            let span = find_span(&name);
+            read_entry(&name, entry).map(|entry| (entry, span))
         });
         let before = self.servers.len();
-        self.add_all(entries, path, expand, directory);
+        self.add_all(entries, file);
         // What is written in another way is not asked for, and its server says what it wants.
-        let inputs = file.inputs.into_iter().take(INPUTS_MAX);
+        let inputs = inputs.into_iter().take(INPUTS_MAX);
         let inputs = inputs.filter_map(|input| serde_json::from_value(input).ok());
         let inputs: Vec<McpInput> = inputs.collect();
         for server in self.servers.iter_mut().skip(before) {
-            server.want_inputs(&inputs, expand);
+            server.want_inputs(&inputs, file.expand);
+        }
+    }
+
+    fn add_plugins(&mut self, declared: &[PluginDeclaration], directory: &Path) {
+        let inputs = FileInputs::new(); // plugins have none
+        let inputs = &inputs;
+        let (own, other) = (
+            UsersOwn { directory, inputs },
+            OfDirectory { directory, inputs },
+        );
+        for plugin in declared {
+            let others: &dyn Expand = match plugin.place {
+                ContainerOrigin::User => &own,
+                ContainerOrigin::Client | ContainerOrigin::Project => &other,
+            };
+            let expand = OfPlugin {
+                root: &plugin.root,
+                others,
+            };
+            let file = DeclaringFile {
+                plugin: Some(plugin),
+                ..DeclaringFile::new(&plugin.file, &expand, directory)
+            };
+            let entry = read_entry(&plugin.name, plugin.declaration.clone());
+            let entry = entry.map(|entry| (entry, plugin.span));
+            self.add_all(std::iter::once(entry), &file);
         }
     }
 
     /// Adds what one file declares. Much that is wrong with it is said by a number.
-    fn add_all(
-        &mut self,
-        entries: impl Iterator<Item = Result<McpEntry, String>>,
-        file: &Path,
-        expand: &dyn Expand,
-        directory: &Path,
-    ) {
+    fn add_all(&mut self, entries: impl Iterator<Item = FileEntry>, file: &DeclaringFile<'_>) {
         let mut problems = Vec::new();
         let mut unsaid = 0_usize;
         for entry in entries {
-            let added = entry.and_then(|entry| self.add(&entry, file, expand, directory));
+            let added = entry.and_then(|(entry, span)| self.add(&entry, span, file));
             match added {
                 Ok(()) => {}
                 Err(why) if problems.len() < PROBLEMS_MAX => problems.push(why),
@@ -183,16 +264,15 @@ impl DeclaredServers {
         if unsaid > 0 {
             problems.push(format!("{unsaid} more servers are wrong or too many"));
         }
-        let described = problems.iter().map(|why| describe_problem(file, why));
+        let described = problems.iter().map(|why| describe_problem(file.path, why));
         self.problems.extend(described);
     }
 
     fn add(
         &mut self,
         entry: &McpEntry,
-        file: &Path,
-        expand: &dyn Expand,
-        directory: &Path,
+        span: Option<SourceSpan>,
+        file: &DeclaringFile<'_>,
     ) -> Result<(), String> {
         let name = &entry.name;
         if entry.disabled {
@@ -203,7 +283,7 @@ impl DeclaredServers {
             let by = first.file.clone();
             if self.shadowed.len() < SERVERS_MAX {
                 let why = "another file declares a server of this name first".to_owned();
-                let shadowed = make_declared(entry, file, expand, Err(why));
+                let shadowed = make_declared(entry, span, file, Err(why));
                 self.shadowed.push((shadowed, by));
             }
             return Ok(());
@@ -213,32 +293,43 @@ impl DeclaredServers {
                 "{name:?} is left out: a session has at most {SERVERS_MAX} servers"
             ));
         }
-        let mut declaration = entry.declare(expand);
-        if let (Ok(declared), false) = (&mut declaration, expand.is_users()) {
-            match look_at_program(declared, directory) {
+        let mut declaration = entry.declare(file.expand);
+        if let (Ok(declared), false) = (&mut declaration, file.expand.is_users()) {
+            match look_at_program(declared, file) {
                 Ok(program) => declared.program = program,
                 Err(why) => declaration = Err(why),
             }
         }
-        let declared = make_declared(entry, file, expand, declaration);
+        let declared = make_declared(entry, span, file, declaration);
         self.servers.push(declared);
         Ok(())
     }
 }
 
+fn read_entry(name: &str, written: serde_json::Value) -> Result<McpEntry, String> {
+    let read = McpEntry::read(name, written);
+    read.map_err(|why| format!("the server {name:?} is not understood: {why}"))
+}
+
 fn make_declared(
     entry: &McpEntry,
-    file: &Path,
-    expand: &dyn Expand,
+    span: Option<SourceSpan>,
+    file: &DeclaringFile<'_>,
     declaration: Result<McpDeclaration, String>,
 ) -> DeclaredServer {
+    let mut variables = all_variables(entry);
+    if file.plugin.is_some() {
+        variables.retain(|variable| !is_plugin_root(variable));
+    }
     DeclaredServer {
         name: entry.name.clone(),
-        file: file.to_owned(),
-        is_users: expand.is_users(),
-        digest: digest(entry, expand, declaration.as_ref().ok()),
+        file: file.path.to_owned(),
+        span,
+        plugin: file.plugin.map(|plugin| plugin.origin.clone()),
+        is_users: file.expand.is_users(),
+        digest: digest(entry, file, declaration.as_ref().ok()),
         is_sse: entry.transport.as_deref() == Some("sse"),
-        variables: all_variables(entry),
+        variables,
         wanted: all_inputs(entry),
         inputs: Vec::new(),
         declaration,
@@ -310,10 +401,10 @@ fn all_inputs(entry: &McpEntry) -> Vec<String> {
     ids
 }
 
-/// The program that a server of a directory starts, if it lies there.
+/// The program that a server of a directory or of a plugin starts, if it lies there.
 fn look_at_program(
     declaration: &McpDeclaration,
-    directory: &Path,
+    file: &DeclaringFile<'_>,
 ) -> Result<Option<DirectoryProgram>, String> {
     let McpTransport::Process {
         command, env, cwd, ..
@@ -321,19 +412,27 @@ fn look_at_program(
     else {
         return Ok(None); // nothing is started
     };
+    let directory = file.directory;
     let from = cwd.as_ref().map(|cwd| directory.join(cwd));
-    match find_program(command, env, from.as_deref().unwrap_or(directory)) {
-        Some(program) => look_inside(&program, directory),
+    let Some(program) = find_program(command, env, from.as_deref().unwrap_or(directory)) else {
         // One that is not there cannot be started; one that comes later is another one.
-        None => Ok(Some(DirectoryProgram {
+        return Ok(Some(DirectoryProgram {
             path: from.as_deref().unwrap_or(directory).join(command),
             digest: String::new(),
-        })),
+        }));
+    };
+    match (look_inside(&program, directory)?, file.plugin) {
+        (None, Some(plugin)) => look_inside(&program, &plugin.root),
+        (looked_at, _) => Ok(looked_at),
     }
 }
 
 /// What an answer of the user is bound to (TR-2).
-fn digest(entry: &McpEntry, expand: &dyn Expand, declaration: Option<&McpDeclaration>) -> String {
+fn digest(
+    entry: &McpEntry,
+    file: &DeclaringFile<'_>,
+    declaration: Option<&McpDeclaration>,
+) -> String {
     let mut hasher = Sha256::new();
     // Written anew, so that it does not depend on blanks and comments.
     hasher.update(serde_json::to_vec(entry).unwrap_or_default());
@@ -343,10 +442,16 @@ fn digest(entry: &McpEntry, expand: &dyn Expand, declaration: Option<&McpDeclara
         hasher.update(&program.digest);
     }
     // The entry has the ids alone, and the file may have other values chosen by now.
-    for answer in all_inputs(entry).iter().filter_map(|id| expand.input(id)) {
+    let inputs = all_inputs(entry);
+    for answer in inputs.iter().filter_map(|id| file.expand.input(id)) {
         hasher.update([1]);
         hasher.update((answer.len() as u64).to_le_bytes());
         hasher.update(answer);
+    }
+    // A program that it starts may read any file of the plugin, which its client can replace.
+    if let Some(plugin) = file.plugin.and_then(|plugin| plugin.digest.as_ref()) {
+        hasher.update([2]);
+        hasher.update(plugin);
     }
     hex(&hasher.finalize())
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
@@ -67,6 +67,12 @@ pub(super) async fn transport(
 }
 
 pub(super) async fn client(url: &Url) -> Result<Client, McpError> {
+    let built = client_builder(url).await?.build();
+    built.map_err(|error| McpError::Unreachable(error.without_url().to_string()))
+}
+
+/// A client for one address, before it is made.
+pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError> {
     let encrypted = match url.scheme() {
         "https" => true,
         "http" => false,
@@ -91,8 +97,7 @@ pub(super) async fn client(url: &Url) -> Result<Client, McpError> {
         // A proxy's "localhost" is another machine.
         builder = builder.no_proxy();
     }
-    let built = builder.build();
-    built.map_err(|error| unusable(error.without_url().to_string()))
+    Ok(builder)
 }
 
 /// Whether an address is this machine for certain: what is sent there leaves it in no case. Names below `localhost` are not,

@@ -1,6 +1,6 @@
 //! JSON with comments and commas before a closing bracket, as editors write it.
 //!
-//! Promises: what is in strings stays as it is, and so do line numbers.
+//! Promises: what is in strings stays as it is, and everything where it is.
 
 /// The same without comments, as plain JSON.
 pub(super) fn without_comments(text: &str) -> String {
@@ -18,14 +18,19 @@ pub(super) fn without_comments(text: &str) -> String {
                 plain.push(c);
             }
             '/' if !in_string && chars.peek() == Some(&'/') => {
-                while chars.next_if(|c| *c != '\n').is_some() {}
+                plain.push(' ');
+                while let Some(c) = chars.next_if(|c| *c != '\n') {
+                    push_blank(&mut plain, c);
+                }
             }
             '/' if !in_string && chars.peek() == Some(&'*') => {
                 chars.next();
+                plain.push_str("  ");
                 let mut last = ' ';
                 for c in chars.by_ref() {
-                    if c == '\n' {
-                        plain.push(c);
+                    match c {
+                        '\n' => plain.push(c),
+                        _ => push_blank(&mut plain, c),
                     }
                     if (last, c) == ('*', '/') {
                         break;
@@ -41,6 +46,11 @@ pub(super) fn without_comments(text: &str) -> String {
         }
     }
     plain
+}
+
+/// As wide as a character is in UTF-16, by which clients count.
+fn push_blank(plain: &mut String, c: char) {
+    plain.extend(std::iter::repeat_n(' ', c.len_utf16()));
 }
 
 /// Takes a comma out that nothing follows.

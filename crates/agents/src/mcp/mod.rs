@@ -11,6 +11,7 @@ mod call;
 mod connection;
 mod content;
 mod declaration;
+mod document;
 mod entry;
 mod error;
 mod expand;
@@ -21,13 +22,19 @@ mod jsonc;
 mod lines;
 mod log;
 mod names;
+mod oauth;
+mod oauth_client;
+mod oauth_entry;
 mod offers;
 mod old_sse;
+mod plugin;
 mod process;
 mod program;
 mod prompt;
+mod reach;
 mod server;
 mod servers;
+mod span;
 mod sse;
 mod tool_list;
 
@@ -39,9 +46,15 @@ pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_
 pub use entry::{McpEntry, McpEntryError};
 pub use error::McpError;
 pub use expand::{FileInputs, McpInputs};
-pub use find::{DeclaredServer, DeclaredServers, McpInput, find_declared};
+pub use find::{DeclaredServer, DeclaredServers, McpInput, ServerPlaces, find_declared};
 pub use names::{model_names, typed_name};
+pub use oauth::{
+    OAuthClient, PendingSignIn, RenewalError, ReturnedAddresses, SignInError, SignInPage,
+    SignInWanted, TokenGrant, TokenRenewal, begin_sign_in, begin_sign_in_at,
+};
+pub use oauth_entry::OAuthEntry;
 pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
+pub use plugin::{PluginOrigin, brought_plugins};
 pub use program::start_program;
 pub use server::{McpServer, ServerOffers, ServerState, ServerToken};
 pub use servers::{SessionServers, SessionTool};

@@ -352,11 +352,17 @@ impl Core {
             let reason = match self.connect(run).await {
                 Ok(Some(connection)) => self.follow(&connection).await,
                 Ok(None) => return, // it was stopped meanwhile
-                Err(error) => return self.fail(run, error).await,
+                Err(error) => match self.fail(run, error).await {
+                    true => continue,
+                    false => return,
+                },
             };
             may_restart |= began.elapsed() >= STABLE_AFTER;
             if !std::mem::take(&mut may_restart) {
-                return self.fail(run, reason).await;
+                match self.fail(run, reason).await {
+                    true => continue,
+                    false => return,
+                }
             }
             self.change(run, ServerState::Starting, LiveServer::disconnect);
             sleep(RESTART_AFTER).await;
@@ -411,18 +417,42 @@ impl Core {
         }
     }
 
-    async fn fail(&self, run: u64, error: McpError) {
+    /// What somebody must know to get a token.
+    async fn find_sign_in(
+        &self,
+        url: &str,
+        challenge: &TokenChallenge,
+    ) -> Result<TokenRequest, String> {
+        let client = match &self.declaration.oauth {
+            Some(oauth) => Some(oauth.client().await?),
+            None => None,
+        };
+        let request = auth::discover(url, challenge).await?;
+        match (client, &self.declaration.oauth) {
+            (Some(client), Some(oauth)) => request.with_client(client, oauth.issuer.as_deref()),
+            _ => Ok(request),
+        }
+    }
+
+    /// Whether it is to be tried again: a token may have come while another one was tried.
+    async fn fail(&self, run: u64, error: McpError) -> bool {
         let state = match (error, &self.declaration.transport) {
             (McpError::TokenWanted(challenge), McpTransport::Http { url, .. }) => {
-                match auth::discover(url, &challenge).await {
+                match self.find_sign_in(url, &challenge).await {
                     Ok(request) => ServerState::TokenWanted(Box::new(request)),
                     Err(why) => ServerState::Failed(McpError::NoSignIn(why)),
                 }
             }
             (error, _) => ServerState::Failed(error),
         };
+        let wants_token = matches!(state, ServerState::TokenWanted(_));
         // Whoever stopped it wants to hear no more of it.
-        self.change(run, state, LiveServer::disconnect);
+        let is_current = self.change(run, state, LiveServer::disconnect);
+        let has_newer = {
+            let live = self.lock();
+            live.token.is_some() && live.token != live.used_token
+        };
+        wants_token && is_current && has_newer && self.change(run, ServerState::Starting, |_| {})
     }
 }
 

@@ -14,8 +14,11 @@ use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use super::{Model, NativeContext};
+use crate::call_output::{forward_output, result_content};
 use crate::permission::{CallPlace, FileSubject, ReadingLimits};
-use crate::tool::{self, Edits, Nature, Plan, Tool, ToolError, ToolOutcome};
+use crate::tool::{
+    self, CallScope, Edits, Nature, Plan, ShowRequest, Tool, ToolError, ToolOutcome,
+};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
@@ -183,22 +186,18 @@ pub(super) async fn run_tool(
     if let Err(text) = record_start(context, call, tool, input).await? {
         return Ok(CallOutcome::failed(tool.display_name(), text));
     }
-    let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
-    let forwarding = async {
-        while let Some(text) = outputs.recv().await {
-            let content = vec![json!({"type": "text", "text": text})];
-            context
-                .events
-                .send(AgentEvent::ToolContent { call, content })
-                .await?;
-        }
-        Ok::<(), TurnOver>(())
+    let (sender, outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
+    let (show, shows) = mpsc::channel::<ShowRequest>(1);
+    let forwarding = forward_output(context.events, call, outputs, shows);
+    let scope = CallScope {
+        mark,
+        show: Some(show),
     };
     let limited = limits.map(|limits| limit_reading(context.workspace, limits));
     let workspace = limited.as_ref().unwrap_or(context.workspace);
     let working = async move {
         let running = tool.run(input, workspace, &sender);
-        tool::with_mark(mark, running).await
+        tool::in_scope(scope, running).await
     };
     let (worked, forwarded) = tokio::join!(working, forwarding);
     forwarded?;
@@ -277,21 +276,13 @@ pub(super) async fn complete_call(
     call: &RequestedCall,
     outcome: CallOutcome,
 ) -> Result<CallAnswer, TurnOver> {
-    let mut content = vec![json!({"type": "text", "text": outcome.text})];
-    content.extend(outcome.content);
-    if let Some(whole) = outcome.whole {
-        match context.events.store_body(whole, "text/plain").await {
-            Ok(stored) => {
-                let mut block = json!(stored);
-                block["type"] = json!("resource");
-                content.push(block);
-            }
-            Err(why) => {
-                let text = format!("(The whole output could not be stored: {why})");
-                content.push(json!({"type": "text", "text": text}));
-            }
-        }
-    }
+    let CallOutcome {
+        text,
+        content,
+        whole,
+        ..
+    } = outcome;
+    let content = result_content(context.events, &text, content, whole).await;
     let result = match outcome.success {
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
@@ -308,10 +299,7 @@ pub(super) async fn complete_call(
         review: false,
     };
     context.events.send(completed).await?;
-    Ok(CallAnswer {
-        text: outcome.text,
-        media,
-    })
+    Ok(CallAnswer { text, media })
 }
 
 #[cfg(test)]

@@ -86,15 +86,19 @@ pub(super) struct ContextMeter {
 
 impl ContextMeter {
     /// At the beginning of a turn: what the last call of the turn before it took, if that was to the same model and was about
-    /// all of the conversation.
-    pub(super) fn resume(last: Option<&PastTurn>, model: &Model, entries: usize) -> Self {
+    /// all of the conversation. A turn that stopped at a limit has results of tools that no call was made with: they come on top.
+    pub(super) fn resume(last: Option<&PastTurn>, model: &Model, earlier: &[HistoryEntry]) -> Self {
         let usage = last.map(|past| &past.turn["usage"]);
         let usage = usage.filter(|usage| {
             usage["model"] == model.id.as_str() && usage["_meta"][SUMMARY_CALL] != true
         });
         let tokens = usage.and_then(|usage| usage["_meta"]["contextUsed"].as_u64());
+        let answers = |entry: &HistoryEntry| {
+            matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }))
+        };
+        let covered = earlier.iter().rposition(answers).map_or(0, |at| at + 1);
         Self {
-            reported: tokens.map(|tokens| (tokens, entries)),
+            reported: tokens.map(|tokens| (tokens, covered)),
         }
     }
 
@@ -231,6 +235,26 @@ mod tests {
         assert_eq!(meter.tokens(&entries, &system, &[]), 5_007 + 10);
         meter.report(Usage::default(), 1);
         assert_eq!(meter.tokens(&entries, &system, &[]), 20 + 110);
+    }
+
+    #[test]
+    fn results_after_the_last_answer_are_not_covered_by_its_count() {
+        let toml = "id = \"m\"\nbase_url = \"http://h/v1\"\n";
+        let model: Model = toml::from_str(toml).unwrap();
+        let past = PastTurn {
+            turn: json!({"usage": {"model": "m", "_meta": {"contextUsed": 5_000}}}),
+            ..PastTurn::default()
+        };
+        let result = HistoryEntry::Model(ModelMessage::ToolResult {
+            id: "1".to_owned(),
+            text: "x".repeat(4_000),
+            blocks: Vec::new(),
+        });
+        let stopped = [said("I look.", None), result];
+        let meter = ContextMeter::resume(Some(&past), &model, &stopped);
+        assert_eq!(meter.tokens(&stopped, &[], &[]), 6_000);
+        let meter = ContextMeter::resume(Some(&past), &model, &stopped[..1]);
+        assert_eq!(meter.tokens(&stopped[..1], &[], &[]), 5_000);
     }
 
     #[test]

@@ -86,16 +86,18 @@ fn read_agent(
         children.map(move |child| (container, child))
     });
     let mut agents = children.filter_map(|(container, child)| match &child.content {
-        ChildContent::Agent(agent) if child.uri == uri => Some((container.full_name(child), agent)),
+        ChildContent::Agent(agent) if container.published_uri(child) == uri => {
+            Some((container.full_name(child), child, agent))
+        }
         _ => None,
     });
-    let Some((name, agent)) = agents.next() else {
+    let Some((name, child, agent)) = agents.next() else {
         return Err(failed(
             "the custom agent of this message does not exist any more; send it again with another"
                 .to_owned(),
         ));
     };
-    let text = workspace.read_instructions(uri, AGENT_BYTES_MAX);
+    let text = workspace.read_instructions(&child.uri, AGENT_BYTES_MAX);
     let text =
         text.map_err(|error| failed(format!("the custom agent {name} cannot be read: {error}")))?;
     Ok(ChosenAgent {

@@ -55,16 +55,18 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_api::{
-    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, EventSink, HostNews,
-    HostServices, McpRequest, ModelTerms, SESSION_BUDGET, Section, SessionFacts, SuggestedTitle,
-    TurnInput, UserMessage,
+    Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, ClientPlugin,
+    EventSink, HostNews, HostServices, McpRequest, ModelTerms, SESSION_BUDGET, Section,
+    SessionFacts, SuggestedTitle, TurnInput, UserMessage,
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
 use workspace::{Confinement, UserDirectories, Workspace};
 
+use crate::isolation;
 use crate::locale::Locale;
+use crate::mcp::brought_plugins;
 use crate::mcp_settings::McpSettings;
 use crate::prompt::{self as sections, Gatherer};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
@@ -76,7 +78,7 @@ use title::TitleModel;
 pub use context::CompactionSettings;
 pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
 pub use models::{Model, ModelError};
-pub use vendors::models_of_environment;
+pub use vendors::{is_key_variable, models_of_environment};
 
 /// The provider id.
 pub const PROVIDER: &str = "native";
@@ -207,6 +209,7 @@ impl NativeAgent {
         // The chats of a session share it.
         let facts = &SessionFacts {
             chat: String::new(),
+            plugins: Vec::new(), // they come and go; what is remembered of files stays
             ..facts.clone()
         };
         // A name may lead elsewhere by now: then what is remembered of the files is about others.
@@ -246,7 +249,11 @@ impl Agent for NativeAgent {
                 "Reads, edits and runs in your working directory with a model of your choice."
                     .to_owned(),
             models: models.iter().map(|offered| offered.model.info()).collect(),
-            capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
+            capabilities: json!({
+                "multipleChats": {"fork": true, "sideChat": true},
+                // Commands begin in the first; older clients take it for fixed.
+                "multipleWorkingDirectories": {"immutablePrimary": true, "primaryReplacement": true},
+            }),
             config_schema: config_schema(),
             renamed_settings: vec![consent::renamed_setting()],
             default_model: models.first().map(|offered| offered.model.id.clone()),
@@ -385,13 +392,16 @@ impl Agent for NativeAgent {
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         let chat = self.chat_tools(&facts.chat);
+        let workspace = self.workspace(&facts)?;
+        workspace.use_plugins(brought_plugins(&facts.plugins));
         Ok(Box::new(NativeSession {
-            workspace: self.workspace(&facts)?,
+            workspace,
             tools: all_tools(&self.shared.tool_settings, &chat),
             chat,
             servers: self.session_servers(&facts),
             session: facts.conversation,
             directories: facts.working_directories,
+            plugins: facts.plugins,
             shared: Arc::clone(&self.shared),
         }))
     }
@@ -423,12 +433,15 @@ fn config_schema() -> Value {
         consent::SETTING: consent::schema(),
         SESSION_BUDGET: budget::schema(),
     });
-    json!({"type": "object", "properties": properties})
+    let mut schema = json!({"type": "object", "properties": properties});
+    isolation::add_settings(&mut schema);
+    schema
 }
 
 struct NativeSession {
     shared: Arc<NativeContext>,
     directories: Vec<String>,
+    plugins: Vec<ClientPlugin>,
     workspace: Arc<Workspace>,
     session: String,
     tools: Vec<Box<dyn Tool>>,
@@ -451,6 +464,7 @@ impl AgentSession for NativeSession {
         let _ends = input.brief.is_some().then(|| EndWithTurn(&self.chat));
         let context = turn::TurnContext {
             directories: &self.directories,
+            plugins: &self.plugins,
             workspace: &self.workspace,
             session: &self.session,
             tools: &self.tools,

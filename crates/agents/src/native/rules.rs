@@ -43,8 +43,16 @@ pub(super) async fn subject_of(
     CallSubject::new(tool.name(), detail.unwrap_or(SubjectDetail::Unknown))
 }
 
-/// The same of a client's tool: only its name and its very input are known.
+/// The same of a client's tool. It may have any name, and is granted nothing by rules about servers.
 pub(super) fn client_subject(tool: &str, input: &str) -> CallSubject {
+    CallSubject {
+        is_clients: true,
+        ..server_subject(tool, input)
+    }
+}
+
+/// The same of a server's tool: only its name and its very input are known.
+pub(super) fn server_subject(tool: &str, input: &str) -> CallSubject {
     // What is not JSON is refused before anybody is asked.
     let input = serde_json::from_str::<Value>(input);
     let detail = input.map_or(SubjectDetail::Unknown, SubjectDetail::Input);
@@ -52,6 +60,7 @@ pub(super) fn client_subject(tool: &str, input: &str) -> CallSubject {
         tool: tool.to_owned(),
         is_edit: false,
         is_read: false,
+        is_clients: false,
         detail,
     }
 }
@@ -73,6 +82,9 @@ pub(super) async fn offer_rule(
 ) -> Option<OfferedRule> {
     let store = context.rules.clone()?;
     let pattern = propose(subject).filter(|_| nature != Nature::Reads)?;
+    if subject.is_clients && pattern.is_about_server() {
+        return None; // it would be a rule about a server
+    }
     run_blocking(move || store.load()).await.ok()?;
     // A client's tool may be another one in the next session.
     let is_clients = matches!(subject.detail, SubjectDetail::Input(_));

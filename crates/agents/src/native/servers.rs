@@ -63,6 +63,7 @@ impl NativeAgent {
             session: &facts.conversation,
             directories: &workspace.real_directories(),
             roots: &facts.working_directories,
+            plugins: &facts.plugins,
             may_ask: false,
             switched_off,
         };
@@ -100,7 +101,7 @@ impl NativeAgent {
                 McpRequest::Start | McpRequest::Stop | McpRequest::Background => {
                     host.news.mcp_servers(conversation, Vec::new());
                 }
-                McpRequest::SwitchOn | McpRequest::SwitchOff => {}
+                McpRequest::SwitchOn | McpRequest::SwitchOff | McpRequest::Tell => {}
             };
         };
         let working = session.request(Arc::clone(settings), id.to_owned(), request);

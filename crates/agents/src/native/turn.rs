@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, EventSink, TurnInput, TurnOver};
+use agent_api::{AgentError, AgentEvent, ClientPlugin, EventSink, TurnInput, TurnOver};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use workspace::discovery::Skill;
@@ -48,6 +48,8 @@ const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped
 /// What a turn works with.
 pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
+    /// What clients brought along.
+    pub plugins: &'a [ClientPlugin],
     pub workspace: &'a Workspace,
     /// Names the conversation.
     pub session: &'a str,
@@ -116,7 +118,7 @@ async fn converse(
     let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
     let last = memory.turns.last().filter(|_| input.compact.is_none());
-    let meter = ContextMeter::resume(last, model, newest);
+    let meter = ContextMeter::resume(last, model, entries.get(..newest).unwrap_or_default());
     let conversation = Conversation {
         model,
         endpoint,
@@ -333,6 +335,7 @@ async fn start_servers<'a>(
         session: context.session,
         directories: &context.workspace.real_directories(),
         roots: context.directories,
+        plugins: context.plugins,
         may_ask: input.brief.is_none(),
         switched_off: &input.switched_off,
     };

@@ -22,6 +22,12 @@ pub(super) struct Vendor {
     adds_version: Option<&'static str>,
 }
 
+/// Whether a variable of this name holds a key of a model, as far as vendors name theirs.
+pub fn is_key_variable(name: &str) -> bool {
+    let mut names = VENDORS.iter().flat_map(|vendor| vendor.key_envs);
+    names.any(|known| *known == name)
+}
+
 /// In the order in which they are asked.
 const VENDORS: [Vendor; 4] = [
     Vendor {

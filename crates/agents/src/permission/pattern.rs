@@ -163,6 +163,11 @@ impl Pattern {
     }
 
     /// As it is stored and shown.
+    /// Whether it is about tools of MCP servers (MC-6).
+    pub(crate) fn is_about_server(&self) -> bool {
+        self.tool.starts_with("mcp__")
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -182,14 +182,19 @@ impl ReadingLimits {
             tool: self.tool.clone(),
             is_edit: false,
             is_read: true,
+            is_clients: false,
             detail: SubjectDetail::Path(file),
         };
         self.rules.iter().any(|rule| rule.touches(&reading))
     }
 }
 
-/// A rule of a directory is about what is done there: commands run in the first one of a session, files lie in theirs.
+/// A rule of a directory is about what is done there: commands run in the first one of a session, files lie in theirs. What is
+/// allowed to a server is not allowed to a client that calls its tool the same.
 fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &CallPlace) -> bool {
+    if call.is_clients && rule.effect == RuleEffect::Allow && rule.pattern.is_about_server() {
+        return false;
+    }
     match (rule.directory(), &call.detail) {
         (None, _) | (Some(_), SubjectDetail::Path(_) | SubjectDetail::Unknown) => true,
         (

@@ -12,6 +12,8 @@ pub struct CallSubject {
     pub is_edit: bool,
     /// It shows what is in a file: rules of `read` are about it.
     pub is_read: bool,
+    /// A client carries it out, under a name of its choice.
+    pub is_clients: bool,
     pub detail: SubjectDetail,
 }
 
@@ -23,6 +25,7 @@ impl CallSubject {
             tool: tool.to_owned(),
             is_edit: kind == ArgumentKind::File(FileUse::Changes),
             is_read: kind == ArgumentKind::File(FileUse::Shows),
+            is_clients: false,
             detail,
         }
     }

@@ -7,7 +7,7 @@ use workspace::{GitHead, GitState};
 
 use super::one_line;
 
-/// Directories that are listed; a session rarely has more than one.
+/// Directories that are listed; a session rarely has more.
 const DIRECTORIES_MAX: usize = 8;
 const PATH_BYTES_MAX: usize = 512;
 
@@ -33,10 +33,19 @@ impl EnvironmentContext {
             text.push_str(&one_line(directory, PATH_BYTES_MAX));
             text.push('\n');
         }
+        let unlisted = self.directories.len().saturating_sub(DIRECTORIES_MAX);
+        if unlisted > 0 {
+            // Writing into a string does not fail.
+            let _ = writeln!(text, "Also {unlisted} more.");
+        }
+        if self.directories.len() > 1 {
+            text.push_str(
+                "Commands begin in the first directory, and relative paths mean it; files in the others have absolute paths.\n",
+            );
+        }
         if self.directories.is_empty() {
             text.push_str("There is no working directory.\n");
         }
-        // Writing into a string does not fail.
         let _ = writeln!(text, "Operating system: {}", one_line(&self.os, 64));
         let _ = write!(text, "Date: {}", one_line(&self.date, 32));
         if let Some(git) = &self.git {

@@ -43,9 +43,7 @@ pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
 pub use refusal::{Blame, MediaKind};
 pub use server_facts::ask_facts;
-pub(crate) use tls::{
-    with_system_roots as trusting_client_config, without_roots as plain_client_config,
-};
+pub use tls::{with_system_roots as trusting_client_config, without_roots as plain_client_config};
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]

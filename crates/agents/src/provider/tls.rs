@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use rustls::{ClientConfig, RootCertStore};
 
 /// For servers asked in the clear: trusts no certificate and loads none.
-pub(crate) fn without_roots() -> Result<ClientConfig, rustls::Error> {
+pub fn without_roots() -> Result<ClientConfig, rustls::Error> {
     trusting(RootCertStore::empty())
 }
 
 /// Blocks while it reads files.
-pub(crate) fn with_system_roots() -> Result<ClientConfig, rustls::Error> {
+pub fn with_system_roots() -> Result<ClientConfig, rustls::Error> {
     static SYSTEM: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(config) = SYSTEM.get() {
         return Ok(config.clone());

@@ -35,11 +35,12 @@ use serde_json::Value;
 use workspace::Workspace;
 
 pub(crate) use ask_user::describe_answers;
-pub use bash::ProcessRecord;
 pub(crate) use bash::{
-    Mark, command_environment, end_marked, end_processes, is_allowed_variable, kill_session,
-    new_mark, with_mark,
+    CallScope, Mark, ShowRequest, TerminalCommand, command_environment, end_marked, end_processes,
+    ended_block, in_scope, is_allowed_variable, kill_session, new_mark, run_for_user,
+    terminal_block,
 };
+pub use bash::{ProcessRecord, terminal_change};
 pub(crate) use blocking::run_blocking;
 pub use chat_tools::ChatTools;
 pub use error::ToolError;
@@ -48,6 +49,7 @@ pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
 pub(crate) use task::Brief;
 pub(crate) use todo::{NAME as TODO, TodoList};
+pub(crate) use web_fetch::is_public_address;
 
 /// The largest text of one call. A result of this size stays in state as it is (G-32), so that the model sees
 /// the same again in later turns.

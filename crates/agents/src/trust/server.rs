@@ -141,18 +141,36 @@ fn read_choice(reply: &AgentReply, session: &str) -> Option<(Option<String>, Str
 }
 
 pub(crate) fn describe_refusal(declared: &DeclaredServer, why: &str) -> String {
+    let of = match &declared.plugin {
+        Some(plugin) => format!("the plugin `{}`", shown_text(&plugin.name)),
+        None => shown_path(&declared.file),
+    };
     format!(
-        "The MCP server `{}` of {} was not started: {why}. To use it, answer the question in `greenroom chat`, or declare it in \
+        "The MCP server `{}` of {of} was not started: {why}. To use it, answer the question in `greenroom chat`, or declare it in \
          greenroom.toml.",
         shown_text(&declared.name),
-        shown_path(&declared.file),
     )
 }
 
+/// Who declares a server, as a sentence begins.
+fn describe_source(declared: &DeclaredServer) -> String {
+    let Some(plugin) = &declared.plugin else {
+        return format!("`{}`", shown_path(&declared.file));
+    };
+    let name = shown_text(&plugin.name);
+    match &plugin.client_id {
+        Some(client) => format!(
+            "The plugin `{name}`, which the client `{}` brought,",
+            shown_text(client)
+        ),
+        None => format!("The plugin `{name}` (`{}`)", shown_path(&declared.file)),
+    }
+}
+
 fn make_request(declared: &DeclaredServer, directory: &Path) -> Option<InputRequest> {
-    let (name, file) = (shown_text(&declared.name), shown_path(&declared.file));
+    let (name, source) = (shown_text(&declared.name), describe_source(declared));
     let message = format!(
-        "`{file}` declares the MCP server `{name}`. It would run with your rights:\n\n{}",
+        "{source} declares the MCP server `{name}`. It would run with your rights:\n\n{}",
         describe(declared, directory)?
     );
     let question = json!({
@@ -166,7 +184,10 @@ fn make_request(declared: &DeclaredServer, directory: &Path) -> Option<InputRequ
             {
                 "id": ALWAYS,
                 "label": "Yes, always here",
-                "description": "In this directory, until its declaration changes.",
+                "description": match &declared.plugin {
+                    Some(_) => "In this directory, until the plugin changes.",
+                    None => "In this directory, until its declaration changes.",
+                },
             },
             {"id": SESSION, "label": "Yes, in this session"},
             {"id": NO, "label": "No, do not start it"},
@@ -261,6 +282,8 @@ mod tests {
         DeclaredServer {
             name: "files".to_owned(),
             file: PathBuf::from("/w/.mcp.json"),
+            span: None,
+            plugin: None,
             is_users: false,
             digest: "d".to_owned(),
             is_sse: false,
@@ -274,6 +297,7 @@ mod tests {
                 tools: None,
                 timeout: None,
                 trust_hints: false,
+                oauth: None,
             }),
         }
     }

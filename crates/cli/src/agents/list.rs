@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use client::Endpoint;
+use client::agent_log::read_agent_log;
 use host::Config;
 use host::acp_agents::{AcpAgentConfig, AgentReport, Preset, TrustPolicy};
 use serde_json::{Value, json};
@@ -20,6 +22,9 @@ pub(super) struct AgentListOptions {
     /// Print one JSON array instead of text
     #[arg(long)]
     json: bool,
+    /// Print what the process of an agent that runs last wrote to its standard error, instead of the list
+    #[arg(long, value_name = "ID", conflicts_with = "json")]
+    log: Option<String>,
     #[command(flatten)]
     place: ConfigPlace,
 }
@@ -45,6 +50,9 @@ enum ListReason {
 
 pub(super) async fn run(options: &AgentListOptions) -> anyhow::Result<Exit> {
     let settings = options.place.settings()?;
+    if let Some(id) = &options.log {
+        return print_log(&settings, id).await;
+    }
     let listed = list_agents(&settings)?;
     if options.json {
         let listed = listed.iter().map(ListedAgent::to_json);
@@ -54,6 +62,21 @@ pub(super) async fn run(options: &AgentListOptions) -> anyhow::Result<Exit> {
     print(&describe_list(&listed, settings.agents_auto))?;
     if let Some(note) = note_restart(&settings, &listed).await {
         eprintln!("{note}");
+    }
+    Ok(Exit::Complete)
+}
+
+/// The host that runs has it in memory, and nobody else.
+async fn print_log(settings: &Config, id: &str) -> anyhow::Result<Exit> {
+    let host = Endpoint::find(&settings.data)?;
+    let log = read_agent_log(&host.destination(None), id).await?;
+    let lines: Vec<String> = log.lines().map(escape_line).collect();
+    match lines.is_empty() {
+        true => eprintln!(
+            "{} has printed nothing since the host was started.",
+            escape_line(id)
+        ),
+        false => print(&format!("{}\n", lines.join("\n")))?,
     }
     Ok(Exit::Complete)
 }

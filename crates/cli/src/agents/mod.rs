@@ -4,6 +4,7 @@
 //! Must not know: how an agent is talked to.
 
 mod list;
+mod token;
 mod trust;
 
 pub(crate) use list::list_agents;
@@ -18,9 +19,11 @@ use crate::models::ConfigPlace;
     after_help = "Examples:
   greenroom agents                       which are here, and how to install the others
   greenroom chat --agent claude          talk to one of them
+  greenroom agents --log claude          what it printed last, if it does not work
   greenroom agents trust .               let agents be started in this directory
   greenroom agents trust                 list the directories
   greenroom agents trust --revoke .
+  greenroom agents token RESOURCE        bring a token that an agent or an MCP server wants
 
 An agent is offered where its command is on the PATH of the host, or where greenroom.toml has an [[agents]] table for it; a host that \
 runs takes changes of that when it is restarted. Files of a directory can make an agent run commands without asking: that is why it \
@@ -39,6 +42,7 @@ pub(crate) struct AgentsOptions {
 enum AgentsVerb {
     List(list::AgentListOptions),
     Trust(trust::TrustOptions),
+    Token(token::TokenOptions),
 }
 
 pub(crate) async fn run(options: AgentsOptions) -> anyhow::Result<Exit> {
@@ -46,5 +50,6 @@ pub(crate) async fn run(options: AgentsOptions) -> anyhow::Result<Exit> {
         None => list::run(&options.list).await,
         Some(AgentsVerb::List(list)) => list::run(&list).await,
         Some(AgentsVerb::Trust(trust)) => trust::run(&trust),
+        Some(AgentsVerb::Token(token)) => token::run(&token).await,
     }
 }

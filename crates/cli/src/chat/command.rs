@@ -39,8 +39,20 @@ pub(crate) enum ChatCommand {
     /// This permission mode, or asks.
     Approvals(String),
     Permissions,
+    /// To this MCP server, or the only one that wants a token; or the address that a browser elsewhere was sent to.
+    SignIn(String),
+    /// Lists comments on files, or changes them.
+    Annotations(String),
     /// This limit in dollars, or shows the one there is.
     Budget(String),
+    /// `uncommitted`, or the number of a file of the list.
+    Changes(String),
+    /// The number of a file of the list, or `all`.
+    Discard(String),
+    /// With this message.
+    Commit(String),
+    /// The list; or `new`, a number to open, `kill` and a number.
+    Terminals(String),
     Earlier,
     /// With a name for the branch, or none.
     Fork(String),
@@ -155,6 +167,20 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "show the mode and the rules that hold here",
         |_| ChatCommand::Permissions,
     )),
+    command(
+        "/sign-in",
+        &["/login"],
+        "[SERVER|ADDRESS]",
+        "sign in to an MCP server that wants a token",
+        ChatCommand::SignIn,
+    ),
+    command(
+        "/annotations",
+        &["/comments"],
+        "[add|reply|resolve|reopen|remove|send ..]",
+        "list, make and send comments on files",
+        ChatCommand::Annotations,
+    ),
     command("/sessions", &[], "", "find a session and go to it", |_| {
         ChatCommand::Sessions
     }),
@@ -202,6 +228,34 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "",
         "delete this session; asks first",
         |_| ChatCommand::Delete,
+    )),
+    on_terminals(command(
+        "/changes",
+        &["/diff"],
+        "[N|uncommitted]",
+        "list the files that this session changed, or show what changed in one",
+        ChatCommand::Changes,
+    )),
+    on_terminals(command(
+        "/discard",
+        &[],
+        "N|all",
+        "take back the changes of a listed file; asks first",
+        ChatCommand::Discard,
+    )),
+    on_terminals(command(
+        "/commit",
+        &[],
+        "MESSAGE",
+        "commit what is staged, or everything; runs the repository's hooks",
+        ChatCommand::Commit,
+    )),
+    on_terminals(command(
+        "/terminals",
+        &[],
+        "[new|NUMBER|kill NUMBER]",
+        "list terminals, open one and type in it, or end one",
+        ChatCommand::Terminals,
     )),
     on_terminals(command(
         "/earlier",

@@ -1,6 +1,6 @@
 //! What can be chosen about a tool call, the same words and digits for every call (G-64).
 //!
-//! Promises: 1 approves, 2 denies, 3 denies and says why, 4 edits the input; further options follow from 5 on as the agent labelled
+//! Promises: 1 approves, or signs in where a call waits for that, 2 denies, 3 denies and says why, 4 edits the input; further options follow from 5 on as the agent labelled
 //! them. What cannot be done about a call is not offered, and its digit means nothing else. An edited input is shown
 //! before it is sent.
 //! Must not know: terminals, connections, the protocol.
@@ -30,6 +30,10 @@ pub(crate) fn items(confirmation: &Confirmation) -> Vec<PromptItem> {
     if let Some(option) = option(approve) {
         let action = PromptAction::Decide(confirmation.choose(option));
         items.push(named('1', APPROVE, Some(option), action));
+    }
+    if let Some(wanted) = confirmation.wanted_token() {
+        let action = PromptAction::SignIn(Box::new(wanted.clone()));
+        items.push(PromptItem::new('1', "Sign in", action));
     }
     let denial = PromptAction::Decide(confirmation.deny(""));
     items.push(named('2', DENY, option(deny), denial));
@@ -238,6 +242,12 @@ mod tests {
         .assert_eq(&of("chat/toolCallComplete", result));
         let auth = json!({"auth": {"resource": "https://example.org"}});
         expect![[r#"
+            |  2 Deny
+        "#]]
+        .assert_eq(&of("chat/toolCallAuthRequired", auth));
+        let auth = json!({"auth": {"resource": {"resource": "https://example.org"}}});
+        expect![[r#"
+            |  1 Sign in
             |  2 Deny
         "#]]
         .assert_eq(&of("chat/toolCallAuthRequired", auth));

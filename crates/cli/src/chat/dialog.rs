@@ -3,7 +3,7 @@
 //! Promises: what is decided on is what is shown: an input that was edited stands in the place of the one that does not run.
 //! Must not know: terminals, connections.
 
-use client::chat::{AskedInput, InputResponse, PendingInput, ToolDecision};
+use client::chat::{AskedInput, InputResponse, PendingInput, ToolDecision, WantedToken};
 
 use super::line::{Line, Style};
 use super::part::part_lines_with;
@@ -25,6 +25,8 @@ pub(crate) enum PromptOutcome {
     Opens(PromptField),
     /// This input is to be edited.
     Edits(String),
+    /// This token is to be got.
+    SignsIn(Box<WantedToken>),
     /// It is no answer, and why.
     Wrong(String),
 }
@@ -47,6 +49,7 @@ pub(crate) fn apply(
         (PromptAction::Respond(response), _) => return PromptOutcome::Responded(response),
         (PromptAction::OpenField(field), _) => return PromptOutcome::Opens(field),
         (PromptAction::Edit(text), _) => return PromptOutcome::Edits(text),
+        (PromptAction::SignIn(wanted), _) => return PromptOutcome::SignsIn(wanted),
         (PromptAction::Mark(index), PendingInput::Questions(form)) => {
             let mut marks = questions::marks(form, state);
             if !marks.remove(&index) {

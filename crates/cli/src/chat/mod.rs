@@ -3,6 +3,7 @@
 //! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
 //! the terminal.
 
+mod annotations;
 mod attention;
 mod budget;
 mod command;
@@ -33,6 +34,7 @@ mod questions;
 mod reasoning;
 pub(crate) mod render;
 mod session_menu;
+pub(crate) mod sign_in;
 mod status;
 mod terminal_traits;
 pub(crate) mod tool;
@@ -55,6 +57,7 @@ use self::attention::Signal;
 use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
+pub(crate) use self::tty::Tty;
 use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
@@ -129,6 +132,7 @@ impl ChatOptions {
             signal: if self.no_notify { Signal::Off } else { signal },
             // Another machine's files are not ours.
             data: Some(data).filter(|_| self.host.named_host().is_none()),
+            host: self.host.clone(),
         })
     }
 

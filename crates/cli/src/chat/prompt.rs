@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use client::chat::{InputResponse, ToolDecision};
+use client::chat::{InputResponse, ToolDecision, WantedToken};
 
 use super::keys::Key;
 use super::line::{Line, Style, columns};
@@ -44,6 +44,8 @@ pub(crate) enum PromptAction {
     OpenField(PromptField),
     /// The input of the call is edited first.
     Edit(String),
+    /// Gets the token that the call waits for.
+    SignIn(Box<WantedToken>),
     /// Answers the question by the option with this index.
     Select(usize),
     /// Answers the question by yes or no.

@@ -9,7 +9,7 @@ use wire::{ChannelUri, Timestamp};
 
 use super::directory::shorten_home;
 use super::menu::{MenuItem, Tone};
-use crate::format::{format_age, format_status};
+use crate::format::{format_age, format_status, with_further};
 use crate::terminal::escape_line;
 
 /// A session that can be chosen.
@@ -69,7 +69,8 @@ fn item(
         escape_line(session.agent()),
     ];
     if let Some(directory) = session.directory().filter(|_| !is_here) {
-        detail.push(escape_line(&shorten_home(&directory, from.home)));
+        let directory = escape_line(&shorten_home(&directory, from.home));
+        detail.push(with_further(directory, session.further_directories()));
     }
     detail.retain(|piece| !piece.is_empty());
     let tone = match (session.is_archived(), session.needs_somebody()) {
@@ -95,14 +96,15 @@ mod tests {
 
     #[test]
     fn what_needs_the_user_comes_first_then_this_directory() {
-        let session = |uri: &str, title: &str, status: u32, directory: &str| {
+        let session = |uri: &str, title: &str, status: u32, directories: &str| {
+            let directories = directories.split(',').map(|path| format!("file://{path}"));
             SessionSummary::new(json!({
                 "resource": uri, "title": title, "status": status, "provider": "native",
-                "modifiedAt": "2026-11-15T11:00:00Z", "workingDirectories": [format!("file://{directory}")],
+                "modifiedAt": "2026-11-15T11:00:00Z", "workingDirectories": directories.collect::<Vec<_>>(),
             }))
         };
         let sessions = [
-            session("s:/1", "elsewhere", 1, "/home/ann/other"),
+            session("s:/1", "elsewhere", 1, "/home/ann/other,/srv"),
             session("s:/2", "put away", 1 | 64, "/home/ann/here"),
             session("s:/3", "here\u{7}", 1, "/home/ann/here"),
             session("s:/4", "", 24, "/srv"),
@@ -126,7 +128,7 @@ mod tests {
             [
                 ("(no title)", "needs you · 1 hour ago · native · /srv"),
                 ("here\\x07 (open)", "idle · 1 hour ago · native"),
-                ("elsewhere", "idle · 1 hour ago · native · ~/other"),
+                ("elsewhere", "idle · 1 hour ago · native · ~/other +1"),
                 ("put away", "idle, archived · 1 hour ago · native"),
             ]
         );

@@ -44,6 +44,8 @@ pub(crate) struct Tty {
     input: mpsc::Receiver<Vec<u8>>,
     gate: Arc<Gate>,
     wake: PipeWriter,
+    /// What is written to it when it is made raw.
+    begin: &'static [u8],
 }
 
 /// Whether input is read: not while another program has the terminal, or its keys would be stolen.
@@ -64,6 +66,15 @@ enum ReadState {
 
 impl Tty {
     pub(crate) fn open() -> io::Result<Self> {
+        Self::open_with(BEGIN)
+    }
+
+    /// The same without asking the terminal anything: whatever is read was typed.
+    pub(crate) fn open_plain() -> io::Result<Self> {
+        Self::open_with(b"")
+    }
+
+    fn open_with(begin: &'static [u8]) -> io::Result<Self> {
         HOOK.call_once(|| {
             let previous = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
@@ -79,7 +90,12 @@ impl Tty {
             .name("terminal".to_owned())
             // An error means that the terminal is gone; the input ends then.
             .spawn(move || drop(read_input(&sender, woken, &reader)))?;
-        let tty = Self { input, gate, wake };
+        let tty = Self {
+            input,
+            gate,
+            wake,
+            begin,
+        };
         tty.enter_raw_mode()?;
         Ok(tty)
     }
@@ -97,7 +113,7 @@ impl Tty {
             .get_or_insert(before);
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
         self.gate.set(ReadState::On);
-        write(BEGIN)
+        write(self.begin)
     }
 
     /// Has the terminal tell Shift-Enter from Enter, in the way it offered.

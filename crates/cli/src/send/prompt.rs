@@ -12,9 +12,11 @@ use crate::chat::contents::read_all;
 use crate::chat::dialog::{self, PromptNumber, PromptOutcome};
 use crate::chat::prompt::{PromptField, PromptState, item_named};
 use crate::chat::render::{Page, UNBROKEN};
+use crate::chat::sign_in::SignIns;
 use crate::chat::tool::{Detail, References};
 use crate::input_lines::{InputLines, LineUse};
 use crate::output::TurnOutput;
+use crate::terminal::escape;
 
 type PromptOutput = TurnOutput<Stdout, Stderr>;
 
@@ -29,6 +31,8 @@ pub(super) struct TerminalPrompt {
     number: PromptNumber,
     /// Read from the first question on.
     input: InputLines,
+    /// Tokens of MCP servers that were got here.
+    sign_ins: SignIns,
 }
 
 impl TerminalPrompt {
@@ -40,6 +44,7 @@ impl TerminalPrompt {
             field: None,
             number: PromptNumber::default(),
             input: InputLines::standard(),
+            sign_ins: SignIns::new(),
         }
     }
 
@@ -48,12 +53,23 @@ impl TerminalPrompt {
     }
 
     pub(super) async fn read_line(&mut self) -> anyhow::Result<Option<String>> {
-        while let Some(line) = self.input.next().await? {
-            if self.input.use_of(&line) == LineUse::Current {
-                return Ok(Some(line.text));
+        loop {
+            let line = tokio::select! {
+                line = self.input.next() => line?,
+                event = self.sign_ins.next() => {
+                    self.sign_ins.take(&event);
+                    eprintln!("{}", escape(&event.describe()));
+                    continue;
+                }
+            };
+            match line {
+                Some(line) if self.input.use_of(&line) == LineUse::Current => {
+                    return Ok(Some(line.text));
+                }
+                Some(_) => {} // it was meant for another question
+                None => return Ok(None),
             }
         }
-        Ok(None)
     }
 
     /// Asks for the first thing that waits, unless it is asked already.
@@ -159,6 +175,10 @@ impl TerminalPrompt {
             PromptOutcome::Stays => self.ask_next(output)?,
             PromptOutcome::Opens(field) => self.open_field(field, output)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input, output)?,
+            PromptOutcome::SignsIn(wanted) => {
+                let name = wanted.resource.clone();
+                self.sign_ins.begin(chat.live(), &name, &wanted);
+            }
             PromptOutcome::Wrong(why) => {
                 output.note(&why)?;
                 match &asked.input {

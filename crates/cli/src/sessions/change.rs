@@ -116,7 +116,9 @@ pub(crate) async fn delete(options: DeleteOptions) -> anyhow::Result<Exit> {
             return anyhow::Ok(None);
         }
         for (uri, _) in &sessions {
-            host.live.dispose_session(uri).await?;
+            if let Some(kept) = host.live.dispose_session(uri).await? {
+                print(&format!("{}\n", escape_line(&kept)))?;
+            }
         }
         Ok(Some(sessions.len()))
     }

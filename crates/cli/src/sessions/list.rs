@@ -11,7 +11,7 @@ use wire::Timestamp;
 
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::format::{format_age, format_status, format_table};
+use crate::format::{format_age, format_status, format_table, with_further};
 use crate::output::{print, print_json};
 use crate::start_host::is_host_missing;
 use crate::target::HostOptions;
@@ -100,7 +100,10 @@ fn table(sessions: &[SessionSummary], now: Timestamp) -> String {
             short(&escape_line(session.title())),
             format_status(session.status()),
             format_age(session.modified_at(), now),
-            format_directory(session.directory().as_deref(), home.as_deref()),
+            with_further(
+                format_directory(session.directory().as_deref(), home.as_deref()),
+                session.further_directories(),
+            ),
             escape_line(session.resource()),
         ]
     }));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::Home;
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 15] = [
     "open",
     "pair",
     "devices",
@@ -15,6 +15,8 @@ const VERBS: [&str; 13] = [
     "restart",
     "logs",
     "service",
+    "space",
+    "migrate",
     "config",
     "doctor",
     "completions",
@@ -31,6 +33,7 @@ fn help_has_groups_and_every_verb() {
         "Other devices:",
         "Sessions:",
         "The host:",
+        "Several teams:",
         "Set-up:",
     ] {
         assert!(help.out.contains(group), "{group}: {}", help.out);

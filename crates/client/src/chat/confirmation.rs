@@ -6,6 +6,8 @@
 use serde_json::{Value, json};
 use wire::Object;
 
+use super::WantedToken;
+
 /// The decision that is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confirmation {
@@ -17,6 +19,8 @@ pub struct Confirmation {
     input: Option<String>,
     /// What the decision is about, as it is shown.
     about: Vec<Value>,
+    /// The token that it waits for.
+    wanted_token: Option<WantedToken>,
     edited: Option<String>,
 }
 
@@ -38,7 +42,7 @@ pub enum Subject {
     Call,
     /// May the agent see what came out?
     Result,
-    /// It waits for a sign-in that this client cannot do; it can only be denied.
+    /// It waits for a token: somebody signs in, or gives it up.
     SignIn,
 }
 
@@ -106,6 +110,10 @@ impl Confirmation {
                 .iter()
                 .filter_map(|field| call.get(*field).cloned())
                 .collect(),
+            wanted_token: match subject {
+                Subject::SignIn => WantedToken::of_call(call),
+                Subject::Call | Subject::Result => None,
+            },
             edited: None,
         })
     }
@@ -126,6 +134,11 @@ impl Confirmation {
 
     pub fn subject(&self) -> Subject {
         self.subject
+    }
+
+    /// The token that the call waits for, if it does and says enough to get one.
+    pub fn wanted_token(&self) -> Option<&WantedToken> {
+        self.wanted_token.as_ref()
     }
 
     pub fn options(&self) -> &[ConfirmOption] {

@@ -30,14 +30,17 @@
 //! Must not know: kernel, agents, host, terminals.
 
 mod agent;
+mod annotations;
 mod answer;
 mod approvals;
 mod asked;
 mod branch;
+mod changes;
 mod check;
 mod commands;
 mod completion;
 mod confirmation;
+mod creation;
 mod draft;
 mod earlier;
 mod error;
@@ -54,6 +57,7 @@ mod pending_input;
 mod questions;
 mod session_budget;
 mod session_setting;
+mod sign_in;
 mod usage;
 mod waiting_message;
 mod workers;
@@ -62,6 +66,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::Timestamp;
 
+pub use self::annotations::{AnnotationChange, AnnotationThread};
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
@@ -71,6 +76,7 @@ pub use self::branch::Branch;
 pub use self::commands::CommandCheck;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
 pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
+pub use self::creation::CreationProgress;
 pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
@@ -82,10 +88,12 @@ pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::session_budget::SessionBudget;
+pub use self::sign_in::WantedToken;
 pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
 pub use agent::AgentOffer;
+pub use changes::{ChangesList, ChangesOf, FileChangeEntry, FileChangeKind};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -15,6 +15,7 @@ use wire::{ChannelUri, Object};
 use crate::{ClientError, LatestSession, Live};
 
 use super::ChatError;
+use super::creation::add_token;
 use super::feed::UpdateFeed;
 
 /// How long a new session may take to show its chat.
@@ -135,7 +136,8 @@ async fn create_session(
         Ok(session) => session,
         Err(why) => return Err(ChatError::BadProvider { provider, why }),
     };
-    let plain = json!({"channel": session.as_str(), "provider": provider});
+    let mut plain = json!({"channel": session.as_str(), "provider": provider});
+    add_token(&mut plain);
     let Some(directory) = directory.and_then(file_uri) else {
         // No directory to ask for, or one that no URI can name: the host chooses.
         live.request("createSession", plain).await?;

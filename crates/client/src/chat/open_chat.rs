@@ -13,6 +13,7 @@ use wire::{Action, ChannelUri};
 
 use crate::{ClientError, ConnectionEvent, Live, SessionIndex, Update, Updates};
 
+use super::creation::CreationProgress;
 use super::draft::DraftOwner;
 use super::event::{ChatEvent, Undelivered};
 use super::feed::UpdateFeed;
@@ -40,6 +41,10 @@ pub struct OpenChat {
     notice: Option<String>,
     /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
     new_title: Option<String>,
+    /// The newest word on the creation of the session.
+    pub(super) creation: Option<CreationProgress>,
+    /// Somebody commented on a file here: the session is not unused.
+    pub(super) is_annotated: bool,
 }
 
 fn title_of(live: &Live, session: &ChannelUri) -> Option<String> {
@@ -82,6 +87,8 @@ impl OpenChat {
             sessions: SessionIndex::default(),
             notice,
             new_title,
+            creation: None,
+            is_annotated: false,
         }
     }
 
@@ -114,6 +121,8 @@ impl OpenChat {
             .is_new
             .then(|| title_of(&self.live, &opened.session))
             .flatten();
+        self.creation = None;
+        self.is_annotated = false;
         self.session = opened.session;
         self.chat = opened.chat;
         self.notice = opened.notice;
@@ -177,7 +186,8 @@ impl OpenChat {
             draft["text"].as_str().unwrap_or("").is_empty()
                 && draft["attachments"].as_array().is_none_or(Vec::is_empty)
         });
-        session.title == *new_title
+        !self.is_annotated
+            && session.title == *new_title
             && session.chats.len() <= 1
             && session.active_clients.is_empty()
             && chat.turns.is_empty()
@@ -290,6 +300,8 @@ impl OpenChat {
                 ConnectionEvent::Closed { why } => return Err(why.into()),
             },
             Update::Notification(notification) => {
+                let progress = CreationProgress::read(&notification, self.session.as_str());
+                self.creation = progress.or(self.creation.take());
                 self.sessions.hear(&notification);
                 ChatEvent::Changed
             }

@@ -147,6 +147,12 @@ impl Live {
         self.shared.lock().host.clone()
     }
 
+    /// Whether the host is on this machine for certain: it was found through its data directory, and proved that it knows what is
+    /// there. An address that was named may lead elsewhere, one of loopback too.
+    pub fn is_host_here(&self) -> bool {
+        self.shared.lock().is_host_here
+    }
+
     /// Whether the connection is there, as far as is known.
     pub fn is_connected(&self) -> bool {
         self.shared.lock().connection.is_some()

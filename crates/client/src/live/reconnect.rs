@@ -178,6 +178,7 @@ async fn open(
 ) -> Result<(Connection, Events), ClientError> {
     let destination = locator.locate()?;
     let (connection, events) = Connection::connect_to(&destination).await?;
+    shared.lock().is_host_here = destination.must_prove();
     if let Some(handler) = shared.lock().handler.clone() {
         connection.answer_with(handler);
     }

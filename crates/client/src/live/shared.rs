@@ -41,6 +41,8 @@ pub(super) struct LiveInner {
     pub(super) closed: Option<ClientError>,
     pub(super) handler: Option<Handler>,
     pub(super) host: HostInfo,
+    /// The last one that was connected to proved that it is on this machine.
+    pub(super) is_host_here: bool,
     subscribing: HashMap<u64, Subscribing>,
 }
 
@@ -73,6 +75,7 @@ impl LiveShared {
                     protocol_version: String::new(),
                     software: None,
                 },
+                is_host_here: false,
                 subscribing: HashMap::new(),
             }),
             unsent: Notify::new(),

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use wire::Action;
 use wire::action::ChannelKind;
-use wire::state::{ChatState, RootState, SessionState, StateError};
+use wire::state::{ChatState, PlainState, RootState, SessionState, StateError};
 
 use crate::mirror::State;
 use crate::{Applied, Envelope, Mirror, Snapshot};
@@ -265,6 +265,7 @@ impl Replica {
             Some(State::Root(_)) => ChannelKind::Root,
             Some(State::Session(_)) => ChannelKind::Session,
             Some(State::Chat(_)) => ChannelKind::Chat,
+            Some(State::Plain(state)) => state.kind(),
         };
         // An action of another kind of channel is recorded there, if anywhere (G-13).
         match action.kind.channel() {
@@ -301,6 +302,11 @@ impl Replica {
 
     pub fn chat(&self, channel: &str) -> Option<&Arc<ChatState>> {
         self.state(channel)?.chat()
+    }
+
+    /// A changeset, annotations, a terminal or a watch.
+    pub fn plain(&self, channel: &str) -> Option<&PlainState> {
+        self.state(channel)?.plain()
     }
 
     /// The root as the host confirmed it, without what is pending.

@@ -2,7 +2,7 @@
 //! can decide about.
 
 use wire::Action;
-use wire::action::{ChatAction, ClientAction};
+use wire::action::{ChatAction, ClientAction, TerminalAction};
 
 /// Why an action was not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,7 +52,22 @@ pub(super) fn resend(action: &Action) -> Resend {
             | ChatAction::InputAnswerChanged
             | ChatAction::InputCompleted => Resend::Freely,
         },
-        Some(ClientAction::Root(_) | ClientAction::Session(_) | ClientAction::OtherChannel(_))
+        // What was typed was meant for what was on the screen.
+        Some(ClientAction::Terminal(TerminalAction::Input)) => Resend::IfNothingHappened,
+        Some(
+            ClientAction::Root(_)
+            | ClientAction::Session(_)
+            | ClientAction::Changeset(_)
+            | ClientAction::Annotations(_)
+            | ClientAction::Terminal(
+                TerminalAction::Resized
+                | TerminalAction::Claimed
+                | TerminalAction::TitleChanged
+                | TerminalAction::Cleared,
+            )
+            | ClientAction::OtherChannel(_),
+        )
         | None => Resend::Freely,
+        Some(ClientAction::ResourceWatch(none)) => match none {},
     }
 }

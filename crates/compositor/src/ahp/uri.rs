@@ -1,9 +1,8 @@
 //! URIs of attachments, and what they refer to. By name only: every open checks again (C-019).
 
 use serde_json::{Value, json};
-use wire::Digest;
-
 use wire::file_uri::uri_of;
+use wire::{Digest, percent};
 
 /// The `ref` that a URI is, without its description.
 pub(super) fn reference(uri: &str, roots: &[String]) -> Value {
@@ -53,7 +52,7 @@ fn path_of(uri: &str) -> Option<String> {
     if !path.starts_with('/') {
         return None;
     }
-    String::from_utf8(percent_decode(path)?).ok()
+    String::from_utf8(percent::decoded(path)?).ok()
 }
 
 /// A path inside of the first root is made relative to it. One with `..` is not judged by its beginning: where it leads is
@@ -71,23 +70,6 @@ fn relative(path: &str, roots: &[String]) -> String {
         }
         _ => path.to_owned(),
     }
-}
-
-fn percent_decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte != b'%' {
-            bytes.push(byte);
-            rest = after;
-            continue;
-        }
-        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
-        let byte = digit(0)? * 16 + digit(1)?;
-        bytes.push(u8::try_from(byte).ok()?);
-        rest = &after[2..];
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,11 +1,33 @@
 //! What every blob store promises, as one suite that each of them is held to.
 
+use std::sync::Arc;
+
 use wire::Timestamp;
 
-use super::{BlobError, Blobs, FileBlobs, Found, MemoryBlobs, digest_of};
+use super::{
+    BlobError, BlobSettings, Blobs, FileBlobs, Found, MemoryBlobs, ObjectBodies, digest_of,
+};
+use crate::journal::PostgresNode;
+use crate::journal::postgres::test_server::{TestServer, run_sql};
 
 macro_rules! contract {
-    ($($store:ident),*; $promises:tt) => { $(contract!(@ $store $promises);)* };
+    ($($store:ident),*; $($server:ident),*; $promises:tt) => {
+        $(contract!(@ $store $promises);)*
+        $(contract!(@server $server $promises);)*
+    };
+    // A server is started once for all promises.
+    (@server $server:ident { $($promise:ident),* }) => {
+        #[test]
+        fn $server() {
+            let Some(server) = TestServer::start() else {
+                return; // the line that says so is written
+            };
+            $(
+                eprintln!("{}", stringify!($promise));
+                $promise(&mut Fixture::$server(&server));
+            )*
+        }
+    };
     (@ $store:ident { $($promise:ident),* }) => {
         mod $store {
             $(
@@ -20,6 +42,7 @@ macro_rules! contract {
 
 contract! {
     memory, files;
+    postgres, objects;
     {
         a_stored_body_is_read_back_after_reopening, a_body_lies_there_once,
         a_body_that_was_never_stored_is_missing, no_more_is_read_than_was_asked_for, damage_is_reported,
@@ -60,6 +83,61 @@ impl Fixture {
                 std::fs::write(&path, body).unwrap();
             }),
         )
+    }
+
+    /// In a database of its own.
+    fn postgres(server: &TestServer) -> Self {
+        let settings = server.make_database();
+        let database = settings.url.rsplit('=').next().unwrap().to_owned();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let node = runtime.block_on(PostgresNode::connect(&settings)).unwrap();
+        let open = move || {
+            let (journal, _) = runtime.block_on(node.open_space("s")).unwrap();
+            Box::new(journal.blobs()) as Box<dyn Blobs>
+        };
+        let socket = server.socket().to_owned();
+        let damage = move |digest: &wire::Digest| {
+            let set = "SET bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)";
+            let hex = digest.to_hex();
+            let sql =
+                format!("UPDATE greenroom.blob_chunk {set} WHERE digest = decode('{hex}', 'hex')");
+            run_sql(&socket, &database, &sql);
+        };
+        Self::opened_by(Box::new(open), Box::new(damage))
+    }
+
+    /// All bodies in an object store, which is a directory here.
+    fn objects(server: &TestServer) -> Self {
+        let settings = server.make_database();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_owned();
+        let blobs = BlobSettings {
+            from_bytes: 0,
+            ..BlobSettings::at(&format!("file://{}", root.display()))
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let node = runtime.block_on(PostgresNode::connect(&settings)).unwrap();
+        node.set_objects(Arc::new(ObjectBodies::open(&blobs).unwrap()));
+        let open = move || {
+            let _held = &directory;
+            let (journal, _) = runtime.block_on(node.open_space("s")).unwrap();
+            Box::new(journal.blobs()) as Box<dyn Blobs>
+        };
+        let damage = move |digest: &wire::Digest| {
+            let spaces = std::fs::read_dir(&root).unwrap();
+            let mut objects =
+                spaces.flat_map(|space| std::fs::read_dir(space.unwrap().path()).unwrap());
+            let is_it = |path: &std::path::PathBuf| {
+                let name = path.file_name().unwrap().to_string_lossy();
+                name.starts_with(&digest.to_hex())
+            };
+            let path = objects.find_map(|object| Some(object.unwrap().path()).filter(is_it));
+            let path = path.unwrap();
+            let mut body = std::fs::read(&path).unwrap();
+            body[0] ^= 1;
+            std::fs::write(&path, body).unwrap();
+        };
+        Self::opened_by(Box::new(open), Box::new(damage))
     }
 
     fn opened_by(

@@ -8,13 +8,17 @@
 #[cfg(test)]
 mod contract;
 mod files;
+mod held;
 mod memory;
+mod object_store;
 mod serve;
 mod store_bodies;
 
 pub use files::FileBlobs;
+pub(crate) use held::{BodyHold, HeldBodies};
 pub use memory::MemoryBlobs;
-pub use serve::fetch;
+pub use object_store::{BlobSettings, ObjectBodies};
+pub use serve::{encode_body, fetch};
 pub use store_bodies::store_bodies;
 
 use std::ops::RangeInclusive;

@@ -21,7 +21,7 @@ pub fn fetch(
         Found::Missing => Fetched::Missing,
         Found::TooLarge { .. } => Fetched::TooLarge,
         Found::Body(body) => {
-            let content = encode(&body, fetch.encoding, content_type);
+            let content = encode_body(&body, fetch.encoding, content_type);
             if content.data.len() > fetch.bytes_max {
                 Fetched::TooLarge
             } else {
@@ -33,7 +33,11 @@ pub fn fetch(
 
 /// Content as `resourceRead` answers it: in the encoding that was asked for if that is possible, otherwise as text if
 /// it is text and no content type contradicts.
-fn encode(body: &[u8], encoding: Option<ContentEncoding>, content_type: Option<String>) -> Content {
+pub fn encode_body(
+    body: &[u8],
+    encoding: Option<ContentEncoding>,
+    content_type: Option<String>,
+) -> Content {
     let text = match encoding {
         Some(ContentEncoding::Base64) => None,
         Some(ContentEncoding::Utf8) => std::str::from_utf8(body).ok(),
@@ -86,7 +90,7 @@ mod tests {
     use super::*;
 
     fn check(body: &[u8], encoding: Option<ContentEncoding>, content_type: Option<&str>) -> String {
-        let content = encode(body, encoding, content_type.map(str::to_owned));
+        let content = encode_body(body, encoding, content_type.map(str::to_owned));
         let data: String = serde_json::from_slice(&content.data).unwrap();
         match content.encoding {
             ContentEncoding::Utf8 => format!("text {data}"),

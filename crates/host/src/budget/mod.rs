@@ -49,7 +49,9 @@ impl Budget {
         let budget = Self {
             limits: config.budget,
             place: match config.journal {
-                JournalChoice::Sqlite => LedgerPlace::Directory(config.data.clone()),
+                JournalChoice::Sqlite | JournalChoice::Postgres => {
+                    LedgerPlace::Directory(config.data.clone())
+                }
                 JournalChoice::Memory => LedgerPlace::Memory,
             },
             ledger: Mutex::default(),

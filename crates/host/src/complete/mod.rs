@@ -6,19 +6,22 @@ mod of_agent;
 use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed};
 use serde_json::Value;
+use workspace::BroughtPlugin;
 pub use workspace::completion::Completer;
 use workspace::completion::{self, CompletionRequest, OffsetOutsideText, Paths};
 use workspace::discovery::Discovered;
 
 pub(crate) use of_agent::suggestions;
 
-/// Answers a request, with what its agent can be told to do. Blocks.
+/// Answers a request, with what clients brought along and what its agent can be told to do. Blocks.
 pub fn completions(
     completer: &Completer,
     complete: Complete,
+    brought: Vec<BroughtPlugin>,
     agent_commands: AgentCommands,
 ) -> Completed {
     let request = CompletionRequest {
+        brought,
         working_directories: complete.working_directories,
         switched_off: complete.place.switched_off,
         text: complete.text,

@@ -28,7 +28,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 fn items_of(completer: &Completer, request: Complete) -> Vec<Value> {
-    match completions(completer, request, AgentCommands::default()) {
+    match completions(completer, request, Vec::new(), AgentCommands::default()) {
         Completed::Items(items) => items,
         other => panic!("{other:?}"),
     }
@@ -267,7 +267,7 @@ fn text_without_a_token_has_no_completions() {
     let mut beyond = request(&[root.path()], "@x");
     beyond.offset = 3;
     assert_eq!(
-        completions(&completer, beyond, AgentCommands::default()),
+        completions(&completer, beyond, Vec::new(), AgentCommands::default()),
         Completed::OutsideText
     );
     let nowhere = items_of(&completer, request(&[], "/comp"));
@@ -281,6 +281,7 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
     let catalogue = discover(
         &request(&[root.path()], "").working_directories,
         &workspace::UserDirectories::default(),
+        &[],
         &workspace::Confinement::none(),
     );
     let kinds = |text: &str| {
@@ -336,7 +337,12 @@ fn ag_28_commands_of_the_agent_are_completed_whole() {
         compact_refusal: Some("it cannot".to_owned()),
     };
     let complete = |text: &str| {
-        let completed = completions(&completer, request(&[root.path()], text), commands.clone());
+        let completed = completions(
+            &completer,
+            request(&[root.path()], text),
+            Vec::new(),
+            commands.clone(),
+        );
         match completed {
             Completed::Items(items) => items,
             other => panic!("{other:?}"),

@@ -48,7 +48,16 @@ pub struct CodeGrant {
 struct WaitingCode {
     digest: SecretDigest,
     expires: Instant,
+    purpose: CodePurpose,
     grant: CodeGrant,
+}
+
+/// Why a code was not used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodeRefusal {
+    Wrong,
+    /// It is for the user who asked for it, and waits for them.
+    OtherUser,
 }
 
 #[derive(Default)]
@@ -73,6 +82,7 @@ impl PairingCodes {
         self.waiting.push_back(WaitingCode {
             digest: SecretDigest::of(code.as_bytes()),
             expires: now + purpose.lifetime(),
+            purpose,
             grant,
         });
         Ok(code)
@@ -97,12 +107,35 @@ impl PairingCodes {
         Ok(())
     }
 
+    /// Whether a code would be taken; it waits on.
+    pub(super) fn check(&mut self, code: &str, is_other_user: bool) -> Result<(), CodeRefusal> {
+        self.position(code, is_other_user)?;
+        Ok(())
+    }
+
     /// Uses a code up.
-    pub(super) fn take(&mut self, code: &str) -> Option<CodeGrant> {
+    pub(super) fn take(
+        &mut self,
+        code: &str,
+        is_other_user: bool,
+    ) -> Result<CodeGrant, CodeRefusal> {
+        let at = self.position(code, is_other_user)?;
+        let code = self.waiting.remove(at).ok_or(CodeRefusal::Wrong)?;
+        Ok(code.grant)
+    }
+
+    /// Where a code waits. One for the browser of this machine is of no use to another user of it, who can see the arguments that
+    /// a browser was started with.
+    fn position(&mut self, code: &str, is_other_user: bool) -> Result<usize, CodeRefusal> {
         let digest = SecretDigest::of(code.as_bytes());
         let now = Instant::now();
         self.waiting.retain(|code| code.expires > now);
-        let at = self.waiting.iter().position(|code| code.digest == digest)?;
-        self.waiting.remove(at).map(|code| code.grant)
+        let at = self.waiting.iter().position(|code| code.digest == digest);
+        let at = at.ok_or(CodeRefusal::Wrong)?;
+        let purpose = self.waiting.get(at).map(|code| code.purpose);
+        if purpose == Some(CodePurpose::Open) && is_other_user {
+            return Err(CodeRefusal::OtherUser);
+        }
+        Ok(at)
     }
 }

@@ -23,7 +23,7 @@ use device::{SecretDigest, StoredDevice, make_unique};
 pub use file::DevicesError;
 
 use crate::clock::Clock;
-use codes::PairingCodes;
+use codes::{CodeRefusal, PairingCodes};
 use file::DeviceFile;
 
 /// Devices that may be paired at a time.
@@ -76,6 +76,8 @@ pub enum PairError {
     TooManyTries(Duration),
     #[error("this code is unknown, was used before, or is too old; `greenroom pair` makes another")]
     WrongCode,
+    #[error("this code is for the user of this machine who ran `greenroom open`")]
+    OtherUser,
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error(
@@ -86,6 +88,14 @@ pub enum PairError {
     NoRandomBytes(#[from] getrandom::Error),
     #[error("the device cannot be stored: {0}")]
     Unstored(#[from] DevicesError),
+}
+
+/// Who asks to be paired.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PairingCaller {
+    pub address: Option<IpAddr>,
+    /// A program of another user of this machine.
+    pub is_other_user: bool,
 }
 
 /// How a device was signed out.
@@ -146,16 +156,24 @@ impl Devices {
         &self,
         code: &str,
         own_name: Option<&str>,
-        address: Option<IpAddr>,
+        caller: PairingCaller,
     ) -> Result<(DeviceToken, Device), PairError> {
         let file = self.lock_file();
         let mut state = self.lock();
         state.codes.count_try().map_err(PairError::TooManyTries)?;
         let own_name = own_name.map(check_name).transpose()?;
+        let refused = |refusal: CodeRefusal| match refusal {
+            CodeRefusal::Wrong => PairError::WrongCode,
+            CodeRefusal::OtherUser => PairError::OtherUser,
+        };
+        // First of all whether the code is one of these: that this list is full is no reason against the code of another space.
+        let known = state.codes.check(code, caller.is_other_user);
+        known.map_err(refused)?;
         if state.by_digest.len() >= DEVICES_MAX {
             return Err(PairError::TooManyDevices);
         }
-        let grant = state.codes.take(code).ok_or(PairError::WrongCode)?;
+        let grant = state.codes.take(code, caller.is_other_user);
+        let grant = grant.map_err(refused)?;
         let name = grant.name.or(own_name);
         let names = state.by_digest.values().map(|it| it.stored.name.as_str());
         let name = make_unique(name.as_deref().unwrap_or(DEFAULT_NAME), names);
@@ -168,7 +186,7 @@ impl Devices {
             scopes: grant.scopes,
             created_ms: now.0,
             last_used_ms: now.0,
-            address: address.map(|address| address.to_string()),
+            address: caller.address.map(|address| address.to_string()),
         };
         let mut all = state.stored();
         all.push(stored.clone());

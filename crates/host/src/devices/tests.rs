@@ -13,7 +13,9 @@ fn grant(name: Option<&str>) -> CodeGrant {
 
 fn pair(devices: &Devices, name: &str) -> (DeviceToken, Device) {
     let code = devices.issue_code(CodePurpose::Pair, grant(Some(name)));
-    devices.pair(&code.unwrap(), None, None).unwrap()
+    devices
+        .pair(&code.unwrap(), None, PairingCaller::default())
+        .unwrap()
 }
 
 fn names(devices: &Devices) -> Vec<String> {
@@ -25,21 +27,41 @@ async fn a_code_works_once_and_not_after_its_time() {
     let devices = Devices::in_memory();
     let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
     assert_eq!(code.len(), 22, "128 bits in base64");
-    let (token, device) = devices.pair(&code, Some(" my phone "), None).unwrap();
+    let (token, device) = devices
+        .pair(&code, Some(" my phone "), PairingCaller::default())
+        .unwrap();
     assert_eq!(token.reveal().len(), 43, "256 bits in base64");
     assert_eq!(device.name, "my phone");
-    let again = devices.pair(&code, None, None);
+    let again = devices.pair(&code, None, PairingCaller::default());
     assert!(matches!(again, Err(PairError::WrongCode)));
 
     for (purpose, seconds) in [(CodePurpose::Open, 60), (CodePurpose::Pair, 300)] {
         let late = devices.issue_code(purpose, grant(None)).unwrap();
         tokio::time::advance(Duration::from_secs(seconds)).await;
-        let paired = devices.pair(&late, None, None);
+        let paired = devices.pair(&late, None, PairingCaller::default());
         assert!(matches!(paired, Err(PairError::WrongCode)), "{purpose:?}");
         let in_time = devices.issue_code(purpose, grant(None)).unwrap();
         tokio::time::advance(Duration::from_secs(seconds - 1)).await;
-        devices.pair(&in_time, None, None).unwrap();
+        devices
+            .pair(&in_time, None, PairingCaller::default())
+            .unwrap();
     }
+}
+
+#[test]
+fn a_code_of_open_is_for_the_user_who_asked_for_it() {
+    let devices = Devices::in_memory();
+    let stranger = PairingCaller {
+        is_other_user: true,
+        ..PairingCaller::default()
+    };
+    let code = devices.issue_code(CodePurpose::Open, grant(None)).unwrap();
+    let stolen = devices.pair(&code, None, stranger);
+    assert!(matches!(stolen, Err(PairError::OtherUser)));
+    devices.pair(&code, None, PairingCaller::default()).unwrap();
+    // A phone is nobody's user here, and neither is whoever was shown a code of `pair`.
+    let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
+    devices.pair(&code, None, stranger).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,15 +69,16 @@ async fn ten_tries_a_minute_and_the_right_code_is_not_used_up_by_the_eleventh() 
     let devices = Devices::in_memory();
     let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
     for _ in 0..10 {
-        let tried = devices.pair("wrong", None, None);
+        let tried = devices.pair("wrong", None, PairingCaller::default());
         assert!(matches!(tried, Err(PairError::WrongCode)));
     }
-    let Err(PairError::TooManyTries(wait)) = devices.pair(&code, None, None) else {
+    let Err(PairError::TooManyTries(wait)) = devices.pair(&code, None, PairingCaller::default())
+    else {
         panic!("the eleventh try counts");
     };
     assert_eq!(wait, Duration::from_secs(60));
     tokio::time::advance(wait).await;
-    devices.pair(&code, None, None).unwrap();
+    devices.pair(&code, None, PairingCaller::default()).unwrap();
 }
 
 #[test]
@@ -70,7 +93,7 @@ fn a_bad_name_or_a_full_list_leaves_the_code_usable() {
         "a\nb",
         &"x".repeat(65),
     ] {
-        let paired = devices.pair(&code, Some(bad), None);
+        let paired = devices.pair(&code, Some(bad), PairingCaller::default());
         assert!(matches!(paired, Err(PairError::BadName(_))), "{bad:?}");
     }
     assert!(
@@ -79,7 +102,9 @@ fn a_bad_name_or_a_full_list_leaves_the_code_usable() {
             .is_err()
     );
     let longest = "ä".repeat(64);
-    let (_, device) = devices.pair(&code, Some(&longest), None).unwrap();
+    let (_, device) = devices
+        .pair(&code, Some(&longest), PairingCaller::default())
+        .unwrap();
     assert_eq!(device.name, longest);
     let (_, second) = pair(&devices, &longest);
     assert_eq!(second.name, format!("{} 2", "ä".repeat(62)));
@@ -92,7 +117,7 @@ async fn there_is_a_most_of_devices_and_of_codes() {
     for _ in 0..16 {
         devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
     }
-    let paired = devices.pair(&first, None, None);
+    let paired = devices.pair(&first, None, PairingCaller::default());
     assert!(
         matches!(paired, Err(PairError::WrongCode)),
         "the oldest code went"
@@ -107,6 +132,12 @@ async fn there_is_a_most_of_devices_and_of_codes() {
     assert_eq!(unique.len(), DEVICES_MAX);
     let more = devices.issue_code(CodePurpose::Pair, grant(None));
     assert!(matches!(more, Err(PairError::TooManyDevices)));
+    tokio::time::advance(Duration::from_secs(6)).await;
+    let other = devices.pair("of another space", None, PairingCaller::default());
+    assert!(
+        matches!(other, Err(PairError::WrongCode)),
+        "a full list says nothing of codes that are not its own"
+    );
 }
 
 #[test]
@@ -119,7 +150,9 @@ fn what_was_paired_and_revoked_is_on_the_disk_at_once() {
 
     // Opened beside the first, as after a kill: nothing of the first was closed or flushed.
     let after = Devices::open(data.path()).unwrap();
-    assert_eq!(names(&after), ["phone", "tablet"]);
+    let mut all = names(&after);
+    all.sort(); // paired in the same moment, they have no order
+    assert_eq!(all, ["phone", "tablet"]);
     let access = after
         .access(token.reveal().as_bytes(), Some(address))
         .unwrap();
@@ -188,7 +221,7 @@ fn a_device_that_cannot_be_stored_is_not_paired_and_one_that_is_revoked_is_out_a
     let (token, phone) = pair(&devices, "phone");
     std::fs::remove_dir_all(&directory).unwrap();
     let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
-    let paired = devices.pair(&code, None, None);
+    let paired = devices.pair(&code, None, PairingCaller::default());
     assert!(matches!(paired, Err(PairError::Unstored(_))));
     assert_eq!(devices.list().len(), 1);
     assert!(matches!(devices.revoke(&phone.id), Revocation::Unsaved(_)));

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use wire::{ChannelUri, Object};
 
 use super::{Effects, send};
+use crate::changes;
 
 /// When tokens end that were brought with a time, by agent and resource.
 #[derive(Default)]
@@ -22,7 +23,14 @@ impl Effects {
     /// Asks an agent which values a setting can have.
     pub(crate) fn list_setting_values(&self, ticket: Ticket, question: SettingQuestion) {
         let (agent, arrivals) = (self.agent(&question.provider), self.arrivals.clone());
+        let confinement = self.bodies.confinement().clone();
         tokio::spawn(async move {
+            if question.property == "branch" {
+                // The host's own: what it is for is the same for all agents.
+                let branches = changes::branches(question.working_directory, &confinement);
+                let values = Ok(branches.await);
+                return send(&arrivals, Input::SettingValues { ticket, values }).await;
+            }
             let session = question.session.as_ref();
             let session = session.map(ChannelUri::as_str).unwrap_or_default();
             let values = match &agent {
@@ -82,10 +90,12 @@ impl Effects {
         let Some(seconds) = brought.expires_in_s.filter(|_| !brought.token.0.is_empty()) else {
             return; // nothing ends
         };
-        let ended = resource.clone();
+        let (ended, arrivals) = ((provider.clone(), resource.clone()), self.arrivals.clone());
         let end = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            agent.authenticated(&ended, "");
+            let (provider, resource) = ended;
+            agent.authenticated(&resource, "");
+            send(&arrivals, Input::TokenEnded { provider, resource }).await;
         });
         ends.insert((provider, resource), end.abort_handle());
     }

@@ -220,6 +220,7 @@ async fn values_of_a_setting_are_texts_with_labels() {
     let (mut host, recorder) = host();
     for (provider, session) in [(PROVIDER, Some("x:/s")), (PROVIDER, None), ("other", None)] {
         let question = SettingQuestion {
+            working_directory: None,
             provider: provider.to_owned(),
             session: session.map(uri),
             property: "mode".to_owned(),

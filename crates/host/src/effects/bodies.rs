@@ -21,7 +21,8 @@ use wire::{Digest, Timestamp};
 use workspace::discovery::DiscoveryCache;
 use workspace::{Confinement, UserDirectories};
 
-use crate::blobs::{self, BlobError, Blobs};
+use crate::blobs::{self, BlobError, Blobs, BodyHold, HeldBodies};
+use crate::client_plugins::ClientPlugins;
 use crate::clock::Clock;
 use crate::compose::{self, KnownNames, commands_of};
 use crate::document_reader::DocumentReader;
@@ -44,7 +45,9 @@ pub(crate) struct Bodies {
     result_bytes_max: usize,
     permits: Arc<Semaphore>,
     discovery: DiscoveryCache,
+    plugins: ClientPlugins,
     confinement: Confinement,
+    held: HeldBodies,
 }
 
 impl Bodies {
@@ -62,7 +65,9 @@ impl Bodies {
                     "commands or skills of a project are skipped; `greenroom compose` shows which"
                 );
             }),
+            plugins: ClientPlugins::default(),
             confinement: Confinement::none(),
+            held: HeldBodies::default(),
         }
     }
 
@@ -90,9 +95,19 @@ impl Bodies {
         Arc::clone(&self.blobs)
     }
 
+    /// Spares bodies that nothing refers to yet.
+    pub(crate) fn hold(&self) -> BodyHold {
+        self.held.begin()
+    }
+
     /// The commands and skills of working directories.
     pub(crate) fn discovery(&self) -> DiscoveryCache {
         self.discovery.clone()
+    }
+
+    /// What clients brought along.
+    pub(crate) fn plugins(&self) -> &ClientPlugins {
+        &self.plugins
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -133,10 +148,15 @@ impl Bodies {
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
-        let discovery = self.discovery.clone();
+        let searched = (self.discovery.clone(), self.plugins.clone());
         let prompts = self.ask_for_prompts(&compose, agent.as_ref()).await?;
         self.work(move |store| {
-            let mut known = known_names(&discovery, &compose, agent.as_deref(), entity_kinds);
+            let mut known = known_names(
+                (&searched.0, &searched.1),
+                &compose,
+                agent.as_deref(),
+                entity_kinds,
+            );
             prompts.add_to(&mut known);
             compose::compose_message(store, &known, compose, clock.now())
         })
@@ -151,11 +171,16 @@ impl Bodies {
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Value, WorkFailed> {
         let (clock, confinement) = (self.clock, self.confinement.clone());
-        let discovery = self.discovery.clone();
+        let searched = (self.discovery.clone(), self.plugins.clone());
         let prompts = self.ask_for_prompts(&check.compose, agent.as_ref()).await?;
         self.work(move |store| {
             let compose = &check.compose;
-            let mut known = known_names(&discovery, compose, agent.as_deref(), entities.kinds());
+            let mut known = known_names(
+                (&searched.0, &searched.1),
+                compose,
+                agent.as_deref(),
+                entities.kinds(),
+            );
             prompts.add_to(&mut known);
             let context = CheckContext {
                 known: &known,
@@ -231,9 +256,9 @@ impl Bodies {
             return; // logged already; the next sweep tries again
         };
         for some in aged.chunks(COLLECT_MAX) {
-            let blobs = Arc::clone(&self.blobs);
+            let (blobs, held) = (Arc::clone(&self.blobs), self.held.clone());
             let collected = journal.collect(some.to_vec(), move |unreferred| {
-                for digest in unreferred {
+                for digest in unreferred.iter().filter(|digest| !held.contains(digest)) {
                     if let Err(error) = blobs.remove(digest, before) {
                         tracing::warn!(%error, "a body that nothing refers to stays");
                     }
@@ -260,12 +285,16 @@ impl Bodies {
 
 /// The commands and skills that a message may name.
 pub(super) fn known_names(
-    discovery: &DiscoveryCache,
+    (discovery, plugins): (&DiscoveryCache, &ClientPlugins),
     compose: &Compose,
     agent: Option<&dyn Agent>,
     entity_kinds: BTreeSet<String>,
 ) -> KnownNames {
-    let found = discovery.get_enabled(&compose.working_directories, &compose.place.switched_off);
+    let found = discovery.get_enabled(
+        &compose.working_directories,
+        &plugins.brought(&compose.place.session),
+        &compose.place.switched_off,
+    );
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());
     let mut catalogue = found.catalogue.clone();
     let directories = &compose.working_directories;

@@ -8,6 +8,7 @@ use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed, Input, Ticket, WorkFailed};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use workspace::BroughtPlugin;
 use workspace::completion::SUGGESTIONS_MAX;
 
 use super::{Effects, send};
@@ -35,13 +36,14 @@ impl Completions {
     async fn look_up(
         &self,
         complete: Complete,
+        brought: Vec<BroughtPlugin>,
         agent_commands: AgentCommands,
     ) -> Result<Completed, WorkFailed> {
         let failed = || WorkFailed("completions cannot be looked up now".to_owned());
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let _permit = permit.map_err(|_| failed())?;
         let completer = self.completer.clone();
-        let look_up = move || completions(&completer, complete, agent_commands);
+        let look_up = move || completions(&completer, complete, brought, agent_commands);
         let looked = tokio::task::spawn_blocking(look_up);
         looked.await.map_err(|error| {
             tracing::error!(%error, "a lookup of completions failed");
@@ -54,6 +56,7 @@ impl Effects {
     pub(crate) fn complete(&self, ticket: Ticket, complete: Complete) {
         let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
         let agent = self.agent(&complete.place.provider);
+        let brought = self.bodies.plugins().brought(&complete.place.session);
         tokio::spawn(async move {
             let directories = &complete.working_directories;
             let commands = commands_of(agent.as_deref(), &complete.place, directories);
@@ -64,7 +67,7 @@ impl Effects {
                 }
                 None => Vec::new(),
             };
-            let completed = completions.look_up(complete, commands).await;
+            let completed = completions.look_up(complete, brought, commands).await;
             let completed = completed.map(|completed| with_more(completed, of_agent));
             send(&arrivals, Input::Completed { ticket, completed }).await;
         });

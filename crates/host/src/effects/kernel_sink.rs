@@ -1,14 +1,15 @@
 //! The host's end of what an agent sends: events go on to the kernel, the rest is done here.
 //!
 //! Promises: events reach the kernel in the order they were sent; a body is stored before an event refers to it (G-32).
-//! An agent is slowed down while most of its watchers cannot follow.
+//! An agent is slowed down while most of its watchers cannot follow. Nothing is accepted, and no call begun, for a space that
+//! this node has lost; while the node may not speak, whoever asks waits.
 //! Must not know: what events mean.
 
 use std::sync::Arc;
 
 use agent_api::{
     AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, HostServices,
-    Lowering, ModelCall, ModelOutput, PastTurn, StoreError, TurnOver, UserMessage,
+    Lowering, ModelCall, ModelOutput, PastTurn, StoreError, TerminalOffer, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -105,6 +106,9 @@ impl EventReceiver for KernelSink {
                 .await;
         }
         throttle.events = throttle.events.wrapping_add(1);
+        if !self.services.may_act().await {
+            return Err(TurnOver); // it is shown as interrupted by whoever has the space now
+        }
         if let (AgentEvent::Usage(usage), Some(budget)) = (&event, &self.budget)
             && let Err(error) = budget.record_usage(usage).await
         {
@@ -112,6 +116,12 @@ impl EventReceiver for KernelSink {
             tracing::warn!(run = ?self.run, %error, "what a call used is not counted to the budget");
         }
         let event = self.services.bodies.detach_bodies(event).await;
+        if let Some(changes) = &self.services.changes {
+            changes.before(&event).await;
+        }
+        if let Some(telemetry) = &self.services.telemetry {
+            telemetry.hear(self.run, &event);
+        }
         let (run, may_join) = (self.run, self.may_join);
         let held = self.streams.hold(run, event, may_join, Instant::now());
         let Some(event) = held else {
@@ -160,6 +170,16 @@ impl HostServices for KernelSink {
             tracing::error!(run = ?self.run, error = %failed, "a body of an agent is not stored");
             StoreError(failed.to_string())
         })
+    }
+
+    async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {
+        if !self.services.may_act().await {
+            return Err(lost_space());
+        }
+        let shown = self.services.terminals.show(self.run, offer).await;
+        shown
+            .map(|terminal| terminal.to_string())
+            .ok_or_else(|| StoreError("the host is going down".to_owned()))
     }
 
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {
@@ -241,6 +261,9 @@ impl HostServices for KernelSink {
         estimate: CallEstimate,
         kind: CallKind,
     ) -> Result<CallPermit, StoreError> {
+        if !self.services.may_act().await {
+            return Err(lost_space());
+        }
         match &self.budget {
             Some(budget) => budget.begin_call(estimate, kind).await,
             None => Ok(CallPermit::Granted { unpriced: false }),
@@ -269,6 +292,10 @@ impl HostServices for KernelSink {
             None => Ok(()),
         }
     }
+}
+
+fn lost_space() -> StoreError {
+    StoreError("another node serves this space now".to_owned())
 }
 
 /// A block whose long strings are named by their digest: what was sent can be proved without being stored twice.

@@ -5,6 +5,7 @@
 mod agent_words;
 mod bodies;
 mod complete;
+mod files;
 mod history;
 mod kernel_sink;
 mod messages;
@@ -21,32 +22,41 @@ mod staging;
 mod survey;
 mod transcript;
 mod turn_log;
+mod watches;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
-    Batch, Body, Compose, Fetch, Input, MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket,
-    TurnRun,
+    Batch, Body, ChangesInput, ChangesetOperation, ChangesetPlace, Compose, Fetch, Input,
+    MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
+use workspace::ResourceFiles;
 
 use agent_words::TokenEnds;
 pub(crate) use bodies::Bodies;
 use complete::Completions;
+pub(crate) use files::ClientFileAccess;
 pub(crate) use services::TurnServices;
 pub(crate) use sources::read_body;
+use watches::Watches;
 
+use crate::changes::{self, Computing, OperationServices, WorktreeWish};
+use crate::client_plugins::ClientAsker;
 use crate::complete::Completer;
 use crate::journal::JournalHandle;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::models::AgentRoster;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
+use crate::telemetry::outcome_of_call;
+use crate::terminals::Terminals;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
@@ -59,16 +69,37 @@ pub(crate) struct Effects {
     /// Where pieces of streams wait.
     pub streams: Arc<StreamBatcher>,
     pub services: TurnServices,
+    /// What clients may do with files.
+    pub files: ClientFileAccess,
+    watches: Watches,
     /// What may change of the agents; nothing if absent.
     pub roster: Option<Arc<AgentRoster>>,
     runs: HashMap<RunId, Running>,
     token_ends: TokenEnds,
+    /// Who asks clients about their files.
+    pub asker: ClientAsker,
+    computing: Computing,
+    /// Where worktrees lie, if not in their repositories.
+    pub worktree_dir: Option<PathBuf>,
 }
 
 /// A turn that runs, and the replies its agent waits for.
 struct Running {
     task: AbortHandle,
     replies: PendingReplies,
+}
+
+/// Parts of a creation with a worktree: the session itself, the worktree, the agent.
+const CREATION_PARTS: i64 = 3;
+
+async fn tell_creation(arrivals: &KernelQueue, session: &ChannelUri, done: i64, message: &str) {
+    let told = ChangesInput::CreationAt {
+        session: session.clone(),
+        done,
+        total: CREATION_PARTS,
+        message: message.to_owned(),
+    };
+    send(arrivals, Input::Changes(told)).await;
 }
 
 impl Effects {
@@ -80,8 +111,13 @@ impl Effects {
         streams: StreamBatcher,
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
-        let services = TurnServices::new(journal.clone(), bodies.clone());
+        let terminals = Terminals::new(arrivals.clone());
+        let services = TurnServices::new(journal.clone(), bodies.clone(), terminals);
+        let asker = ClientAsker::new(arrivals.clone());
+        let files = ResourceFiles::new(bodies.confinement().clone());
         Self {
+            files: ClientFileAccess::new(files, None),
+            watches: Watches::default(),
             services,
             arrivals,
             journal,
@@ -91,8 +127,11 @@ impl Effects {
             pace: Arc::default(),
             streams: Arc::new(streams),
             roster: None,
+            worktree_dir: None,
             runs: HashMap::new(),
             token_ends: TokenEnds::default(),
+            asker,
+            computing: Computing::default(),
         }
     }
 
@@ -157,6 +196,41 @@ impl Effects {
         });
     }
 
+    /// Computes a changeset for whoever looks at it.
+    pub(crate) fn compute_changeset(&self, place: ChangesetPlace) {
+        let (bodies, journal) = (self.bodies.clone(), self.journal.clone());
+        let arrivals = self.arrivals.clone();
+        self.computing.start(place, bodies, journal, arrivals);
+    }
+
+    /// Carries out an operation on a changeset.
+    pub(crate) fn operate_changeset(&self, ticket: Ticket, operation: ChangesetOperation) {
+        let services = OperationServices {
+            bodies: self.bodies.clone(),
+            journal: self.journal.clone(),
+            arrivals: self.arrivals.clone(),
+            session_changes: Arc::clone(&self.services.session_changes),
+        };
+        let arrivals = self.arrivals.clone();
+        tokio::spawn(async move {
+            let outcome = changes::operate(operation, services).await;
+            send(&arrivals, Input::ChangesetOperated { ticket, outcome }).await;
+        });
+    }
+
+    /// A session is gone: its worktree goes unless something in it would be lost.
+    pub(crate) fn remove_worktree(&self, facts: serde_json::Value) {
+        tokio::spawn(changes::remove_worktree(facts));
+    }
+
+    pub(crate) fn look_at_worktree(&self, ticket: Ticket, facts: serde_json::Value) {
+        let arrivals = self.arrivals.clone();
+        tokio::spawn(async move {
+            let kept = changes::why_worktree_is_kept(facts).await;
+            send(&arrivals, Input::WorktreeLooked { ticket, kept }).await;
+        });
+    }
+
     pub(crate) fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         tokio::spawn(async move {
@@ -186,15 +260,40 @@ impl Effects {
     ) {
         let agent = self.agent(&provider);
         let arrivals = self.arrivals.clone();
+        let confinement = self.bodies.confinement().clone();
+        let worktree_dir = self.worktree_dir.clone();
         tokio::spawn(async move {
             let failure = || AgentError {
                 error_type: "agentMissing".to_owned(),
                 message: format!("this host has no agent `{provider}` any more"),
                 resumable: false,
             };
-            let result = match &agent {
-                Some(agent) => agent.begin_session(session.as_str()).await,
-                None => Err(failure()),
+            let mut working_directories = working_directories;
+            let wish = WorktreeWish::of(&session, &config, &working_directories);
+            if wish.is_some() {
+                // The agent comes after it, and the end of all.
+                tell_creation(&arrivals, &session, 1, "making a worktree").await;
+            }
+            let made = changes::make_worktree(wish, &confinement, worktree_dir);
+            let result = match (&agent, made.await) {
+                (Some(agent), Ok(made)) => {
+                    if let Some(made) = made {
+                        if let Some(first) = working_directories.first_mut() {
+                            first.clone_from(&made.replacement);
+                        }
+                        let made = Input::Changes(ChangesInput::WorktreeMade {
+                            session: session.clone(),
+                            directory: made.directory,
+                            replacement: made.replacement,
+                            facts: made.facts,
+                        });
+                        send(&arrivals, made).await;
+                        tell_creation(&arrivals, &session, 2, "starting the agent").await;
+                    }
+                    agent.begin_session(session.as_str()).await
+                }
+                (Some(_), Err(error)) => Err(error),
+                (None, _) => Err(failure()),
             };
             let started = session.clone();
             let started = Input::SessionStarted {
@@ -202,12 +301,22 @@ impl Effects {
                 result,
             };
             send(&arrivals, started).await;
+            if !working_directories.is_empty() {
+                let git = changes::find_git(&working_directories, &confinement).await;
+                let session = session.clone();
+                send(
+                    &arrivals,
+                    Input::Changes(ChangesInput::GitFound { session, git }),
+                )
+                .await;
+            }
             // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 chat: String::new(),
                 working_directories,
                 attachments: None,
+                plugins: Vec::new(),
             };
             if let Some(agent) = agent
                 && let Some(sections) = agent.opening_prompt(facts, config).await
@@ -252,8 +361,20 @@ impl Effects {
         self.runs.insert(run, Running { task, replies });
     }
 
+    /// Clients know a call by this id.
+    pub(crate) fn name_call(&self, run: RunId, call: u64, id: String) {
+        if let Some(telemetry) = &self.services.telemetry {
+            telemetry.name_call(run, call, id);
+        }
+    }
+
     /// Hands a run the reply it waits for. A run that is gone, or waits no more, gets none.
     pub(crate) fn reply(&self, run: RunId, reply: AgentReply) {
+        if let (AgentReply::ToolEnded { call, result }, Some(telemetry)) =
+            (&reply, &self.services.telemetry)
+        {
+            telemetry.end_call(run, *call, outcome_of_call(result));
+        }
         let Some(running) = self.runs.get(&run) else {
             return tracing::debug!(?run, "reply dropped: the run is gone");
         };
@@ -269,8 +390,16 @@ impl Effects {
         self.pace.end_run(run);
     }
 
+    /// Ends every turn: the kernel that began them is gone. Terminals end when nobody takes what they say.
+    pub(crate) fn stop_all(&mut self) {
+        for run in self.runs.keys().copied().collect::<Vec<_>>() {
+            self.stop_turn(run);
+        }
+    }
+
     /// A chat, or a session, is gone for good.
     pub(crate) fn end_chat(&self, chat: &ChannelUri) {
+        self.forget_plugins(chat);
         for agent in &self.agents {
             agent.end_chat(chat.as_str());
         }
@@ -285,7 +414,7 @@ impl Effects {
 }
 
 /// Hands an input to the kernel. Nobody listens any more only when the host is going down.
-async fn send(arrivals: &KernelQueue, input: Input) {
+pub(crate) async fn send(arrivals: &KernelQueue, input: Input) {
     if arrivals.send(QueuedInput::Input(input)).await.is_err() {
         tracing::debug!("an effect ended after the kernel did; its input is dropped");
     }

@@ -42,15 +42,16 @@ impl Bodies {
         let (Some(agent), true) = (agent, may_name_prompt(&compose.message)) else {
             return Ok(PromptAnswers::default());
         };
-        let facts = facts_of(&compose.place, &compose.working_directories);
+        let mut facts = facts_of(&compose.place, &compose.working_directories);
+        facts.plugins = self.plugins().of(&compose.place.session);
         agent
             .prepare_commands(&facts, &compose.place.switched_off)
             .await;
-        let (discovery, now) = (self.discovery(), self.now());
+        let (searched, now) = ((self.discovery(), self.plugins().clone()), self.now());
         let (reading, read_by) = (compose.clone(), Arc::clone(agent));
         let prompts = self.work(move |_| {
             let kinds = std::collections::BTreeSet::new();
-            let known = known_names(&discovery, &reading, Some(&*read_by), kinds);
+            let known = known_names((&searched.0, &searched.1), &reading, Some(&*read_by), kinds);
             Ok(understand_message(&known, reading, now)?.prompts)
         });
         let mut answers = Vec::new();

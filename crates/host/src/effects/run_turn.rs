@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use agent_api::{
-    Agent, AgentError, AgentEvent, EventSink, HostServices, Lowering, ModelOutput, SessionFacts,
-    SharedSources, TurnInput, UserMessage,
+    Agent, AgentError, AgentEvent, COMMAND_PREFIX, EventSink, HostServices, Lowering, ModelOutput,
+    SessionFacts, SharedSources, TurnInput, UserMessage,
 };
 use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
+use agents::user_command;
 use compositor::lower::{Capabilities, Target, text_of};
 use kernel::{Input, TurnRun};
 use tokio::task::JoinSet;
 use tracing::Instrument;
+use workspace::Workspace;
 
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
@@ -22,6 +24,8 @@ use super::resources::ResourceReader;
 use super::services::TurnServices;
 use super::turn_log::TurnLog;
 use super::{history, past_turns, restore, send};
+use crate::accounts::BoundedSlot;
+use crate::changes::{ChangesGuard, TurnChanges};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
@@ -38,13 +42,16 @@ pub(super) async fn run(
 ) {
     let run = turn.run;
     // Dropped with this future by a cancel.
-    let mut log = TurnLog::begin(&turn);
+    let mut log = TurnLog::begin(&turn, services.telemetry.clone());
     if let Some(task) = turn.restore.clone() {
         let streams = (Arc::clone(&pace), streams);
+        let changes = watch_files(&turn, &mut services, false);
+        let finish = ChangesGuard::new(changes, arrivals.clone());
         let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
         let sink = TurnSink::new(sink, replies);
         let work = restore::run(task, turn, services, sink).instrument(log.span());
         let event = outcome_of(work).await;
+        finish.finish().await;
         log.record_end(&event);
         send(&arrivals, Input::Agent { run, event }).await;
         return pace.end_run(run);
@@ -58,21 +65,18 @@ pub(super) async fn run(
         log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     };
-    if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
-        let event = AgentEvent::Failed(error);
-        log.record_end(&event);
-        return send(&arrivals, Input::Agent { run, event }).await;
-    }
-    services.resources = Some(Arc::new(ResourceReader {
-        agent: Arc::clone(&agent),
-        facts: SessionFacts {
-            conversation: turn.session.to_string(),
-            chat: turn.chat.to_string(),
-            working_directories: turn.working_directories.clone(),
-            attachments: services.staging.clone(),
-        },
-        switched_off: turn.switched_off.clone(),
-    }));
+    let place = match prepare(&*agent, &turn, &mut services).await {
+        Ok(place) => place,
+        Err(error) => {
+            let event = AgentEvent::Failed(error);
+            log.record_end(&event);
+            return send(&arrivals, Input::Agent { run, event }).await;
+        }
+    };
+    services.resources = Some(Arc::new(resource_reader(&agent, &turn, &services)));
+    let changes = watch_files(&turn, &mut services, agent.changes_unseen());
+    let finish = ChangesGuard::new(Arc::clone(&changes), arrivals.clone());
+    changes.begin().await;
     let sink = KernelSink::new(
         &turn,
         arrivals.clone(),
@@ -81,10 +85,21 @@ pub(super) async fn run(
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
-    let is_unnamed = turn.untitled && turn.reaches_model;
+    let command = command_of(&turn);
+    let is_unnamed = turn.untitled && turn.reaches_model && command.is_none();
     let unnamed = is_unnamed.then(|| (turn.clone(), services.clone()));
-    let work = play(Arc::clone(&agent), turn, services, sink);
-    let event = outcome_of(work.instrument(log.span())).await;
+    let event = match command {
+        Some(command) => {
+            let work = run_command(command, turn, services, sink);
+            outcome_of(work.instrument(log.span())).await
+        }
+        None => {
+            let work = play(Arc::clone(&agent), turn, services, sink);
+            outcome_of(work.instrument(log.span())).await
+        }
+    };
+    finish.finish().await;
+    drop(place);
     log.record_end(&event);
     let is_complete = event == AgentEvent::Completed;
     send(&arrivals, Input::Agent { run, event }).await;
@@ -94,6 +109,108 @@ pub(super) async fn run(
         // Nobody waits for it, and it outlives the turn.
         tokio::spawn(suggest_title(agent, turn, sink, arrivals));
     }
+}
+
+/// The place that a turn has until it ends; its directories are there then.
+async fn prepare(
+    agent: &dyn Agent,
+    turn: &TurnRun,
+    services: &mut TurnServices,
+) -> Result<Option<BoundedSlot>, AgentError> {
+    let place = take_place(turn, services).await?;
+    prepare_directories(agent, turn, services).await?;
+    Ok(place)
+}
+
+/// A place among the turns of the space, where it may run so many. Workers run in the place of the turn that started them.
+async fn take_place(
+    turn: &TurnRun,
+    services: &TurnServices,
+) -> Result<Option<BoundedSlot>, AgentError> {
+    let Some(bounds) = services.bounds.as_ref().filter(|_| turn.brief.is_none()) else {
+        return Ok(None);
+    };
+    let place = bounds.begin_turn().await.map_err(|message| AgentError {
+        error_type: "spaceLimit".to_owned(),
+        message,
+        resumable: true,
+    });
+    place.map(Some)
+}
+
+fn resource_reader(
+    agent: &Arc<dyn Agent>,
+    turn: &TurnRun,
+    services: &TurnServices,
+) -> ResourceReader {
+    ResourceReader {
+        agent: Arc::clone(agent),
+        facts: SessionFacts {
+            conversation: turn.session.to_string(),
+            chat: turn.chat.to_string(),
+            working_directories: turn.working_directories.clone(),
+            attachments: services.staging.clone(),
+            plugins: services.bodies.plugins().of(&turn.session),
+        },
+        switched_off: turn.switched_off.clone(),
+    }
+}
+
+/// The command that the user gave instead of a message for the agent. What a model or an agent says is never one: the task of a
+/// worker is a message, too.
+fn command_of(turn: &TurnRun) -> Option<String> {
+    if turn.brief.is_some() || turn.message["origin"]["kind"] != "user" {
+        return None;
+    }
+    let text = turn.message["text"].as_str()?;
+    let command = text.strip_prefix(COMMAND_PREFIX)?;
+    // Who writes with `!` alone, or begins with `!=`, has something to say.
+    let is_command = !command.trim().is_empty() && !command.starts_with(['=', '!', '[']);
+    is_command.then(|| command.to_owned())
+}
+
+/// Runs a command of the user in a terminal.
+async fn run_command(
+    command: String,
+    turn: TurnRun,
+    services: TurnServices,
+    events: TurnSink<KernelSink>,
+) -> Result<(), AgentError> {
+    if turn.resume.is_some() {
+        return Err(AgentError {
+            error_type: "interrupted".to_owned(),
+            message: "the command was interrupted; send it again to run it again".to_owned(),
+            resumable: false,
+        });
+    }
+    let confinement = services.bodies.confinement().clone();
+    let directories = turn.working_directories;
+    let opening = tokio::task::spawn_blocking(move || {
+        Workspace::open(&directories, &confinement).map_err(|error| AgentError {
+            error_type: "workspace".to_owned(),
+            message: error.to_string(),
+            resumable: true,
+        })
+    });
+    let workspace = match opening.await {
+        Ok(workspace) => workspace?,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    };
+    let secrets = services.terminals.secret_variables();
+    user_command::run(&command, &workspace, &secrets, &events).await
+}
+
+/// Watches over the files of a turn, for whoever hears of its calls.
+fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> Arc<TurnChanges> {
+    let changes = Arc::new(TurnChanges::new(
+        turn,
+        services.bodies.clone(),
+        services.journal.clone(),
+        Arc::clone(&services.session_changes),
+        is_unseen,
+    ));
+    services.changes = Some(Arc::clone(&changes));
+    changes
 }
 
 /// Asks an agent for a better title of a session whose first turn is over. What that takes counts to the turn.
@@ -183,6 +300,7 @@ async fn play(
         false => lower_text(&sources, &user, &events).await,
     };
     let facts = SessionFacts {
+        plugins: services.bodies.plugins().of(&turn.session),
         conversation: turn.session.to_string(),
         chat: turn.chat.to_string(),
         working_directories: turn.working_directories,

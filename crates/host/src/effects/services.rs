@@ -11,11 +11,16 @@ use super::Bodies;
 use super::messages::Messages;
 use super::resources::ResourceReader;
 use super::sources;
+use crate::accounts::SpaceBounds;
 use crate::budget::Budget;
+use crate::changes::TurnChanges;
+use crate::cluster::Tenure;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalHandle;
 use crate::sent_request::CallRetention;
+use crate::telemetry::Telemetry;
+use crate::terminals::Terminals;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
@@ -30,13 +35,26 @@ pub(crate) struct TurnServices {
     pub calls: CallRetention,
     /// What turns may spend; anything if absent.
     pub budget: Option<Arc<Budget>>,
+    /// Where commands of agents are shown.
+    pub terminals: Terminals,
     /// Who reads what messages refer to and is no file.
     pub resources: Option<Arc<ResourceReader>>,
+    /// What the space may take, where its database says so.
+    pub bounds: Option<Arc<SpaceBounds>>,
+    /// What operators see of turns.
+    pub telemetry: Option<Arc<Telemetry>>,
+    /// Held while the row of what a session changed is read and written.
+    pub session_changes: Arc<tokio::sync::Mutex<()>>,
+    /// What the turn changes in files, if somebody watches over it.
+    pub changes: Option<Arc<TurnChanges>>,
+    /// Whether this node may still speak for the space, where another could.
+    pub tenure: Option<Tenure>,
 }
 
 impl TurnServices {
-    pub(crate) fn new(journal: JournalHandle, bodies: Bodies) -> Self {
+    pub(crate) fn new(journal: JournalHandle, bodies: Bodies, terminals: Terminals) -> Self {
         Self {
+            terminals,
             journal,
             bodies,
             staging: None,
@@ -45,6 +63,19 @@ impl TurnServices {
             calls: CallRetention::default(),
             budget: None,
             resources: None,
+            bounds: None,
+            telemetry: None,
+            session_changes: Arc::default(),
+            changes: None,
+            tenure: None,
+        }
+    }
+
+    /// Waits until something may be accepted or begun for the space here; `false`: it never may again.
+    pub(crate) async fn may_act(&self) -> bool {
+        match &self.tenure {
+            None => true, // no other node can have it
+            Some(tenure) => tenure.wait_until_heard().await,
         }
     }
 

@@ -16,6 +16,7 @@ use compositor::part::{Body, View};
 
 use super::sources::digest_in;
 use crate::blobs::{Blobs, Found, digest_of};
+use crate::client_plugins;
 
 /// Bytes of all copies together.
 const STAGED_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
@@ -92,6 +93,9 @@ fn make_room(sessions: &Path, bytes: u64) -> io::Result<()> {
     let mut copies: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
     for session in directories_in(sessions)? {
         for copy in directories_in(&session)? {
+            if copy.ends_with(client_plugins::DIRECTORY) {
+                continue; // plugins are bounded apart, and used as long as their clients are there
+            }
             let files = fs::read_dir(&copy).into_iter().flatten().flatten();
             let size = files
                 .filter_map(|file| Some(file.metadata().ok()?.len()))

@@ -1,32 +1,133 @@
-//! Looks what customizations there are for a session, where waiting for a disk harms nobody.
+//! Looks what customizations there are for a session, where waiting for a disk or a client harms nobody.
 //!
+//! Promises: what an earlier look saw does not follow what a later one saw.
 //! Must not know: what users decided of them.
 
-use kernel::{Input, SurveyedPlace};
+use std::path::{Path, PathBuf};
+
+use kernel::{ChannelId, Input, PluginOffer, SurveyedPlace};
+use wire::ChannelUri;
 
 use super::{Effects, send};
-use crate::customization_entries::customization_entries;
+use crate::client_plugins::{
+    ClientAsker, PluginCopy, PluginFile, UnreadPlugin, copy_directory, copy_files, read_plugin,
+    remove_copies,
+};
+use crate::customization_entries::{customization_entries, server_entries};
 
 impl Effects {
-    /// Answers with what there is, if the session's agent reads it: what another agent reads itself is not ours to list (CU-11).
+    /// Answers with what there is, if the session's agent uses it: what another agent reads itself is not ours to list (CU-11).
     pub(crate) fn survey(&self, survey: SurveyedPlace) {
         let SurveyedPlace {
             session,
+            session_id,
             provider,
             working_directories,
+            plugins,
+            said_by,
         } = survey;
-        let agent = self.agent(&provider);
-        if !agent.is_some_and(|agent| agent.reads_customizations()) {
+        let Some(agent) = self.agent(&provider).filter(|agent| agent.takes_servers()) else {
             return; // there is nothing to be told of such an agent's sessions
-        }
+        };
+        self.take_plugins(&session, session_id, plugins, said_by.as_deref());
         let (discovery, arrivals) = (self.bodies.discovery(), self.arrivals.clone());
+        let known = self.bodies.plugins().clone();
+        let look = known.begin_look(&session);
+        let reads_all = agent.reads_customizations();
         tokio::spawn(async move {
-            let look =
-                move || customization_entries(&discovery.look(&working_directories).containers);
-            match tokio::task::spawn_blocking(look).await {
+            let (place, brought) = (session.clone(), known.clone());
+            let looking = move || {
+                let found = discovery.look(&working_directories, &brought.brought(&place));
+                let mut entries = match reads_all {
+                    true => customization_entries(&found.containers),
+                    false => server_entries(&found.containers),
+                };
+                entries.extend(brought.unread_entries(&place));
+                entries
+            };
+            let found = tokio::task::spawn_blocking(looking).await;
+            if !known.end_look(&session, look) {
+                return; // somebody looks already at what changed since
+            }
+            match found {
                 Ok(found) => send(&arrivals, Input::Surveyed { session, found }).await,
                 Err(error) => tracing::error!(%error, "looking for customizations failed"),
             }
         });
+    }
+
+    /// Takes over which plugins clients have now; what is new of them is read.
+    fn take_plugins(
+        &self,
+        session: &ChannelUri,
+        session_id: ChannelId,
+        offers: Vec<PluginOffer>,
+        said_by: Option<&str>,
+    ) {
+        let change = self.bodies.plugins().offer(session, offers, said_by);
+        remove_in_background(change.unused);
+        for (number, offer) in change.unread {
+            let (asker, arrivals) = (self.asker.clone(), self.arrivals.clone());
+            let (plugins, session) = (self.bodies.plugins().clone(), session.clone());
+            let staging = self.services.staging.as_deref();
+            let directory = staging.map(|staging| copy_directory(staging, session_id, number));
+            tokio::spawn(async move {
+                let Some(permit) = plugins.begin_read(&session, number).await else {
+                    return; // its client left, or offers another one, while it waited
+                };
+                let read = loop {
+                    match read_and_copy(&asker, &offer, directory.as_deref()).await {
+                        Err(UnreadPlugin::Away) if plugins.note_away(&session, number) => {}
+                        // The kernel looks again by itself when the client is back.
+                        Err(UnreadPlugin::Away) => return,
+                        read => break read,
+                    }
+                };
+                drop(permit);
+                let unused = plugins.finish(&session, number, read);
+                remove_in_background(unused.into_iter().collect());
+                send(&arrivals, Input::PluginsRead { session }).await;
+            });
+        }
+    }
+
+    /// A session is gone, and with it what clients brought along.
+    pub(super) fn forget_plugins(&self, session: &ChannelUri) {
+        remove_in_background(self.bodies.plugins().forget(session));
+    }
+}
+
+async fn read_and_copy(
+    asker: &ClientAsker,
+    offer: &PluginOffer,
+    directory: Option<&Path>,
+) -> Result<PluginCopy, UnreadPlugin> {
+    let Some(directory) = directory else {
+        return Err(UnreadPlugin::Failed("this host keeps no files".to_owned()));
+    };
+    let files = read_plugin(asker, offer).await?;
+    copy(directory.to_owned(), files).await
+}
+
+async fn copy(directory: PathBuf, files: Vec<PluginFile>) -> Result<PluginCopy, UnreadPlugin> {
+    let copying = tokio::task::spawn_blocking({
+        let directory = directory.clone();
+        move || copy_files(directory, files)
+    });
+    match copying.await {
+        Ok(Ok(copy)) => Ok(copy),
+        Ok(Err(error)) => {
+            remove_in_background(vec![directory]);
+            Err(UnreadPlugin::Failed(format!(
+                "it could not be stored: {error}"
+            )))
+        }
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}
+
+fn remove_in_background(directories: Vec<PathBuf>) {
+    if !directories.is_empty() {
+        tokio::task::spawn_blocking(move || remove_copies(&directories));
     }
 }

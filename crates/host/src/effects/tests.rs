@@ -12,6 +12,7 @@ use wire::published::state::{ChatInputResponseKind, ContentRef};
 use super::*;
 use crate::blobs::MemoryBlobs;
 use crate::clock::Clock;
+use crate::cluster::Tenure;
 use crate::journal::Memory;
 
 pub(super) struct TestHost {
@@ -244,4 +245,26 @@ async fn what_cannot_be_kept_is_said_and_the_turn_goes_on() {
     assert!(lost.contains("100000 bytes are lost"), "{lost}");
     assert!(matches!(after, AgentEvent::Notice { text } if text.contains("are lost")));
     assert_eq!(host.next_event().await.1, AgentEvent::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_accepted_while_the_node_is_silent_or_once_the_space_is_lost() {
+    let mut host = TestHost::with_script(json!([{"notify": "done"}]));
+    let tenure = Tenure::of_silent_node();
+    host.effects.services.tenure = Some(tenure.clone());
+    host.start_turn(RunId(1));
+    let soon = Duration::from_secs(60);
+    let heard = tokio::time::timeout(soon, host.next_event()).await;
+    assert!(heard.is_err(), "the agent waits: {heard:?}");
+    tenure.hear();
+    let text = "done".to_owned();
+    let notice = AgentEvent::Notice { text };
+    assert_eq!(host.next_event().await, (RunId(1), notice.clone()));
+    assert_eq!(host.next_event().await.1, AgentEvent::Completed);
+    tenure.lose();
+    host.start_turn(RunId(2));
+    // How the turn ended is said to a kernel that is gone; what the agent had to say is not.
+    let (run, last) = host.next_event().await;
+    assert_eq!(run, RunId(2));
+    assert_ne!(last, notice);
 }

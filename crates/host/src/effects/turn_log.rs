@@ -4,12 +4,15 @@
 //! own words is in them: an error is named by its kind alone, a session and a chat by the last characters of their names.
 //! Must not know: what turns do.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use agent_api::{AgentError, AgentEvent};
-use kernel::TurnRun;
+use kernel::{RunId, TurnRun};
 use tracing::Span;
 use wire::ChannelUri;
+
+use crate::telemetry::{MetricCounter, Telemetry};
 
 /// Characters of a name: enough to find it in the list of sessions.
 const SHORT_CHARS: usize = 8;
@@ -21,10 +24,11 @@ pub(super) struct TurnLog {
     span: Span,
     begun: Instant,
     has_ended: bool,
+    telemetry: Option<(Arc<Telemetry>, RunId)>,
 }
 
 impl TurnLog {
-    pub(super) fn begin(turn: &TurnRun) -> Self {
+    pub(super) fn begin(turn: &TurnRun, telemetry: Option<Arc<Telemetry>>) -> Self {
         // Of the highest level, so that warnings say which turn they are about when nothing else is logged.
         let span = tracing::error_span!(
             "turn",
@@ -43,6 +47,10 @@ impl TurnLog {
             span,
             begun: Instant::now(),
             has_ended: false,
+            telemetry: telemetry.map(|telemetry| {
+                telemetry.begin_turn(turn);
+                (telemetry, turn.run)
+            }),
         }
     }
 
@@ -62,8 +70,18 @@ impl TurnLog {
             }) => {
                 let kind = keep_name(error_type);
                 tracing::warn!(parent: &self.span, kind, resumable, seconds, "failed");
+                self.count(MetricCounter::TurnsFailed, &kind);
             }
-            _ => tracing::info!(parent: &self.span, seconds, "ended"),
+            _ => {
+                tracing::info!(parent: &self.span, seconds, "ended");
+                self.count(MetricCounter::TurnsCompleted, "completed");
+            }
+        }
+    }
+
+    fn count(&self, counter: MetricCounter, outcome: &str) {
+        if let Some((telemetry, run)) = &self.telemetry {
+            telemetry.end_turn(*run, counter, outcome);
         }
     }
 
@@ -78,6 +96,7 @@ impl Drop for TurnLog {
         if !self.has_ended {
             let seconds = self.seconds();
             tracing::info!(parent: &self.span, seconds, "cancelled");
+            self.count(MetricCounter::TurnsCancelled, "cancelled");
         }
     }
 }

@@ -4,12 +4,14 @@
 //! `faulty_*` every write fails once before it succeeds.
 //! Must not know: tables, maps or any other insides.
 
+mod changes;
 mod clients;
 mod forks;
 mod list;
 mod log;
 mod messages;
 mod outputs;
+mod postgres;
 mod references;
 mod turns;
 mod whole;
@@ -21,13 +23,32 @@ use kernel::{
     Answer, Batch, Boot, BootWork, ChannelId, ChannelRecord, FoundTurn, Head, Kind, LogSlice,
     Query, Record, Seq, StoredChannel, TurnPage,
 };
-use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
+use wire::state::{
+    AnnotationsState, ChangesetState, ChatState, Outcome, RootState, SessionState, TerminalState,
+    Turn,
+};
 use wire::{ChannelUri, Timestamp};
 
 use super::{Fault, Faults, Faulty, Journal, JournalError, JournalReader, Memory, Sqlite};
 
 macro_rules! contract {
-    ($($backend:ident),*; $promises:tt) => { $(contract!(@ $backend $promises);)* };
+    ($($backend:ident),*; $($server:ident),*; $promises:tt) => {
+        $(contract!(@ $backend $promises);)*
+        $(contract!(@server $server $promises);)*
+    };
+    // A server is started once for all promises.
+    (@server $server:ident { $($room:ident: $($promise:ident),*;)* }) => {
+        #[test]
+        fn $server() {
+            let Some(books) = postgres::ServerBooks::start() else {
+                return; // the line that says so is written
+            };
+            $($(
+                eprintln!("{}", stringify!($promise));
+                $room::$promise(&mut books.$server());
+            )*)*
+        }
+    };
     (@ $backend:ident { $($room:ident: $($promise:ident),*;)* }) => {
         mod $backend {
             $($(
@@ -42,12 +63,14 @@ macro_rules! contract {
 
 contract! {
     memory, sqlite, faulty_memory, faulty_sqlite;
+    postgres, faulty_postgres;
     {
         whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
             a_failed_append_leaves_everything_and_a_later_one_works,
             seq_never_goes_back_over_reopen, duties_are_told_at_boot,
             a_disposed_uri_can_be_used_as_another_channel,
             disposing_of_a_session_disposes_of_its_chats,
+            what_belongs_to_a_session_comes_with_it_and_ends_with_it,
             two_live_channels_never_share_a_uri, a_reader_sees_what_was_committed,
             a_channel_comes_with_its_session_and_what_came_after_its_head,
             a_checkpoint_is_replaced_and_removed, a_probe_leaves_no_trace;
@@ -72,6 +95,8 @@ contract! {
         outputs: outputs_are_read_by_turn_and_round,
             outputs_of_the_newest_turns_are_read_as_far_as_there_is_room,
             a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them;
+        changes: changes_are_read_by_turn_and_replaced,
+            a_fork_has_the_changes_of_its_turns_for_as_long_as_it_shows_them;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
             trimming_keeps_what_a_head_does_not_hold_yet,
@@ -287,6 +312,9 @@ fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecor
         Kind::Root => Head::Root(Arc::new(RootState::from_value(value).unwrap())),
         Kind::Session => Head::Session(Arc::new(SessionState::from_value(value).unwrap())),
         Kind::Chat => Head::Chat(Arc::new(ChatState::from_value(value).unwrap())),
+        Kind::Changeset => Head::Plain(ChangesetState::computing().into()),
+        Kind::Annotations => Head::Plain(AnnotationsState::default().into()),
+        Kind::Terminal => Head::Plain(TerminalState::new(name, value).into()),
     };
     ChannelRecord {
         id: ChannelId(id),

@@ -30,9 +30,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct DirectoryLock {
     /// Whoever removes the file below must not let a second host in: a directory cannot be replaced without its content.
-    _directory: File,
+    directory: File,
     /// Holds the number of the process for people, and keeps hosts out that lock nothing else.
-    _file: File,
+    file: File,
     /// Nothing else in this process may open that file: closing any handle of it would give the lock back.
     _pid: Option<File>,
 }
@@ -51,10 +51,22 @@ impl DirectoryLock {
         // The number is for people; the lock itself is the kernel's, so a number left by a crash does no harm.
         write_pid(&mut file).map_err(|error| unwritable(&path, &error))?;
         Ok(Self {
-            _directory: directory,
-            _file: file,
+            directory,
+            file,
             _pid: lock_pid_file(dir)?,
         })
+    }
+}
+
+impl Drop for DirectoryLock {
+    /// Closing alone would not do: a child that this process is just starting has the handles too until it runs its
+    /// program, and with them the lock.
+    fn drop(&mut self) {
+        for held in [&self.directory, &self.file] {
+            if let Err(error) = flock(held, FlockOperation::Unlock) {
+                tracing::warn!(%error, "a lock of the data directory was not given back before its file was closed");
+            }
+        }
     }
 }
 
@@ -230,8 +242,19 @@ mod tests {
         let file = File::create(dir.path().join(FILE)).unwrap();
         file.lock().unwrap();
         assert!(is_taken(dir.path()));
-        drop(file);
+        file.unlock().unwrap();
         DirectoryLock::take(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn it_is_given_back_though_a_child_still_has_the_handles() {
+        let dir = tempdir().unwrap();
+        let lock = DirectoryLock::take(dir.path()).unwrap();
+        // What a process has between its birth and the start of its program.
+        let of_child = (lock.directory.try_clone(), lock.file.try_clone());
+        drop(lock);
+        DirectoryLock::take(dir.path()).unwrap();
+        drop(of_child);
     }
 
     #[test]

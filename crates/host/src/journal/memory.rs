@@ -100,6 +100,7 @@ struct JournalTables {
     messages: BTreeMap<String, MessageRecord>,
     /// By chat, turn and round.
     outputs: BTreeMap<(u64, String, u64), Bytes>,
+    file_changes: BTreeMap<(u64, String), Bytes>,
     /// What parts were frozen to.
     frozen: BTreeMap<String, Bytes>,
     /// Content, and the part of a message that refers to it.

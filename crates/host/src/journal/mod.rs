@@ -8,16 +8,23 @@
 pub(crate) mod contract;
 pub mod faulty;
 pub mod handle;
+mod local;
 mod lock;
 pub mod memory;
 mod page;
+pub mod postgres;
 mod queue;
 pub mod sqlite;
 
 pub use faulty::{Fault, Faults, Faulty};
-pub use handle::{CommitStats, JournalHandle, RefusedBatch};
+pub use handle::{Commit, CommitStats, JournalHandle, RefusedBatch, RemoveContent, SpaceJournal};
+pub use local::LocalJournal;
 pub use lock::DirectoryLock;
 pub use memory::Memory;
+pub use postgres::{
+    ListedNode, NodeRegistration, PgBlobs, PostgresJournal, PostgresNode, PostgresSettings,
+};
+pub(crate) use postgres::{MoveOrder, NodeOrders, SpaceActivity, SpaceFacts};
 pub(crate) use sqlite::make_private_file;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedCall, ArchivedChat, ArchivedLowering, ArchivedPiece,
@@ -43,12 +50,15 @@ pub enum JournalError {
     /// Another process holds the data directory.
     #[error("{0}")]
     Locked(String),
+    /// The space is served elsewhere by now: nothing was written, and nothing ever will be again by whoever is told this.
+    #[error("{0}")]
+    Lost(String),
     /// Written by a newer greenroom.
     #[error("{0}")]
     Format(String),
 }
 
-/// The writing side: one owner, one thread.
+/// The writing side of a journal on this machine: one owner, one thread.
 pub trait Journal: Send {
     /// What the kernel needs to begin.
     fn boot(&mut self) -> Result<Boot, JournalError>;

@@ -7,6 +7,7 @@
 mod actions;
 mod archive;
 mod calls;
+mod changes;
 mod messages;
 mod migrations;
 mod outputs;
@@ -31,10 +32,12 @@ use kernel::{Answer, Batch, Boot, Query};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use wire::Digest;
 
+pub(crate) use self::actions::SMALL_BYTES_MAX;
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 pub use self::calls::{ArchivedCall, ArchivedPiece, ArchivedRequest};
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
+pub(super) use self::renders::{KEPT as RENDERS_KEPT, asked_json, section_json};
 pub use self::search::{SearchError, SearchHit, SearchIndex, TextPiece};
 use super::{DirectoryLock, Journal, JournalError, JournalReader};
 

@@ -4,10 +4,13 @@
 //! Must not know: HTTP, where a token was found.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use kernel::Role;
 use subtle::ConstantTimeEq;
 
 use super::admission::Admission;
+use crate::accounts::GrantedToken;
 use crate::devices::{Device, DeviceAccess, DeviceConnection, DeviceScope};
 
 /// No id of a device looks like this.
@@ -19,6 +22,8 @@ pub(crate) enum Access {
     /// Whoever has the token of the data directory, or reaches a host that asks for none.
     Owner,
     Device(DeviceAccess),
+    /// Somebody with a token of an account.
+    Account(Arc<GrantedToken>),
 }
 
 impl Access {
@@ -49,6 +54,28 @@ impl Access {
         match self {
             Self::Owner => true,
             Self::Device(device) => device.may(scope),
+            Self::Account(granted) => match scope {
+                DeviceScope::Use => true, // how far, its role says
+                DeviceScope::Inspect => granted.role >= Role::Owner,
+            },
+        }
+    }
+
+    /// What it may do in the space. Whoever has the data directory's token, or a device that was paired with it, may do all.
+    pub(crate) fn role(&self) -> Role {
+        match self {
+            Self::Owner | Self::Device(_) => Role::Owner,
+            Self::Account(granted) => granted.role,
+        }
+    }
+
+    /// Whose client ids nobody else may take over; `None` for the owner, who may take over all (H-035).
+    pub(super) fn holder(&self) -> Option<&str> {
+        match self {
+            Self::Owner => None,
+            Self::Device(device) => Some(device.id.as_str()),
+            // Whatever token they show.
+            Self::Account(granted) => Some(&granted.holder),
         }
     }
 
@@ -57,6 +84,7 @@ impl Access {
         match self {
             Self::Owner => OWNER,
             Self::Device(device) => device.id.as_str(),
+            Self::Account(granted) => &granted.name,
         }
     }
 
@@ -64,7 +92,8 @@ impl Access {
         match (self, other) {
             (Self::Owner, Self::Owner) => true,
             (Self::Device(one), Self::Device(other)) => one.id == other.id,
-            (Self::Owner, Self::Device(_)) | (Self::Device(_), Self::Owner) => false,
+            (Self::Account(one), Self::Account(other)) => one.id == other.id,
+            (Self::Owner | Self::Device(_) | Self::Account(_), _) => false,
         }
     }
 
@@ -73,13 +102,22 @@ impl Access {
         match self {
             Self::Owner => std::future::pending().await,
             Self::Device(device) => device.revoked.cancelled().await,
+            Self::Account(granted) => granted.revoked.cancelled().await,
+        }
+    }
+
+    /// Why its connections are closed when it is taken away, as clients read it.
+    pub(crate) fn farewell(&self) -> &'static str {
+        match self {
+            Self::Owner | Self::Device(_) => "this device was signed out",
+            Self::Account(_) => "this token does not count any more",
         }
     }
 
     /// Counts a connection of a device while it is open.
     pub(super) fn note_connection(&self, admission: &Admission) -> Option<DeviceConnection> {
         match self {
-            Self::Owner => None,
+            Self::Owner | Self::Account(_) => None,
             Self::Device(device) => Some(admission.devices.connect(&device.id)),
         }
     }

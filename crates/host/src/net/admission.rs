@@ -11,9 +11,13 @@ use kernel::{EmbedLimits, PeerId};
 use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
 use super::tls::TlsIdentity;
+use crate::accounts::{BoundedSlot, SpaceBounds};
+use crate::clock::Clock;
+use crate::cluster::Tenure;
 use crate::devices::Devices;
 use crate::limits::ServerLimits;
 use crate::page::PageServices;
+use crate::telemetry::Telemetry;
 
 /// What decides about every connection.
 pub struct Admission {
@@ -26,15 +30,44 @@ pub struct Admission {
     pub(crate) allowed_origins: Vec<String>,
     /// With a certificate, other machines are answered over TLS alone.
     pub(crate) tls: Option<TlsIdentity>,
-    pub(crate) read_buffers: Arc<ReadBufferPool>,
-    pub(crate) inbound: InboundRoom,
+    /// What all spaces behind one listener share.
+    pub(crate) room: Arc<NodeRoom>,
     /// What stays embedded in messages; the rest is taken out where they are decoded.
     pub(crate) inline: EmbedLimits,
+    /// What operators see of the host.
+    pub(crate) telemetry: Arc<Telemetry>,
+    /// Whether this node may still speak for the space, where another could.
+    pub(crate) tenure: Option<Tenure>,
+    /// What the space may take, where its database says so.
+    pub(crate) bounds: Option<Arc<SpaceBounds>>,
     ready: AtomicBool,
+}
+
+/// Room for connections: one for each listener, however many spaces it leads to.
+pub(crate) struct NodeRoom {
+    pub(crate) read_buffers: Arc<ReadBufferPool>,
+    pub(crate) inbound: InboundRoom,
     connections: AtomicUsize,
     /// Sockets that showed a secret and speak HTTP.
     http_connections: AtomicUsize,
     last_peer: AtomicU64,
+    /// The node gives its spaces away: balancers shall send nobody here any more.
+    is_draining: AtomicBool,
+}
+
+impl NodeRoom {
+    pub(crate) fn set_draining(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
+    /// Upgraded connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
 }
 
 impl Admission {
@@ -45,8 +78,16 @@ impl Admission {
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
     ) -> Self {
-        Self {
+        let room = NodeRoom {
+            read_buffers: Arc::default(),
             inbound: InboundRoom::new(limits.inbound_bytes_max),
+            connections: AtomicUsize::new(0),
+            http_connections: AtomicUsize::new(0),
+            last_peer: AtomicU64::new(0),
+            is_draining: AtomicBool::new(false),
+        };
+        Self {
+            room: Arc::new(room),
             inline: EmbedLimits::from(&kernel::Limits::default()),
             limits,
             token,
@@ -55,12 +96,28 @@ impl Admission {
             allowed_hosts,
             allowed_origins,
             tls: None,
-            read_buffers: Arc::default(),
+            telemetry: Telemetry::new(Clock::start()),
+            tenure: None,
+            bounds: None,
             ready: AtomicBool::new(false),
-            connections: AtomicUsize::new(0),
-            http_connections: AtomicUsize::new(0),
-            last_peer: AtomicU64::new(0),
         }
+    }
+
+    /// The same, sharing the room for connections with another space of the same listener.
+    pub(crate) fn sharing_room_of(self, other: &Self) -> Self {
+        let room = Arc::clone(&other.room);
+        Self { room, ..self }
+    }
+
+    /// Connections count against this room from now on.
+    pub(crate) fn share_room(&mut self, room: &Arc<NodeRoom>) {
+        self.room = Arc::clone(room);
+    }
+
+    /// The same, telling which space it is of.
+    pub(crate) fn of_space(self, name: &str) -> Self {
+        let telemetry = Telemetry::of_space(Clock::start(), Some(name.to_owned()));
+        Self { telemetry, ..self }
     }
 
     /// The same, for a kernel with limits of its own.
@@ -91,44 +148,58 @@ impl Admission {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
+        self.ready.load(Ordering::Acquire) && self.may_speak()
+    }
+
+    /// Whether anything of the space may be told: its node may have been silent for too long.
+    pub(crate) fn may_speak(&self) -> bool {
+        self.tenure.as_ref().is_none_or(Tenure::may_speak)
     }
 
     /// Upgraded connections that are open.
     pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
+        self.room.connections()
     }
 
     /// Connections that showed a token or a signature and speak HTTP.
     pub fn http_connections(&self) -> usize {
-        self.http_connections.load(Ordering::Relaxed)
+        self.room.http_connections.load(Ordering::Relaxed)
+    }
+
+    /// A place in the space for one more client, where it has so many; else why there is none.
+    pub(crate) async fn place_in_space(&self) -> Result<Option<BoundedSlot>, String> {
+        match &self.bounds {
+            Some(bounds) => bounds.connect().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn next_peer(&self) -> PeerId {
-        PeerId(self.last_peer.fetch_add(1, Ordering::Relaxed) + 1)
+        PeerId(self.room.last_peer.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Takes a slot for a WebSocket, unless `connections_max` are taken.
-    pub(crate) fn try_admit(self: &Arc<Self>) -> Option<ConnectionSlot> {
-        self.take_one(&self.connections)?;
+    pub(crate) fn try_admit(&self) -> Option<ConnectionSlot> {
+        self.take_one(&self.room.connections)?;
         Some(ConnectionSlot {
-            admission: self.clone(),
+            room: Arc::clone(&self.room),
+            place: None,
         })
     }
 
     /// Takes a slot for a socket that speaks HTTP and showed a secret.
-    pub(crate) fn try_admit_http(self: &Arc<Self>) -> Option<HttpSlot> {
-        self.take_one(&self.http_connections)?;
+    pub(crate) fn try_admit_http(&self) -> Option<HttpSlot> {
+        self.take_one(&self.room.http_connections)?;
         Some(HttpSlot {
-            admission: self.clone(),
+            room: Arc::clone(&self.room),
         })
     }
 
     /// One more of a kind, unless both kinds together are as many as there may be.
     fn take_one(&self, kind: &AtomicUsize) -> Option<()> {
         kind.fetch_add(1, Ordering::SeqCst);
-        let open =
-            self.connections.load(Ordering::SeqCst) + self.http_connections.load(Ordering::SeqCst);
+        let open = self.room.connections.load(Ordering::SeqCst)
+            + self.room.http_connections.load(Ordering::SeqCst);
         if open > self.limits.connections_max {
             kind.fetch_sub(1, Ordering::SeqCst);
             return None;
@@ -139,34 +210,44 @@ impl Admission {
 
 /// One of `connections_max`, upgraded; free again when dropped.
 pub(crate) struct ConnectionSlot {
-    admission: Arc<Admission>,
+    room: Arc<NodeRoom>,
+    /// Its place in its space.
+    place: Option<BoundedSlot>,
+}
+
+impl ConnectionSlot {
+    /// The same, with the place in its space that it has until it is dropped.
+    pub(crate) fn in_space(self, place: Option<BoundedSlot>) -> Self {
+        let mut slot = self;
+        slot.place = place;
+        slot
+    }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.admission.connections.fetch_sub(1, Ordering::SeqCst);
+        self.room.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// One of `connections_max` that speaks HTTP; free again when dropped.
 pub(crate) struct HttpSlot {
-    admission: Arc<Admission>,
+    room: Arc<NodeRoom>,
 }
 
 impl HttpSlot {
     /// A slot for the WebSocket that the same socket becomes; for a moment it has both.
     pub(crate) fn become_connection(&self) -> ConnectionSlot {
-        self.admission.connections.fetch_add(1, Ordering::SeqCst);
+        self.room.connections.fetch_add(1, Ordering::SeqCst);
         ConnectionSlot {
-            admission: self.admission.clone(),
+            room: Arc::clone(&self.room),
+            place: None,
         }
     }
 }
 
 impl Drop for HttpSlot {
     fn drop(&mut self) {
-        self.admission
-            .http_connections
-            .fetch_sub(1, Ordering::SeqCst);
+        self.room.http_connections.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -25,9 +25,7 @@ use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
-/// Why a connection of a device that was signed out is closed, as its client reads it.
-const SIGNED_OUT: &str = "this device was signed out";
-/// How long such a connection may take to end; a socket that takes nothing is dropped after it.
+/// How long a connection may take to end whose token counts no more; a socket that takes nothing is dropped after it.
 const REVOKED_WAIT_MS: u64 = 500;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
@@ -44,7 +42,8 @@ pub(crate) async fn run<S: BareSocket>(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
+    let peer = (admission.next_peer(), access.role());
+    let registered = PeerRegistration::register(queue, peer, &outbox, access.holder()).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
     };
@@ -57,8 +56,8 @@ pub(crate) async fn run<S: BareSocket>(
         tokio::select! {
             end = &mut halves => end,
             () = access.revoked() => {
-                // Nothing more is read of a device that was signed out, nor is it told anything but that.
-                outbox.end(close::POLICY, SIGNED_OUT, Urgency::AtOnce);
+                // Nothing more is read of whoever was signed out, nor are they told anything but that.
+                outbox.end(close::POLICY, access.farewell(), Urgency::AtOnce);
                 let within = Duration::from_millis(REVOKED_WAIT_MS);
                 timeout(within, halves).await.unwrap_or(CloseFrame::NotSent)
             }

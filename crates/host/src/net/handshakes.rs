@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All of them, the oldest first.
 #[derive(Clone)]
-pub(super) struct Handshakes {
+pub(crate) struct Handshakes {
     max: usize,
     waiting: Arc<Mutex<WaitingHandshakes>>,
 }
@@ -23,14 +23,14 @@ struct WaitingHandshakes {
 }
 
 /// One socket's place among them; free again when dropped.
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     number: u64,
     evicted: CancellationToken,
     all: Handshakes,
 }
 
 impl Handshakes {
-    pub(super) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
             waiting: Arc::default(),
@@ -43,7 +43,7 @@ impl Handshakes {
     }
 
     /// Makes space if there is none, and takes it.
-    pub(super) fn begin(&self) -> Handshake {
+    pub(crate) fn begin(&self) -> Handshake {
         let evicted = CancellationToken::new();
         let mut waiting = self.lock();
         while waiting.evictions.len() >= self.max && waiting.evict_oldest() {}
@@ -59,7 +59,7 @@ impl Handshakes {
     }
 
     /// For want of something else than a place, such as file descriptors. False: there is none.
-    pub(super) fn evict_oldest(&self) -> bool {
+    pub(crate) fn evict_oldest(&self) -> bool {
         self.lock().evict_oldest()
     }
 }
@@ -78,7 +78,7 @@ impl WaitingHandshakes {
 
 impl Handshake {
     /// Cancelled when the place is needed for another.
-    pub(super) fn eviction(&self) -> CancellationToken {
+    pub(crate) fn eviction(&self) -> CancellationToken {
         self.evicted.clone()
     }
 }

@@ -16,11 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::connection;
+use super::doors::{SpaceDoor, SpaceDoors};
 use super::handshakes::Handshakes;
-use super::http::{self, Visitor};
+use super::http::{self, UpgradedVisitor, UpgradedWay, Visitor};
 use super::outbox::CLOSE_WAIT_MS;
 use super::socket::BareSocket;
 use super::tls::{self, Speech, TlsIdentity};
+use super::ws::frame::close;
+use crate::cluster::{RelayCut, pass_on};
 use crate::kernel_queue::KernelQueue;
 
 const ACCEPT_PAUSE_MS: u64 = 10;
@@ -38,8 +41,19 @@ pub async fn serve(
     queue: KernelQueue,
     stop: CancellationToken,
 ) {
+    let door = SpaceDoor::new("", admission, queue);
+    let doors = SpaceDoors::new(door, Vec::new());
+    serve_spaces(listener, Arc::new(doors), stop).await;
+}
+
+/// The same for several spaces: a connection's token names the one it is for.
+pub(crate) async fn serve_spaces(
+    listener: TcpListener,
+    doors: Arc<SpaceDoors>,
+    stop: CancellationToken,
+) {
     let mut tasks = JoinSet::new();
-    let handshakes = Handshakes::new(admission.limits.handshakes_max);
+    let handshakes = Handshakes::new(doors.limits().handshakes_max);
     let mut pause_ms = ACCEPT_PAUSE_MS;
     loop {
         tokio::select! {
@@ -48,9 +62,8 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let visitor = Visitor::new(admission.clone(), address, handshakes.begin());
-                    let (admission, queue, stop) = (admission.clone(), queue.clone(), stop.clone());
-                    tasks.spawn(serve_socket(socket, visitor, admission, queue, stop));
+                    let visitor = Visitor::new(Arc::clone(&doors), address, handshakes.begin());
+                    tasks.spawn(serve_socket(socket, visitor, Arc::clone(&doors), stop.clone()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -80,23 +93,23 @@ pub async fn serve(
 async fn serve_socket(
     socket: TcpStream,
     visitor: Visitor,
-    admission: Arc<Admission>,
-    queue: KernelQueue,
+    doors: Arc<SpaceDoors>,
     stop: CancellationToken,
 ) {
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
-    let Some(tls) = &admission.tls else {
-        return serve_plain(socket, visitor, &admission, queue, &stop).await;
+    let first = doors.first().admission;
+    let Some(tls) = &first.tls else {
+        return serve_plain(socket, visitor, &stop).await;
     };
     // Boxed: a handshake is large, and most connections are long past theirs.
     match Box::pin(open_tls(socket, &visitor, tls, &stop)).await {
         Some(OpenedSocket::Encrypted(socket)) => {
-            serve_plain(socket, visitor, &admission, queue, &stop).await;
+            serve_plain(socket, visitor, &stop).await;
         }
         Some(OpenedSocket::Plain(socket)) => {
-            serve_plain(socket, visitor, &admission, queue, &stop).await;
+            serve_plain(socket, visitor, &stop).await;
         }
         None => {}
     }
@@ -137,23 +150,35 @@ async fn open_tls(
     })
 }
 
-async fn serve_plain<S: BareSocket>(
-    socket: S,
-    visitor: Visitor,
-    admission: &Admission,
-    queue: KernelQueue,
-    stop: &CancellationToken,
-) {
+async fn serve_plain<S: BareSocket>(socket: S, visitor: Visitor, stop: &CancellationToken) {
     // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
     let upgraded = Box::pin(http::serve(socket, visitor, stop)).await;
     if let Some(http::Upgraded {
         socket,
-        slot,
-        access,
+        visitor,
         early,
     }) = upgraded
     {
-        connection::run(socket, early, admission, &access, queue, stop).await;
+        let UpgradedVisitor { slot, access, way } = visitor;
+        match way {
+            UpgradedWay::Here(door) => {
+                // Held to the end: a space stays loaded while somebody has a way in.
+                let queue = door.queue.clone();
+                connection::run(socket, early, &door.admission, &access, queue, stop).await;
+            }
+            UpgradedWay::There(owner) => {
+                let cut = RelayCut::new(stop);
+                // Boxed for the same reason.
+                let mut passing = Box::pin(pass_on(socket, early, *owner, &cut));
+                tokio::select! {
+                    () = &mut passing => {}
+                    () = access.revoked() => {
+                        cut.cut(close::POLICY, access.farewell());
+                        passing.await;
+                    }
+                }
+            }
+        }
         drop(slot);
     }
 }

@@ -7,6 +7,7 @@
 mod access;
 mod admission;
 mod connection;
+mod doors;
 mod handshakes;
 mod http;
 mod inbound;
@@ -24,9 +25,18 @@ mod tls;
 mod writer;
 pub mod ws;
 
+pub(crate) use access::Access;
 pub use admission::Admission;
+pub(crate) use admission::{ConnectionSlot, NodeRoom};
+pub(crate) use connection::{drain_until_closed, run as run_connection};
+pub(crate) use doors::{SpaceDoor, SpaceDoors};
+pub(crate) use handshakes::Handshakes;
+pub(crate) use http::{AnswerBody, answer_forwarded};
 pub use link::Link;
 pub use listen::serve;
+pub(crate) use listen::serve_spaces;
 pub use outbox::Backlog;
+pub(crate) use stall::StallGuard;
 pub(crate) use text_run::{LinkItem, TextRun};
+pub(crate) use tls::carry_in_clear;
 pub use tls::{TlsError, TlsIdentity};

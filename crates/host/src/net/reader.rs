@@ -184,7 +184,7 @@ impl<S: BareSocket> SocketReader<'_, S> {
     }
 
     async fn read_available(&mut self, decoder: &mut FrameDecoder) -> Option<ReadEnd> {
-        let mut buffer = self.admission.read_buffers.take();
+        let mut buffer = self.admission.room.read_buffers.take();
         let count = match self.socket.read_now(&mut buffer) {
             Ok(0) => return Some(ReadEnd::Gone),
             Ok(count) => count,
@@ -199,7 +199,7 @@ impl<S: BareSocket> SocketReader<'_, S> {
     async fn admit_and_decode(&mut self, text: String) -> Input {
         let room = self.room.take().map(|(room, _)| room).unwrap_or_default();
         let (text, measure) = measure(text).await;
-        let admitted = self.admission.inbound.admit(room, text.len(), measure);
+        let admitted = self.admission.room.inbound.admit(room, text.len(), measure);
         // A connection that ends waits for nobody: one that takes over from it waits for what it sent (G-20).
         let room = self.unless_closing(admitted).await.unwrap_or_default();
         let peer = self.registration.peer();
@@ -228,12 +228,23 @@ impl<S: BareSocket> SocketReader<'_, S> {
         done
     }
 
+    /// A space that is sent more than it may take slows down whoever sends it; `None` if the connection is to end.
+    async fn wait_for_its_turn(&self) -> Option<()> {
+        let delay = self.admission.bounds.as_ref();
+        let delay = delay.map_or(Duration::ZERO, |bounds| bounds.delay_of_input());
+        if delay.is_zero() {
+            return Some(());
+        }
+        self.unless_closing(Box::pin(sleep_until(Instant::now() + delay)))
+            .await
+    }
+
     async fn decode(&mut self, decoder: &mut FrameDecoder, mut bytes: &[u8]) -> Option<ReadEnd> {
         loop {
             match decoder.next(&mut bytes) {
                 Ok(None) => return None,
                 Ok(Some(WsEvent::Large { bytes_max })) => {
-                    let admitted = self.admission.inbound.admit_large(bytes_max);
+                    let admitted = self.admission.room.inbound.admit_large(bytes_max);
                     match self.unless_closing(admitted).await {
                         Some(room) => {
                             // From now on: waiting for room was not the peer's doing.
@@ -245,6 +256,9 @@ impl<S: BareSocket> SocketReader<'_, S> {
                     }
                 }
                 Ok(Some(WsEvent::Message(text))) => {
+                    if self.wait_for_its_turn().await.is_none() {
+                        return Some(ReadEnd::Closing);
+                    }
                     let input = self.admit_and_decode(text).await;
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Input, PeerId};
+use kernel::{Input, PeerId, Role};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -26,17 +26,25 @@ pub(crate) struct KernelGone;
 impl PeerRegistration {
     pub(super) async fn register(
         queue: KernelQueue,
-        peer: PeerId,
+        (peer, role): (PeerId, Role),
         outbox: &Arc<Outbox>,
+        holder: Option<&str>,
     ) -> Result<Self, KernelGone> {
         let link = Arc::new(Link::new(outbox.clone()));
-        let joined = QueuedInput::Connected { peer, link };
+        let joined = QueuedInput::Connected { peer, role, link };
         queue.send(joined).await.map_err(|_| KernelGone)?;
-        Ok(Self {
+        let registration = Self {
             peer,
             queue,
             registered: true,
-        })
+        };
+        if let Some(holder) = holder {
+            let holder = holder.to_owned();
+            registration
+                .send(Input::Identified { peer, holder })
+                .await?;
+        }
+        Ok(registration)
     }
 
     pub(super) fn peer(&self) -> PeerId {
@@ -90,7 +98,8 @@ mod tests {
         let (queue, mut inbox) = mpsc::channel(1);
         let outbox = Arc::new(Outbox::new(8, 8));
         let task = tokio::spawn(async move {
-            let registration = PeerRegistration::register(queue, PeerId(7), &outbox).await;
+            let registration =
+                PeerRegistration::register(queue, (PeerId(7), Role::Owner), &outbox, None).await;
             std::future::pending::<()>().await;
             drop(registration);
         });

@@ -21,7 +21,7 @@ pub(crate) struct StallGuard<T> {
 }
 
 impl<T> StallGuard<T> {
-    pub(super) fn new(inner: T, bound: Duration) -> Self {
+    pub(crate) fn new(inner: T, bound: Duration) -> Self {
         Self {
             inner,
             bound,
@@ -29,7 +29,7 @@ impl<T> StallGuard<T> {
         }
     }
 
-    pub(super) fn into_inner(self) -> T {
+    pub(crate) fn into_inner(self) -> T {
         self.inner
     }
 

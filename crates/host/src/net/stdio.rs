@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kernel::{Input, PeerId};
+use kernel::{Input, PeerId, Role};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,8 @@ pub async fn serve<R, W>(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
+    let peer = (admission.next_peer(), Role::Owner);
+    let registered = PeerRegistration::register(queue, peer, &outbox, None).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down
     };
@@ -169,7 +170,11 @@ impl StdioLine {
                 Ok(text) => {
                     let (text, measure) = measure(text).await;
                     let room = InboundPermit::default();
-                    let room = admission.inbound.admit(room, text.len(), measure).await;
+                    let room = admission
+                        .room
+                        .inbound
+                        .admit(room, text.len(), measure)
+                        .await;
                     Some(decode_input(peer, text, measure, room, admission).await)
                 }
                 Err(_) => refuse(code::PARSE_ERROR, "not UTF-8".to_owned()),

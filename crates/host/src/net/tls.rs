@@ -97,11 +97,15 @@ impl TlsIdentity {
 
     /// The inner side of a connection: bytes in the clear, over a socket of this process. A task of its own carries them.
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<UnixStream> {
-        let outer = TlsAcceptor::from(self.config()).accept(socket).await?;
-        let (inner, carried) = UnixStream::pair()?;
-        tokio::spawn(carry(outer, carried));
-        Ok(inner)
+        carry_in_clear(TlsAcceptor::from(self.config()).accept(socket).await?)
     }
+}
+
+/// The inner side of an encrypted connection.
+pub(crate) fn carry_in_clear(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
+    let (inner, carried) = UnixStream::pair()?;
+    tokio::spawn(carry(outer, carried));
+    Ok(inner)
 }
 
 /// Carries bytes until the host's side has ended, however silent the peer is: the host bounds how long it waits for one, and

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use sha2::{Digest as _, Sha256};
-use wire::{Digest, Timestamp};
+use wire::{Digest, Timestamp, percent};
 
 const DAY_S: i64 = 86_400;
 /// What the key is for, so that it is of no use for anything else.
@@ -44,13 +44,22 @@ pub(crate) struct AddressParts {
 impl ContentAddresses {
     /// With a key that follows from the host's token, so that addresses outlive a restart; one of its own if there is none.
     pub(super) fn new(token: Option<&str>) -> Result<Self, getrandom::Error> {
-        let mut secret = [0; 32];
-        match token {
-            Some(token) => secret = Sha256::digest(token).into(),
-            None => getrandom::fill(&mut secret)?,
-        }
+        let Some(token) = token else {
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret)?;
+            return Ok(Self::over(secret));
+        };
+        Ok(Self::of_secret(token))
+    }
+
+    /// With a key that follows from a secret that others know too.
+    pub(crate) fn of_secret(secret: &str) -> Self {
+        Self::over(Sha256::digest(secret).into())
+    }
+
+    fn over(secret: [u8; 32]) -> Self {
         let key = mac(&secret, &[PURPOSE]).finalize().into_bytes().into();
-        Ok(Self { key })
+        Self { key }
     }
 
     /// The path and query of some content, good until the end of the next day.
@@ -64,7 +73,7 @@ impl ContentAddresses {
         let end = end_of_next_day(now).to_string();
         let mac = self.mac(device, digest, content_type, &end).finalize();
         let signature = URL_SAFE_NO_PAD.encode(mac.into_bytes());
-        let content_type = percent_encoded(content_type);
+        let content_type = percent::encoded_word(content_type);
         format!("/content/{digest}?type={content_type}&exp={end}&sig={device}.{signature}")
     }
 
@@ -126,18 +135,6 @@ pub(crate) fn end_of_next_day(now: Timestamp) -> i64 {
     (day + 2) * DAY_S
 }
 
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +147,7 @@ mod tests {
             let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
             pairs
                 .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.replace("%2B", "+"))
+                .map(|(_, value)| String::from_utf8(percent::decoded(value).unwrap()).unwrap())
         };
         AddressParts {
             content_type: value("type"),
@@ -164,7 +161,7 @@ mod tests {
         let addresses = ContentAddresses::new(Some("token")).unwrap();
         let digest = Digest::new([1; 32]);
         let address = addresses.sign("d1", &digest, "image/svg+xml", NOW);
-        assert!(address.starts_with(&format!("/content/{digest}?type=image/svg%2Bxml&exp=")));
+        assert!(address.starts_with(&format!("/content/{digest}?type=image%2Fsvg%2Bxml&exp=")));
         let signed = addresses.check(&digest, parts(&address), NOW).unwrap();
         assert_eq!(
             (signed.device.as_str(), signed.content_type.as_str()),

@@ -13,6 +13,7 @@ mod served_content;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_api::Agent;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::Digest;
@@ -20,6 +21,7 @@ use wire::Digest;
 use crate::blobs::{BlobError, Blobs, Found};
 use crate::clock::Clock;
 use crate::effects::Bodies;
+use crate::sign_in::PageSignIns;
 
 pub(crate) use addresses::{AddressFault, AddressParts, ContentAddresses, end_of_next_day};
 pub(crate) use prompts::{PromptError, PromptReader};
@@ -41,7 +43,10 @@ pub struct PageServices {
     pub(crate) prompts: Option<PromptReader>,
     /// How many answers of what was sent are read at once.
     pub(crate) prompt_reads: Arc<Semaphore>,
+    /// Sign-ins to MCP servers that devices began.
+    pub(crate) sign_ins: PageSignIns,
     served: Arc<Semaphore>,
+    agents: Vec<Arc<dyn Agent>>,
 }
 
 impl PageServices {
@@ -59,8 +64,23 @@ impl PageServices {
             bodies,
             prompts: None,
             prompt_reads: Arc::new(Semaphore::new(1)),
+            sign_ins: PageSignIns::default(),
             served: Arc::new(Semaphore::new(SERVED_BYTES_MAX as usize)),
+            agents: Vec::new(),
         })
+    }
+
+    /// Shows what the processes of these agents print.
+    #[must_use]
+    pub(crate) fn with_agents(mut self, agents: Vec<Arc<dyn Agent>>) -> Self {
+        self.agents = agents;
+        self
+    }
+
+    /// What the process of an agent last printed; none if it has no process, or is not there.
+    pub(crate) fn agent_log(&self, id: &str) -> Option<String> {
+        let mut agents = self.agents.iter();
+        agents.find(|agent| agent.info().provider == id)?.log_tail()
     }
 
     /// The same, showing what models were sent, without these sections of prompts.

@@ -156,7 +156,7 @@ async fn wrong_signatures_and_wrong_requests_are_refused() {
         format!("{path}?type=image/png"),
         format!("/content/{other}?{query}"),
         format!("/content/{}?{query}", &other.to_hex()[1..]),
-        address.replace("image/png", "text/html"),
+        address.replace("image%2Fpng", "text%2Fhtml"),
         address.replace("exp=", "exp=1"),
         address.replace("owner.", "0011223344556677."),
         format!("{address}x"),

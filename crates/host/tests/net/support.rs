@@ -78,7 +78,7 @@ impl Host {
 
     pub async fn joined(&mut self) -> (PeerId, Arc<Link>) {
         match self.inbox.recv().await {
-            Some(QueuedInput::Connected { peer, link }) => (peer, link),
+            Some(QueuedInput::Connected { peer, link, .. }) => (peer, link),
             Some(QueuedInput::Input(input)) => panic!("expected a peer to join, not {input:?}"),
             Some(QueuedInput::Agent { event, .. }) => panic!("expected a peer, not {event:?}"),
             None => panic!("no peer can connect any more"),

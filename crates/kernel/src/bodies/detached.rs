@@ -26,6 +26,8 @@ const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
 #[derive(Debug, Clone)]
 pub struct SentAction {
     action: Arc<Object>,
+    /// In the words of the sender's version, if those are others.
+    as_sent: Option<Arc<Object>>,
     detached: DetachedBodies,
     /// Kept as long as its bodies may be.
     _hold: Hold,
@@ -95,6 +97,7 @@ impl SentAction {
     pub(crate) fn new(action: Object, detached: DetachedBodies, hold: Hold) -> Self {
         Self {
             action: Arc::new(action),
+            as_sent: None,
             detached,
             _hold: hold,
         }
@@ -104,6 +107,17 @@ impl SentAction {
     pub(crate) fn abridged(action: &Object) -> Self {
         let abridged = bounds::abridge(action);
         Self::new(abridged, DetachedBodies::default(), Hold::default())
+    }
+
+    /// Its sender said it in these words.
+    pub(crate) fn said_as(mut self, as_sent: Option<Object>) -> Self {
+        self.as_sent = as_sent.map(Arc::new);
+        self
+    }
+
+    /// What its sender said, if that is not what it means today.
+    pub(crate) fn as_sent(&self) -> Option<Arc<Object>> {
+        self.as_sent.clone()
     }
 
     pub(crate) fn detached(&self) -> &DetachedBodies {
@@ -117,10 +131,11 @@ impl SentAction {
 
     /// What goes back to its sender. Nothing is held for it, for its reader may take its time; so it must not be large.
     pub(crate) fn into_echo(self) -> Arc<Object> {
-        let bytes = self.action.values().map(bounds::bytes_of).sum::<usize>();
+        let sent = self.as_sent.unwrap_or(self.action);
+        let bytes = sent.values().map(bounds::bytes_of).sum::<usize>();
         match bytes > ECHO_BYTES_MAX {
-            true => Arc::new(bounds::abridge(&self.action)),
-            false => self.action,
+            true => Arc::new(bounds::abridge(&sent)),
+            false => sent,
         }
     }
 }

@@ -1,14 +1,16 @@
-//! `authenticate`: a client brings a token for a resource that an agent advertises (H-316). The token is handed on, and is in no
+//! `authenticate`: a client brings a token for a resource that an agent advertises (H-316), and is told if one is missing (H-315). The token is handed on, and is in no
 //! state, record or log (H-318).
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::published::commands::AuthenticateParams;
+use wire::rpc::code;
 use wire::{Id, RpcError};
 
 use super::uri;
 use crate::agent_word::{BroughtToken, TokenText};
+use crate::customization::entries;
 use crate::io::{AgentFacts, Effect, PeerId};
 use crate::state::{Kernel, Step};
 
@@ -66,6 +68,25 @@ pub(super) fn gather(
     }
 }
 
+/// The error for whoever wants something of an agent that lacks a token it cannot work without (H-315).
+pub(super) fn check_has_tokens(agent: &AgentFacts) -> Result<(), RpcError> {
+    let missing = agent.missing_resources();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing
+        .iter()
+        .filter_map(|known| known["resource"].as_str());
+    let names: Vec<&str> = names.collect();
+    let message = format!(
+        "the agent {} needs a token for {}: sign in, or bring one by `greenroom agents token RESOURCE`",
+        agent.provider,
+        names.join(", ")
+    );
+    let data = json!({"resources": missing});
+    Err(RpcError::new(code::AUTH_REQUIRED, message).with_data(data))
+}
+
 fn advertises(agent: &AgentFacts, resource: &str) -> bool {
     let resources = agent.info["protectedResources"].as_array();
     let mut resources = resources.into_iter().flatten();
@@ -77,8 +98,7 @@ fn servers_that_want(kernel: &Kernel, resource: &str) -> BTreeSet<String> {
     let sessions = kernel.channels().sessions_in_memory().into_iter();
     let wanting = sessions.filter_map(|uri| {
         let state = kernel.session(&uri).state();
-        let mut entries = state.customizations.iter().flatten();
-        let is_wanted = entries.any(|entry| {
+        let is_wanted = entries(state).any(|entry| {
             entry["state"]["resource"]["resource"] == resource
                 || entry["_meta"]["tokenFor"] == resource
         });
@@ -87,8 +107,17 @@ fn servers_that_want(kernel: &Kernel, resource: &str) -> BTreeSet<String> {
     wanting.collect()
 }
 
+/// Whether an agent itself takes it: tokens of servers say nothing of the agent.
+fn advertised_by(kernel: &Kernel, token: &BroughtToken) -> bool {
+    let mut agents = kernel.facts().offered_agents();
+    agents.any(|agent| agent.provider == token.provider && advertises(agent, &token.resource))
+}
+
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<BroughtToken>) {
     for token in brought {
+        if advertised_by(step, &token) {
+            step.note_token(&token.provider, &token.resource, !token.token.0.is_empty());
+        }
         step.effect(Effect::Authenticate(token));
     }
     step.respond(peer, id, &Value::Object(wire::Object::new()));

@@ -9,7 +9,7 @@ use wire::{ChannelUri, Object, RpcError};
 use super::uri;
 use crate::io::{Compose, ContextUse, MessageCheck};
 use crate::load::need_channel;
-use crate::message::{self, need_attached_chats};
+use crate::message::{self, need_attached_channels};
 use crate::pause::{HostWork, Pause, Stop};
 use crate::peers::Waiting;
 use crate::prepare::place_of;
@@ -33,7 +33,7 @@ pub(super) fn gather(
     if let Some(model) = &params.model {
         sent.insert("model".to_owned(), Value::Object(model.clone()));
     }
-    need_attached_chats(kernel, Some(&sent), answers)?;
+    need_attached_channels(kernel, Some(&sent), answers)?;
     let mut checked = sent.clone();
     message::check(kernel, kernel.chat(&chat), &mut checked, answers)
         .map_err(|refusal| uri::bad(refusal.0))?;

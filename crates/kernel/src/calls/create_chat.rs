@@ -9,23 +9,25 @@ use wire::rpc::code;
 use wire::state::{ChatState, Turn};
 use wire::{ChannelUri, Id, Object, RpcError};
 
+use super::authenticate::check_has_tokens;
 use super::uri::{self, bad};
 use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::host_command::rewind_first;
 use crate::io::PeerId;
+use crate::journal_query::{Answer, Query, TurnPage};
 use crate::load::need_channels;
-use crate::message::{self, find_turn, need_attached_chats};
+use crate::message::{self, find_turn, need_attached_channels};
 use crate::pause::{HandlerAnswers, Stop, StopAction};
 use crate::peers::Waiting;
 use crate::prepare::{compose, place_of};
-use crate::record::{Answer, Query, TurnPage};
 use crate::record_message::record_message;
 use crate::refusal::{CONTENT_DEPTH_MAX, Refusal, depth_of};
 use crate::selection;
 use crate::state::{Kernel, Step};
 use crate::submission::Submission;
 use crate::turn::start::begin_turn;
+use crate::working_directories::inherited;
 
 /// What a new chat is called until somebody names it.
 const NEW_CHAT_TITLE: &str = "New chat";
@@ -100,8 +102,13 @@ pub(super) fn gather(
         return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
     }
     uri::check_names_chat(kernel, &session, &chat)?;
+    let provider = &kernel.session(&session).state().provider;
+    let mut agents = kernel.facts().offered_agents();
+    if let Some(agent) = agents.find(|agent| agent.provider == *provider) {
+        check_has_tokens(agent)?;
+    }
     let message = raw.get("initialMessage").and_then(Value::as_object);
-    need_attached_chats(kernel, message, answers)?;
+    need_attached_channels(kernel, message, answers)?;
     let source = match source {
         None => None,
         Some(wanted) => {
@@ -110,12 +117,14 @@ pub(super) fn gather(
         }
     };
     let mut new = plan(kernel, &session, &chat, params, source)?;
-    new.meta = selection::meta_of(raw);
+    new.meta = selection::meta_of(raw)?;
     if let Some(message) = message {
         check_message(kernel, &session, &mut message.clone(), answers)?;
     }
     uri::check_writable(kernel)?;
-    let directories = new.working_directories.clone().unwrap_or_default();
+    let own = new.working_directories.clone();
+    let whole = || kernel.session(&session).state().working_directories.clone();
+    let directories = own.or_else(whole).unwrap_or_default();
     let message = match message {
         None => None,
         Some(message) => Some(compose_message(
@@ -216,7 +225,7 @@ fn plan(
                 let message = "`workingDirectories` must be among those of the session";
                 return Err(bad(message)); // H-146
             }
-            wanted.or_else(|| state.working_directories.clone())
+            wanted.or_else(|| inherited(kernel, state))
         }
     };
     let title = from.map_or(NEW_CHAT_TITLE, |from| from.title.as_str());

@@ -6,6 +6,7 @@ use wire::rpc::code;
 use wire::state::ConfigState;
 use wire::{ChannelUri, Id, Object, RpcError};
 
+use super::authenticate::check_has_tokens;
 use super::create_chat::find_fork;
 use super::uri;
 use crate::config;
@@ -16,6 +17,7 @@ use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
 use crate::selection;
 use crate::sessions::{self, NewSession, SessionSource, default_chat_of};
 use crate::state::{Kernel, Step};
+use crate::working_directories::{DirectoryRule, check_wanted};
 
 /// The session that is to be made: everything that can be wrong with the request is checked.
 pub(super) fn gather(
@@ -58,11 +60,12 @@ pub(super) fn gather(
         chat,
         provider: agent.provider.clone(),
         config: config_of(agent, params)?,
-        directories: directories_of(kernel, params)?,
+        directories: directories_of(kernel, agent, params)?,
         creator,
         active_client: active_client.filter(|client| client.is_object()).cloned(),
-        meta: selection::meta_of(raw),
+        meta: selection::meta_of(raw)?,
         source: fork.map(|fork| fork.source),
+        progress_token: params.progress_token.clone(),
     })
 }
 
@@ -124,18 +127,19 @@ fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigS
     })
 }
 
-/// Without the capability only the first directory counts (H-114); the first root, if the client names none (G-23a). Whether
-/// a session may work there is found out whenever the directory is opened: what a name leads to changes (G-23).
-fn directories_of(kernel: &Kernel, params: &CreateSessionParams) -> Result<Vec<String>, RpcError> {
-    let wanted = params.working_directories.as_ref();
-    let Some(wanted) = wanted.and_then(|all| all.first()) else {
+/// The first root, if the client names no directory (G-23a). Whether a session may work in one is found out whenever it is opened:
+/// what a name leads to changes (G-23).
+fn directories_of(
+    kernel: &Kernel,
+    agent: &AgentFacts,
+    params: &CreateSessionParams,
+) -> Result<Vec<String>, RpcError> {
+    let wanted = params.working_directories.as_deref().unwrap_or(&[]);
+    if wanted.is_empty() {
         let default = kernel.facts().default_directory.clone();
         return Ok(default.into_iter().collect());
-    };
-    match wire::file_uri::path_of(wanted) {
-        Some(_) => Ok(vec![wanted.clone()]),
-        None => Err(uri::bad("a working directory is an absolute `file:` URI")),
     }
+    check_wanted(DirectoryRule::of(Some(agent)), wanted).map_err(|refusal| uri::bad(refusal.0))
 }
 
 /// The agent a provider id names; the first if none is named (H-111).
@@ -148,13 +152,15 @@ pub(super) fn agent_of<'a>(
         None => agents.next(),
         Some(provider) => agents.find(|agent| agent.provider == provider),
     };
-    found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let known = kernel.facts().offered_agents();
         let known: Vec<&str> = known.map(|agent| agent.provider.as_str()).collect();
         let (wanted, known) = (provider.unwrap_or("(default)"), known.join(", "));
         let message = format!("no agent {wanted}; there are: {known}");
         RpcError::new(code::PROVIDER_NOT_FOUND, message)
-    })
+    })?;
+    check_has_tokens(found)?;
+    Ok(found)
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, new: NewSession) {

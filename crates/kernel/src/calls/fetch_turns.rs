@@ -6,9 +6,9 @@ use wire::{ChannelUri, Generation, Id, compat};
 
 use super::uri;
 use crate::io::PeerId;
+use crate::journal_query::{Answer, Query, TurnPage};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, Load, Stop};
-use crate::record::{Answer, Query, TurnPage};
 use crate::state::{Kernel, Step};
 use crate::turn_pages::send_page;
 

@@ -285,8 +285,8 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSe
         for turn in &turns {
             channel.note_host_like_turn(&turn.id, seq);
         }
-        let record = Channel::chat(chat_id, now, channel).record(&chat, seq);
-        step.record(Record::Channel(record));
+        let channel = Channel::chat(chat_id, now, channel);
+        step.record_channel(&chat, &channel);
         for (n, turn) in (0_u64..).zip(turns) {
             step.record(Record::Turn {
                 chat: chat_id,
@@ -297,8 +297,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSe
     }
     let mut session = Session::imported(state, created, modified);
     summary::announce_stored(step, &uri, session_id, &mut session);
-    let seq = step.seq();
-    let record = Channel::session(session_id, now, session).record(&uri, seq);
-    step.record(Record::Channel(record));
+    let channel = Channel::session(session_id, now, session);
+    step.record_channel(&uri, &channel);
     step.respond(peer, id, &json!({"session": uri.as_str()}));
 }

@@ -12,13 +12,20 @@ use super::completions::TRIGGER_CHARACTERS;
 use super::serve::{Serving, WantedChannel, serve_snapshots};
 use super::uri::{self, wanted_channels};
 use crate::clients::record_client_later;
+use crate::customization::survey_plugins_of;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::{CloseReason, Effect, PeerId};
 use crate::load::need_channels;
 use crate::pause::{HandlerAnswers, Pause, Stop};
 use crate::peers::Ready;
 use crate::record::Record;
+use crate::rights::{check_client_id, may_watch};
+use crate::role::Role;
 use crate::state::{Kernel, Step};
+use crate::telemetry;
+
+/// Where a client that is no owner finds what it is.
+const ROLE: &str = "x-role";
 
 /// Longest client id taken, in bytes.
 const CLIENT_ID_BYTES_MAX: usize = 512;
@@ -57,6 +64,11 @@ pub(super) fn gather(
     }
     let wanted = params.initial_subscriptions.as_deref().unwrap_or(&[]);
     let wanted = wanted_channels(kernel, wanted)?;
+    // What a role does not allow is left out, like what does not exist: it is not offered either.
+    let role = kernel.role(peer);
+    let wanted = wanted.into_iter().filter(|uri| may_watch(role, uri));
+    let wanted: Vec<_> = wanted.collect();
+    check_client_id(kernel, peer, &params.client_id)?;
     wait_for_older(kernel, peer, &params.client_id)?;
     let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), u32::MAX)).collect();
     let exist = need_channels(kernel, &with_views, answers)?;
@@ -81,10 +93,11 @@ pub(super) fn gather(
     })
 }
 
-/// A newer connection takes over a client id: what was read from the older one is processed first (G-20).
-pub(super) fn wait_for_older(kernel: &Kernel, peer: PeerId, client_id: &str) -> Result<(), Pause> {
+/// A newer connection takes over a client id: what was read from the older one is processed first (G-20). Whoever has the id has
+/// the client's terminals and its place in sessions, and everybody can read it: `check_client_id` was asked before (H-035).
+pub(super) fn wait_for_older(kernel: &Kernel, peer: PeerId, client_id: &str) -> Result<(), Stop> {
     match kernel.peers().peer_of(client_id) {
-        Some(older) if older != peer => Err(Pause::After(older)),
+        Some(older) if older != peer => Err(Pause::After(older).into()),
         Some(_) | None => Ok(()),
     }
 }
@@ -93,6 +106,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
     let ready = client.ready;
     step.peers_mut().admit(peer, ready.clone());
     step.find_active_client_again(&ready.client_id);
+    survey_plugins_of(step, &ready.client_id);
     // A client that starts anew has no floors from before. Before it is served anything this need not be durable.
     if step.unwritable().is_none() {
         let client_id = ready.client_id.clone();
@@ -103,7 +117,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
     record_client_later(step, &ready);
     let snapshots = serve_snapshots(step, peer, &client.wanted, Serving::Anew);
     let body = LateBody::Initialize {
-        fields: result_fields(step, &ready),
+        fields: result_fields(step, step.role(peer), &ready),
         snapshots,
     };
     let id = id.clone();
@@ -116,7 +130,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
 }
 
 /// `InitializeResult` without its snapshots.
-fn result_fields(kernel: &Kernel, ready: &Ready) -> Object {
+fn result_fields(kernel: &Kernel, role: Role, ready: &Ready) -> Object {
     let facts = kernel.facts();
     let mut fields = Object::new();
     let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
@@ -127,12 +141,29 @@ fn result_fields(kernel: &Kernel, ready: &Ready) -> Object {
         json!({"name": "greenroom", "version": facts.version}),
     );
     put("completionTriggerCharacters", json!(TRIGGER_CHARACTERS));
+    put("terminalCommandPrefix", json!(agent_api::COMMAND_PREFIX));
     let mut meta = ext::support();
-    if facts.clients_have_token {
+    // What a role does not allow is not offered (ADR 0007).
+    if facts.clients_have_token && role >= Role::Owner {
         meta[models::ADD_MODEL] = models::support();
+    }
+    if facts.clients_have_token && role >= Role::Member {
         meta[compose::COMPOSE] = compose::support();
     }
+    if role < Role::Owner {
+        meta[ROLE] = json!(role.name());
+    }
     put("_meta", meta);
+    if role >= Role::Owner {
+        put(
+            "telemetry",
+            json!({
+                "logs": telemetry::LOGS,
+                "traces": telemetry::TRACES,
+                "metrics": telemetry::METRICS,
+            }),
+        );
+    }
     if let Some(directory) = &facts.default_directory {
         put("defaultDirectory", json!(directory));
     }

@@ -6,8 +6,9 @@ use wire::{Generation, Object, Timestamp, compat};
 
 use super::uri;
 use crate::io::PeerId;
+use crate::journal_query::{Answer, Query};
 use crate::pause::{HandlerAnswers, Stop};
-use crate::record::{Answer, ChannelId, Query, SummaryRecord};
+use crate::record::{ChannelId, SummaryRecord};
 use crate::state::Kernel;
 
 /// How many sessions a client is told of that cannot ask for a second page.

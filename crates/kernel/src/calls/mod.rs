@@ -6,17 +6,21 @@ mod change_models;
 mod completions;
 mod compose;
 mod create_chat;
+mod create_resource_watch;
 mod create_session;
+mod create_terminal;
 mod dispose_chat;
 mod dispose_session;
 mod fetch_turns;
 mod import_session;
 mod initialize;
+mod invoke_changeset_operation;
 mod list_sessions;
+mod move_chat;
 mod reconnect;
 mod replay;
 mod resolve_session_config;
-mod resource_read;
+mod resource;
 mod serve;
 mod session_config_completions;
 mod subscribe;
@@ -31,9 +35,11 @@ use wire::{Id, RpcError};
 use crate::io::{ModelChange, PeerId};
 use crate::pause::Stop;
 use crate::peers::Waiting;
+use crate::rights::check_call;
 use crate::state::Step;
 
 /// Handles a request, as far as it goes.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn handle(
     step: &mut Step,
     peer: PeerId,
@@ -43,6 +49,7 @@ pub(crate) fn handle(
 ) -> Result<(), Stop> {
     let answers = &waiting.answers;
     let admitted = step.ready(peer).is_some();
+    check_call(step, peer, call)?;
     match call {
         Call::Initialize(_) | Call::Reconnect(_) if admitted => {
             Err(invalid("this connection is initialized already").into()) // G-21
@@ -69,12 +76,24 @@ pub(crate) fn handle(
             .map(|facts| create_chat::apply(step, peer, id, facts)),
         Call::DisposeChat(params) => dispose_chat::gather(step, params, answers)
             .map(|chat| dispose_chat::apply(step, peer, id, &chat)),
+        Call::CreateTerminal(params) => create_terminal::gather(step, peer, params, answers)
+            .map(|new| create_terminal::apply(step, peer, id, new)),
+        Call::DisposeTerminal(params) => {
+            create_terminal::gather_disposal(step, peer, params, answers)
+                .map(|uri| create_terminal::apply_disposal(step, peer, id, &uri))
+        }
+        Call::MoveChat(params) => move_chat::gather(step, peer, params, answers)
+            .map(|planned| move_chat::apply(step, peer, id, planned)),
         Call::DisposeSession(params) => dispose_session::gather(step, params, answers)
             .map(|session| dispose_session::apply(step, peer, id, &session)),
         Call::ListSessions(params) => list_sessions::gather(step, peer, params, answers)
             .map(|page| step.respond(peer, id, &page)),
-        Call::ResourceRead(params) => resource_read::gather(step, params, answers)
-            .map(|content| resource_read::apply(step, peer, id, content)),
+        Call::Resource(call) => resource::gather(step, peer, call, answers)
+            .map(|answer| resource::apply(step, peer, id, call, answer)),
+        Call::CreateResourceWatch(params) => {
+            create_resource_watch::gather(step, peer, params, answers)
+                .map(|begun| create_resource_watch::apply(step, peer, id, begun))
+        }
         Call::FetchTurns(params, limit) => fetch_turns::gather(step, peer, params, answers)
             .map(|page| fetch_turns::apply(step, peer, id, &page, *limit)),
         Call::Completions(params) => {
@@ -97,6 +116,10 @@ pub(crate) fn handle(
         Call::SessionConfigCompletions(params) => {
             session_config_completions::gather(step, params, answers)
                 .map(|items| step.respond(peer, id, &items))
+        }
+        Call::InvokeChangesetOperation(params) => {
+            invoke_changeset_operation::gather(step, params, answers)
+                .map(|answer| step.respond(peer, id, &answer))
         }
         Call::Authenticate(params) => authenticate::gather(step, params)
             .map(|brought| authenticate::apply(step, peer, id, brought))

@@ -11,19 +11,23 @@ use wire::{ChannelUri, Id, RpcError, Timestamp};
 
 use super::initialize::wait_for_older;
 use super::replay::{self, Floors, Replay};
-use super::serve::{Serving, WantedChannel, serve_snapshots};
+use super::serve::{Serving, WantedChannel, serve_snapshots, subscribe_stateless};
 use super::uri::wanted_channels;
 use crate::background_task::BackgroundTask;
 use crate::channels::FROM_THE_BEGINNING;
 use crate::clients::record_client;
+use crate::customization::survey_plugins_of;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::PeerId;
+use crate::journal_query::{Answer, Query};
 use crate::load::{need_all, need_channels};
 use crate::pause::{HandlerAnswers, Load, Stop, Unread};
 use crate::peers::{Ready, Subscription};
-use crate::record::{Answer, ClientRecord, FloorRecord, Query, Record, Seq};
+use crate::record::{ClientRecord, FloorRecord, Record, Seq};
+use crate::rights::{check_client_id, may_watch};
 use crate::sessions::remove_active_client;
 use crate::state::{Kernel, Step};
+use crate::telemetry;
 
 /// A client that comes back, and what it missed.
 pub(super) struct ReturningClient {
@@ -32,6 +36,8 @@ pub(super) struct ReturningClient {
     floors: Floors,
     /// Channels that are there, and URIs that cannot be resumed.
     channels: Vec<ChannelUri>,
+    /// Those without state, of which nothing is missed.
+    stateless: Vec<ChannelUri>,
     missing: Vec<String>,
     /// What it missed; snapshots are sent instead if that is not possible.
     replay: Option<Replay>,
@@ -49,6 +55,7 @@ pub(super) fn gather(
 ) -> Result<ReturningClient, Stop> {
     let wanted = wanted_channels(kernel, &params.subscriptions)?;
     // What the older connection still had to say comes first; only then is the client read and the replay made.
+    check_client_id(kernel, peer, &params.client_id)?;
     wait_for_older(kernel, peer, &params.client_id)?;
     let (record, floors) = find_client(kernel, &params.client_id, answers)?
         .filter(|_| !kernel.peers().is_forgotten(&params.client_id))
@@ -57,7 +64,14 @@ pub(super) fn gather(
         version::negotiate(std::slice::from_ref(&record.version)).map_err(|_| unknown_client())?;
     let floors = floors.into_iter();
     let floors: Floors = floors.map(|floor| (floor.channel.clone(), floor)).collect();
-    let (channels, missing) = resolve(kernel, wanted, params, answers)?;
+    let (stateless, wanted): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|uri| telemetry::signal_of(uri).is_some());
+    let role = kernel.role(peer);
+    let (stateless, refused): (Vec<_>, Vec<_>) =
+        stateless.into_iter().partition(|uri| may_watch(role, uri));
+    let (channels, mut missing) = resolve(kernel, wanted, params, answers)?;
+    missing.extend(refused.iter().map(ToString::to_string));
     let last_seen = Seq(u64::try_from(params.last_seen_server_seq).unwrap_or(0));
     let replay = replay::gather(kernel, &channels, &floors, last_seen, answers)?;
     let oldest_numbers = oldest_numbers(kernel, &channels, &floors, answers)?;
@@ -89,6 +103,7 @@ pub(super) fn gather(
         last_seen_ms: record.last_seen_ms,
         floors,
         channels,
+        stateless,
         missing,
         replay,
         oldest_numbers,
@@ -222,6 +237,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
     let ready = &client.ready;
     step.peers_mut().admit(peer, ready.clone());
     step.find_active_client_again(&ready.client_id);
+    survey_plugins_of(step, &ready.client_id);
     // A replay changes nothing that is stored of the client, so it need not wait for a commit.
     let quarter_ttl_ms = step.limits().client_ttl_s.saturating_mul(250);
     let seen_until = Timestamp(client.last_seen_ms).plus_ms(quarter_ttl_ms);
@@ -250,6 +266,11 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
             LateBody::ReconnectSnapshots(snapshots)
         }
     };
+    for uri in &client.stateless {
+        let floor = client.floors.get(uri);
+        let latency = floor.and_then(|floor| floor.max_latency_ms);
+        subscribe_stateless(step, peer, uri, latency);
+    }
     let id = id.clone();
     let response = LateResponse {
         id,
@@ -264,7 +285,8 @@ fn forget_floors(step: &mut Step, client: &ReturningClient) {
     if step.unwritable().is_some() {
         return; // the rows stay until the client subscribes or leaves again
     }
-    let resumed: BTreeSet<&ChannelUri> = client.channels.iter().collect();
+    let resumed = client.channels.iter().chain(&client.stateless);
+    let resumed: BTreeSet<&ChannelUri> = resumed.collect();
     let gone = client.floors.keys().filter(|uri| !resumed.contains(uri));
     for uri in gone {
         step.record(Record::FloorGone {

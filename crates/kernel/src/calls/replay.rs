@@ -11,9 +11,10 @@ use wire::compat::{self, AfterAction, OlderForm};
 use wire::{Action, ActionKind, ChannelUri, Generation, Object, rpc};
 
 use crate::frame::Replayed;
+use crate::journal_query::{Answer, Query};
 use crate::pause::{HandlerAnswers, Load, Unread};
 use crate::peers::Ready;
-use crate::record::{Answer, ChannelId, FloorRecord, Query, Seq};
+use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::state::Kernel;
 
 /// How often the journal's log is read for one replay before snapshots are the better answer.

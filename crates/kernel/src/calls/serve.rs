@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use wire::ChannelUri;
 
+use crate::changesets;
 use crate::clients::record_floor;
 use crate::frame::ChannelSnapshot;
 use crate::io::PeerId;
 use crate::peers::Subscription;
 use crate::state::Step;
+use crate::telemetry;
 
 /// How snapshots relate to what the client may hold from before (G-19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,28 @@ pub(super) struct WantedChannel {
     pub max_latency_ms: Option<u32>,
 }
 
+/// A subscription to a channel without state: from now on, and nothing of before.
+pub(super) fn subscribe_stateless(
+    step: &mut Step,
+    peer: PeerId,
+    uri: &ChannelUri,
+    max_latency_ms: Option<u32>,
+) {
+    let subscription = Subscription {
+        floor: step.seq(),
+        replaced: false,
+        oldest_turn: None,
+        view_turns: None,
+        max_latency_ms,
+        oldest_n: None,
+    };
+    if let Some(ready) = step.ready(peer) {
+        let client_id = ready.client_id.clone();
+        record_floor(step, &client_id, uri, &subscription);
+    }
+    step.peers_mut().subscribe(peer, uri, subscription);
+}
+
 /// Snapshots of channels that are in memory, and subscriptions to them (H-041).
 pub(super) fn serve_snapshots(
     step: &mut Step,
@@ -42,6 +66,10 @@ pub(super) fn serve_snapshots(
         max_latency_ms,
     } in wanted
     {
+        if telemetry::signal_of(uri).is_some() {
+            subscribe_stateless(step, peer, uri, *max_latency_ms);
+            continue;
+        }
         let Some(window) = step.snapshot(uri, *view_turns, bytes_left) else {
             debug_assert!(false, "{uri} was found in memory before");
             continue;
@@ -62,6 +90,7 @@ pub(super) fn serve_snapshots(
         }
         step.peers_mut().subscribe(peer, uri, subscription);
         snapshots.push(window.snapshot);
+        changesets::refresh(step, uri);
     }
     snapshots
 }

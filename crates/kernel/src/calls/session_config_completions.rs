@@ -22,9 +22,15 @@ pub(super) fn gather(
     answers: &HandlerAnswers,
 ) -> Result<Value, Stop> {
     let channel = uri::parse("channel", &params.channel)?;
-    let (provider, schema, session) = if channel.is_root() {
+    let (provider, schema, session, directory) = if channel.is_root() {
         let agent = agent_of(kernel, params.provider.as_deref())?;
-        (agent.provider.clone(), &agent.config_schema, None)
+        let directory = params.working_directory.clone();
+        (
+            agent.provider.clone(),
+            &agent.config_schema,
+            None,
+            directory,
+        )
     } else {
         need_channel(kernel, &channel, answers)?;
         let session = kernel.find_session(&channel);
@@ -32,7 +38,9 @@ pub(super) fn gather(
         let state = session.state();
         let schema = state.config.as_ref().map(|config| &config.schema);
         let schema = schema.unwrap_or(&Value::Null);
-        (state.provider.clone(), schema, Some(channel))
+        let directories = state.working_directories.as_deref().unwrap_or_default();
+        let directory = directories.first().cloned();
+        (state.provider.clone(), schema, Some(channel), directory)
     };
     let Some(property) = schema["properties"].get(&params.property) else {
         return Err(uri::bad(format!("no property `{}`", params.property)).into());
@@ -45,6 +53,7 @@ pub(super) fn gather(
             provider,
             session,
             property: params.property.clone(),
+            working_directory: directory,
         }))
         .into()),
         Some(Ok(items)) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use wire::Id;
 use wire::published::commands::SubscribeParams;
 
@@ -11,6 +12,7 @@ use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::PeerId;
 use crate::load::need_channel_with;
 use crate::pause::{HandlerAnswers, Stop};
+use crate::rights::check_watch;
 use crate::state::{Kernel, Step};
 
 /// Longest delivery window taken (H-047 lets a host choose): a frame is held no longer than a client is willing to wait.
@@ -24,6 +26,7 @@ pub(super) fn gather(
     answers: &HandlerAnswers,
 ) -> Result<WantedChannel, Stop> {
     let uri = uri::parse("channel", &params.channel)?;
+    check_watch(kernel, peer, &uri)?;
     let most = kernel.limits().subscriptions_max;
     let peers = kernel.peers();
     if peers.subscription_count(peer) >= most && peers.subscription(peer, &uri).is_none() {
@@ -52,7 +55,11 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, wanted: WantedChanne
     let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
         unreachable!("only an admitted peer subscribes");
     };
-    for snapshot in serve_snapshots(step, peer, &[wanted], Serving::More) {
+    let snapshots = serve_snapshots(step, peer, &[wanted], Serving::More);
+    if snapshots.is_empty() {
+        return step.respond(peer, id, &json!({})); // it has no state
+    }
+    for snapshot in snapshots {
         let response = LateResponse {
             id: id.clone(),
             generation,

@@ -7,6 +7,7 @@ use crate::io::PeerId;
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, Pause, Unread};
 use crate::record::Record;
+use crate::resource_watch;
 use crate::sessions::remove_active_client;
 use crate::state::Step;
 
@@ -27,6 +28,7 @@ pub(crate) fn handle(
         return Err(Pause::Read(queries));
     }
     step.peers_mut().unsubscribe(peer, uri);
+    resource_watch::end_if_unused(step, uri);
     if step.unwritable().is_some() {
         step.peers_mut().mark_volatile(&client_id);
         if active {

@@ -3,19 +3,27 @@
 use wire::rpc::code;
 use wire::{ChannelUri, RpcError};
 
-use crate::sessions::{self, DEFAULT_CHATS};
+use crate::chats::DEFAULT_CHATS;
+use crate::sessions;
 use crate::state::Kernel;
 
 /// The error for a URI that names nothing (H-045, G-23).
 pub(super) fn not_found(kernel: &Kernel, uri: &ChannelUri) -> RpcError {
+    let missing = RpcError::new(code::NOT_FOUND, format!("there is no channel {uri}"));
+    // What belongs to a session is missing itself only if the session is there (G-72).
+    if let Some((session, _)) = uri.session_part() {
+        return match kernel.find_session(&session).is_some() {
+            true => missing,
+            false => not_found(kernel, &session),
+        };
+    }
     let scheme = uri.scheme();
     let of_a_session = scheme == "ahp-session" || kernel.find_agent(scheme).is_some();
-    // A session's annotations are a channel of their own kind.
-    if of_a_session && !uri.as_str().ends_with("/annotations") {
+    if of_a_session {
         let message = format!("there is no session {uri}");
         return RpcError::new(code::SESSION_NOT_FOUND, message);
     }
-    RpcError::new(code::NOT_FOUND, format!("there is no channel {uri}"))
+    missing
 }
 
 /// A channel URI from a request, or the error that says what is wrong with it.
@@ -80,10 +88,25 @@ pub(super) fn check_names_chat(
     }
 }
 
+/// The error for a new terminal under a URI that means something else. Clients choose the scheme: ours is `ahp-terminal`.
+pub(super) fn check_names_terminal(kernel: &Kernel, uri: &ChannelUri) -> Result<(), RpcError> {
+    let scheme = uri.scheme();
+    let mut others = SCHEMES_OF_OTHER_KINDS.iter();
+    let is_other =
+        others.any(|other| *other != "ahp-terminal" && scheme.eq_ignore_ascii_case(other));
+    let names_session =
+        scheme.eq_ignore_ascii_case("ahp-session") || kernel.find_agent(scheme).is_some();
+    match is_other || names_session || belongs_to_session(uri) {
+        true => Err(bad(format!(
+            "`channel`: {uri} is no name for a terminal: it means another channel; choose `ahp-terminal:/<id>`"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether a URI is that of a session's annotations or changesets.
 fn belongs_to_session(uri: &ChannelUri) -> bool {
-    let text = uri.as_str();
-    text.ends_with("/annotations") || text.contains("/changeset/")
+    uri.session_part().is_some()
 }
 
 pub(super) fn bad(message: impl Into<String>) -> RpcError {

@@ -1,9 +1,9 @@
-//! What is the same for a session and a chat in memory: how they are made, and what is stored of them.
+//! What is the same for all channels in memory: how they are made, and what is stored of them.
 
 use serde_json::Value;
 use wire::{ChannelUri, Timestamp};
 
-use super::{Channel, ChannelBody, Chat, Session};
+use super::{Channel, ChannelBody, Chat, PlainChannel, Session};
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
 
 impl Channel {
@@ -13,6 +13,10 @@ impl Channel {
 
     pub(crate) fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
         Self::new(id, now, ChannelBody::Chat(Box::new(chat)))
+    }
+
+    pub(crate) fn plain(id: ChannelId, now: Timestamp, plain: PlainChannel) -> Self {
+        Self::new(id, now, ChannelBody::Plain(Box::new(plain)))
     }
 
     pub(super) fn new(id: ChannelId, now: Timestamp, body: ChannelBody) -> Self {
@@ -33,11 +37,13 @@ impl Channel {
                 open_turn: false,
                 active_clients: !session.state().active_clients.is_empty(),
                 creating: session.is_creating(),
+                ..BootWork::default()
             },
             ChannelBody::Chat(chat) => BootWork {
                 open_turn: chat.state().active_turn.is_some(),
                 ..BootWork::default()
             },
+            ChannelBody::Plain(plain) => plain.boot_work(),
         }
     }
 
@@ -45,10 +51,12 @@ impl Channel {
         match &self.body {
             ChannelBody::Session(session) => wire::action::to_value(session.state()),
             ChannelBody::Chat(chat) => chat.state().value(),
+            ChannelBody::Plain(plain) => wire::action::to_value(plain.state()),
         }
     }
 
-    pub(crate) fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
+    /// What is stored of it; none of what is not stored.
+    pub(crate) fn record(&self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
         let (kind, head, parent, private) = match &self.body {
             ChannelBody::Session(session) => (
                 Kind::Session,
@@ -62,8 +70,12 @@ impl Channel {
                 Some(chat.session_id()),
                 chat.private().encode(),
             ),
+            ChannelBody::Plain(plain) => {
+                let (kind, head) = plain.stored_as()?;
+                (kind, head, plain.session_id(), plain.encode_private())
+            }
         };
-        ChannelRecord {
+        Some(ChannelRecord {
             id: self.id,
             uri: uri.clone(),
             kind,
@@ -72,6 +84,6 @@ impl Channel {
             head_seq: seq,
             boot_work: self.boot_work(),
             private,
-        }
+        })
     }
 }

@@ -16,7 +16,8 @@ use wire::{Action, ChannelUri, Timestamp};
 use super::chat_private::ChatPrivate;
 use super::run::Run;
 use crate::io::{Compacted, RunId};
-use crate::record::{ChannelId, Seq, TurnPage};
+use crate::journal_query::TurnPage;
+use crate::record::{ChannelId, Seq};
 use crate::submission::Submitted;
 
 /// Truncates remembered for reconnects; a client that missed an older one gets a snapshot.
@@ -152,6 +153,17 @@ impl Chat {
 
     pub(crate) fn shared_state(&self) -> Arc<ChatState> {
         Arc::clone(&self.state)
+    }
+
+    /// It belongs to another session from now on.
+    pub(super) fn set_session(&mut self, session: ChannelUri, id: ChannelId) {
+        self.session = session;
+        self.session_id = id;
+    }
+
+    /// Whether anything was said in it.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.has_older || !self.turn_numbers.is_empty()
     }
 
     pub(crate) fn session(&self) -> &ChannelUri {

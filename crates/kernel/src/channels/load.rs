@@ -1,15 +1,17 @@
-//! From the journal into memory: a stored channel becomes a session or a chat.
+//! From the journal into memory: a stored channel becomes a session, a chat or a plain channel.
 
+use wire::action::ChannelKind;
 use wire::reduce::reduce_chat;
-use wire::state::{ChatState, SessionState};
+use wire::state::{ChatState, PlainState, SessionState};
 use wire::{ChannelUri, Timestamp, action};
 
 use super::chat::StoredChat;
 use super::chat_private::ChatPrivate;
-use super::{Channel, ChannelBody, Channels, Chat, Session};
+use super::{Channel, ChannelBody, Channels, Chat, PlainChannel, Session, TerminalBound};
 use crate::config;
 use crate::io::AgentFacts;
-use crate::record::{ChannelId, Kind, StoredChannel, TurnPage};
+use crate::journal_query::{StoredChannel, TurnPage};
+use crate::record::{ChannelId, Kind};
 
 /// What lies in the journal but cannot be understood: a failed load, not a channel that is missing.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +69,13 @@ impl Channels {
                 let chat = self.load_chat(stored, session).map_err(damaged)?;
                 ChannelBody::Chat(Box::new(chat))
             }
+            Kind::Changeset | Kind::Annotations if session.is_none() => {
+                return Err(damaged("it has no session".to_owned()));
+            }
+            Kind::Changeset | Kind::Annotations | Kind::Terminal => {
+                let plain = load_plain(&stored, session, self.trim).map_err(damaged)?;
+                ChannelBody::Plain(Box::new(plain))
+            }
         };
         self.in_memory
             .insert(uri.clone(), Channel::new(id, now, body));
@@ -120,6 +129,30 @@ impl Channels {
     }
 }
 
+fn load_plain(
+    stored: &StoredChannel,
+    session: Option<(ChannelUri, ChannelId)>,
+    trim: TerminalBound,
+) -> Result<PlainChannel, String> {
+    let kind = match stored.kind {
+        Kind::Changeset => ChannelKind::Changeset,
+        Kind::Annotations => ChannelKind::Annotations,
+        Kind::Terminal => ChannelKind::Terminal,
+        Kind::Root | Kind::Session | Kind::Chat => return Err("it is another kind".to_owned()),
+    };
+    let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
+    let state = PlainState::of_kind(kind, head).map_err(|error| error.to_string())?;
+    let state = state.ok_or_else(|| "its state is of another kind".to_owned())?;
+    let private = serde_json::from_slice(&stored.private);
+    let private = private.map_err(|error| format!("its private record: {error}"))?;
+    let mut plain = PlainChannel::new(state, session, private, trim);
+    for (_, envelope) in &stored.later {
+        let action = action::from_envelope(envelope);
+        plain.reduce(&action.ok_or_else(|| "an action cannot be read".to_owned())?);
+    }
+    Ok(plain)
+}
+
 fn load_session(stored: &StoredChannel, agents: &[AgentFacts]) -> Result<Session, String> {
     let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
     let mut state = SessionState::from_value(head).map_err(|error| error.to_string())?;
@@ -140,6 +173,7 @@ mod tests {
 
     use super::super::Enablement;
     use super::*;
+    use crate::limits::Limits;
     use crate::record::Seq;
 
     #[test]
@@ -175,7 +209,7 @@ mod tests {
             parent: None,
         };
         let root = RootState::from_value(json!({"agents": []})).unwrap();
-        let mut channels = Channels::new(root, Enablement::default());
+        let mut channels = Channels::new(root, Enablement::default(), &Limits::default());
         channels
             .install(stored, std::slice::from_ref(&agent), Timestamp(0))
             .unwrap();

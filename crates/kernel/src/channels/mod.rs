@@ -1,4 +1,4 @@
-//! The channels: the root, and the sessions and chats that are in memory.
+//! The channels: the root, and the sessions, chats and other channels that are in memory.
 //!
 //! Owns their states, which of them changed since the last commit, and which heads must be written. A channel is changed
 //! only through a method here, and each of those notes what must be undone if the change cannot be written.
@@ -7,7 +7,9 @@ mod channel;
 mod chat;
 mod chat_private;
 mod enablement;
+mod heads;
 mod load;
+mod plain;
 mod run;
 mod session;
 mod snapshot;
@@ -20,17 +22,19 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
-use wire::{Action, ChannelUri, Timestamp, rpc};
+use wire::{Action, ChannelUri, Timestamp};
 
 pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
 pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
+pub(crate) use plain::{PlainChannel, TerminalBound};
 pub(crate) use run::{Executor, Run};
-pub(crate) use session::Session;
+pub(crate) use session::{AnnotationCounts, ProgressReport, Session};
 pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
 
 use crate::frame::ChannelSnapshot;
-use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
+use crate::limits::Limits;
+use crate::record::{ChannelId, Seq};
 
 /// Channels disposed of lately that are remembered: more than could be read at once.
 const DISPOSED_MAX: usize = 1_024;
@@ -52,6 +56,7 @@ pub(crate) struct Channels {
     undo: ChannelsUndo,
     /// The number of this step since the last commit.
     step: usize,
+    trim: TerminalBound,
 }
 
 /// What changed since the last commit, and in which steps.
@@ -67,7 +72,7 @@ struct ChannelsUndo {
 /// The root, and what is stored with it.
 type RootBefore = (Arc<RootState>, Arc<Enablement>);
 
-/// A session or a chat, and what is the same for both.
+/// A channel, and what is the same for all of them.
 pub(crate) struct Channel {
     id: ChannelId,
     used: Timestamp,
@@ -82,10 +87,22 @@ pub(crate) struct Channel {
 enum ChannelBody {
     Session(Box<Session>),
     Chat(Box<Chat>),
+    Plain(Box<PlainChannel>),
+}
+
+impl Channel {
+    /// The session that it belongs to; a session, and what belongs to a client alone, has none.
+    pub(super) fn owner(&self) -> Option<&ChannelUri> {
+        match &self.body {
+            ChannelBody::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat.session()),
+            ChannelBody::Plain(plain) => plain.session(),
+        }
+    }
 }
 
 impl Channels {
-    pub(crate) fn new(root: RootState, enablement: Enablement) -> Self {
+    pub(crate) fn new(root: RootState, enablement: Enablement, limits: &Limits) -> Self {
         Self {
             root: Arc::new(root),
             enablement: Arc::new(enablement),
@@ -95,6 +112,10 @@ impl Channels {
             unwritten_heads: BTreeSet::new(),
             undo: ChannelsUndo::default(),
             step: 0,
+            trim: TerminalBound {
+                chars_max: limits.terminal_chars_max,
+                lines_min: limits.terminal_lines_min,
+            },
         }
     }
 
@@ -110,6 +131,11 @@ impl Channels {
 
     pub(crate) fn enablement(&self) -> &Enablement {
         &self.enablement
+    }
+
+    /// How much of a terminal's output is kept.
+    pub(crate) fn terminal_bound(&self) -> TerminalBound {
+        self.trim
     }
 
     pub(crate) fn sessions_in_memory(&self) -> Vec<ChannelUri> {
@@ -134,22 +160,52 @@ impl Channels {
     pub(crate) fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
         match &self.in_memory.get(uri)?.body {
             ChannelBody::Chat(chat) => Some(chat),
-            ChannelBody::Session(_) => None,
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
         }
     }
 
     pub(crate) fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
         match &self.in_memory.get(uri)?.body {
             ChannelBody::Session(session) => Some(session),
-            ChannelBody::Chat(_) => None,
+            ChannelBody::Chat(_) | ChannelBody::Plain(_) => None,
         }
+    }
+
+    /// A changeset, annotations, a terminal or a watch.
+    pub(crate) fn find_plain(&self, uri: &ChannelUri) -> Option<&PlainChannel> {
+        match &self.in_memory.get(uri)?.body {
+            ChannelBody::Plain(plain) => Some(plain),
+            ChannelBody::Session(_) | ChannelBody::Chat(_) => None,
+        }
+    }
+
+    /// The channels in memory that belong to a session and are no chats of it.
+    pub(crate) fn plain_of(&self, session: &ChannelUri) -> Vec<ChannelUri> {
+        let channels = self.in_memory.iter();
+        let plain = channels.filter(|(_, channel)| match &channel.body {
+            ChannelBody::Plain(plain) => plain.session() == Some(session),
+            ChannelBody::Session(_) | ChannelBody::Chat(_) => false,
+        });
+        plain.map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// The running terminals in memory that a client holds.
+    pub(crate) fn terminals_held_by(&self, client_id: &str) -> Vec<ChannelUri> {
+        let channels = self.in_memory.iter();
+        let held = channels.filter(|(_, channel)| match &channel.body {
+            ChannelBody::Plain(plain) => plain.state().terminal().is_some_and(|terminal| {
+                terminal.is_running() && terminal.holder() == Some(client_id)
+            }),
+            ChannelBody::Session(_) | ChannelBody::Chat(_) => false,
+        });
+        held.map(|(uri, _)| uri.clone()).collect()
     }
 
     pub(crate) fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
         let mut channels = self.in_memory.values();
         match &channels.find(|channel| channel.id == id)?.body {
             ChannelBody::Chat(chat) => Some(chat),
-            ChannelBody::Session(_) => None,
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
         }
     }
 
@@ -158,6 +214,12 @@ impl Channels {
         let chats = self.find_session(session).map(Session::chat_uris);
         let chats = chats.unwrap_or_default().into_iter();
         chats.filter(|uri| self.contains(uri)).collect()
+    }
+
+    /// Whether the journal keeps a channel that is in memory.
+    pub(crate) fn is_stored(&self, uri: &ChannelUri) -> bool {
+        let channel = self.in_memory.get(uri);
+        channel.is_some_and(|channel| channel.record(uri, Seq(0)).is_some())
     }
 
     pub(crate) fn is_disposed(&self, id: ChannelId) -> bool {
@@ -177,14 +239,31 @@ impl Channels {
     pub(crate) fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
         match &mut self.change(uri)?.body {
             ChannelBody::Chat(chat) => Some(chat),
-            ChannelBody::Session(_) => None,
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
+        }
+    }
+
+    pub(crate) fn plain_mut(&mut self, uri: &ChannelUri) -> Option<&mut PlainChannel> {
+        match &mut self.change(uri)?.body {
+            ChannelBody::Plain(plain) => Some(plain),
+            ChannelBody::Session(_) | ChannelBody::Chat(_) => None,
+        }
+    }
+
+    /// Makes another session, which is in memory, the one that a chat belongs to.
+    pub(crate) fn set_owner(&mut self, chat: &ChannelUri, session: &ChannelUri) {
+        let id = self.id_of(session);
+        let found = self.chat_mut(chat);
+        match (found, id) {
+            (Some(chat), Some(id)) => chat.set_session(session.clone(), id),
+            (None, _) | (_, None) => debug_assert!(false, "{chat} and {session} are in memory"),
         }
     }
 
     pub(crate) fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
         match &mut self.change(uri)?.body {
             ChannelBody::Session(session) => Some(session),
-            ChannelBody::Chat(_) => None,
+            ChannelBody::Chat(_) | ChannelBody::Plain(_) => None,
         }
     }
 
@@ -203,7 +282,7 @@ impl Channels {
         self.touch(uri);
         match &mut self.in_memory.get_mut(uri)?.body {
             ChannelBody::Chat(chat) => chat.run_mut(),
-            ChannelBody::Session(_) => None,
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
         }
     }
 
@@ -213,13 +292,13 @@ impl Channels {
         let channel = self.in_memory.get_mut(uri);
         match channel.map(|channel| &mut channel.body) {
             Some(ChannelBody::Chat(chat)) => chat.set_checkpoint(turn_id, data),
-            Some(ChannelBody::Session(_)) | None => {
+            Some(ChannelBody::Session(_) | ChannelBody::Plain(_)) | None => {
                 debug_assert!(false, "{uri} is a chat in memory")
             }
         }
     }
 
-    /// Applies an action to a session or chat that is in memory.
+    /// Applies an action to a channel that is in memory.
     pub(crate) fn reduce(
         &mut self,
         uri: &ChannelUri,
@@ -230,6 +309,7 @@ impl Channels {
         let reduced = match &mut channel.body {
             ChannelBody::Session(session) => session.reduce(action),
             ChannelBody::Chat(chat) => chat.reduce(action),
+            ChannelBody::Plain(plain) => plain.reduce(action),
         };
         if reduced == Reduced::Changed {
             channel.used = now;
@@ -268,7 +348,7 @@ impl Channels {
                 chat.add_turn_bytes(turn_bytes);
                 chat.active_turn_bytes()
             }
-            ChannelBody::Session(_) => 0,
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => 0,
         }
     }
 
@@ -276,7 +356,7 @@ impl Channels {
     pub(crate) fn recount_active_turn(&mut self, uri: &ChannelUri) -> usize {
         match self.in_memory.get_mut(uri).map(|channel| &mut channel.body) {
             Some(ChannelBody::Chat(chat)) => chat.recount_active_turn(),
-            Some(ChannelBody::Session(_)) | None => 0,
+            Some(ChannelBody::Session(_) | ChannelBody::Plain(_)) | None => 0,
         }
     }
 
@@ -310,22 +390,12 @@ impl Channels {
         reduced
     }
 
-    /// Has the head written at the end of this step. It holds what earlier steps changed, so this step rests on them.
-    pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
-        if !uri.is_root() {
-            self.touch(uri);
-        }
-        self.unwritten_heads.insert(uri.clone());
-    }
-
     /// Puts a new channel into memory.
     pub(crate) fn insert(&mut self, uri: ChannelUri, channel: Channel) {
-        if let ChannelBody::Chat(chat) = &channel.body {
-            assert!(
-                self.contains(chat.session()),
-                "a chat is never in memory without its session"
-            );
-        }
+        assert!(
+            channel.owner().is_none_or(|session| self.contains(session)),
+            "nothing is in memory without the session it belongs to"
+        );
         self.touch(&uri);
         self.mark_head(&uri);
         let before = self.in_memory.insert(uri, channel);
@@ -357,86 +427,55 @@ impl Channels {
 
     // The end of a step, of a batch.
 
-    /// The heads of all channels that changed in this step, as they are now.
-    pub(crate) fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
-        let unwritten = std::mem::take(&mut self.unwritten_heads);
-        let heads = unwritten.into_iter().filter_map(|uri| {
-            if uri.is_root() {
-                return Some(self.root_head(uri, seq));
-            }
-            self.head(&uri, seq)
-        });
-        heads.collect()
-    }
-
-    fn root_head(&self, uri: ChannelUri, seq: Seq) -> ChannelRecord {
-        ChannelRecord {
-            id: ChannelId::ROOT,
-            uri,
-            kind: Kind::Root,
-            parent: None,
-            head: Head::Root(Arc::clone(&self.root)),
-            head_seq: seq,
-            boot_work: BootWork::default(),
-            private: Bytes::from(rpc::to_json(&*self.enablement)),
-        }
-    }
-
-    /// The head of one session or chat as it is now.
-    pub(crate) fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
-        let channel = self.in_memory.get_mut(uri)?;
-        // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
-        channel.head_bytes = match &channel.body {
-            ChannelBody::Chat(chat) if chat.state().active_turn.is_some() => {
-                channel.head_bytes + channel.unwritten
-            }
-            ChannelBody::Chat(_) | ChannelBody::Session(_) => 0,
-        };
-        channel.unwritten = 0;
-        Some(channel.record(uri, seq))
-    }
-
     /// Channels that nobody used for a while leave memory; whoever watches them goes on watching. Returns the chats among them.
-    pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) -> Vec<ChannelUri> {
+    pub(crate) fn unload_idle(
+        &mut self,
+        now: Timestamp,
+        idle_ms: u64,
+        is_watched: impl Fn(&ChannelUri) -> bool,
+    ) -> Vec<ChannelUri> {
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
-        let unused = self
-            .in_memory
-            .iter()
-            .filter(|(_, channel)| match &channel.body {
-                ChannelBody::Chat(chat) => idle(channel) && chat.state().active_turn.is_none(),
-                ChannelBody::Session(_) => false,
-            });
-        let unused: Vec<ChannelUri> = unused.map(|(uri, _)| uri.clone()).collect();
-        for uri in &unused {
-            self.in_memory.remove(uri);
-        }
-        let chats = self.in_memory.values();
-        let with_chats = chats.filter_map(|channel| match &channel.body {
-            ChannelBody::Chat(chat) => Some(chat.session().clone()),
-            ChannelBody::Session(_) => None,
+        let mut chats = Vec::new();
+        self.in_memory.retain(|uri, channel| match &channel.body {
+            ChannelBody::Chat(chat) if idle(channel) && chat.state().active_turn.is_none() => {
+                chats.push(uri.clone());
+                false
+            }
+            ChannelBody::Plain(plain) => !(idle(channel) && plain.may_unload(|| is_watched(uri))),
+            ChannelBody::Chat(_) | ChannelBody::Session(_) => true,
         });
-        let with_chats: BTreeSet<ChannelUri> = with_chats.collect();
+        let owners = self.in_memory.values().filter_map(Channel::owner);
+        let owners: BTreeSet<ChannelUri> = owners.cloned().collect();
         self.in_memory.retain(|uri, channel| match &channel.body {
             ChannelBody::Session(session) => {
-                !idle(channel) || with_chats.contains(uri) || session.is_creating()
+                !idle(channel) || owners.contains(uri) || session.is_creating()
             }
-            ChannelBody::Chat(_) => true,
+            ChannelBody::Chat(_) | ChannelBody::Plain(_) => true,
         });
-        unused
+        chats
     }
 
-    /// The states of everything that is in memory, by URI, and what only the host knows of it: for checkers.
+    /// Whether nothing but the root is in memory.
+    pub(crate) fn is_only_root(&self) -> bool {
+        self.in_memory.is_empty()
+    }
+
+    /// The states of all stored channels that are in memory, by URI, and what only the host knows of it: for checkers.
     pub(crate) fn digest(&self) -> (Value, Value) {
-        let states = self.in_memory.iter();
-        let states = states.map(|(uri, channel)| (uri.to_string(), channel.value()));
-        let private = self.in_memory.iter().map(|(uri, channel)| {
-            let record = channel.record(uri, Seq(0));
-            let text = String::from_utf8_lossy(&record.private).into_owned();
-            (uri.to_string(), json!({"id": record.id.0, "record": text}))
+        let stored = self.in_memory.iter().filter_map(|(uri, channel)| {
+            let record = channel.record(uri, Seq(0))?;
+            Some((uri.to_string(), channel.value(), record))
         });
+        let (states, private): (Vec<_>, Vec<_>) = stored
+            .map(|(uri, state, record)| {
+                let text = String::from_utf8_lossy(&record.private).into_owned();
+                let private = json!({"id": record.id.0, "record": text});
+                ((uri.clone(), state), (uri, private))
+            })
+            .unzip();
         (
-            Value::Object(states.collect()),
-            Value::Object(private.collect()),
+            Value::Object(states.into_iter().collect()),
+            Value::Object(private.into_iter().collect()),
         )
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wire::reduce::{Reduced, reduce_session};
 use wire::state::{SessionState, status};
 use wire::{Action, ChannelUri, Object, Timestamp, rpc};
@@ -15,6 +16,27 @@ pub(crate) struct Session {
     private: SessionPrivate,
     /// Chats whose queue starts when the session is ready. Not stored: a queue is held after a restart (G-08).
     start_when_ready: BTreeSet<ChannelUri>,
+    /// Who hears how its creation goes on. Not stored: who waits for it is gone after a restart.
+    progress: Option<ProgressReport>,
+}
+
+/// How far a creation is, and who wants to know (`progressToken`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgressReport {
+    pub client_id: String,
+    pub token: String,
+    /// Never falls.
+    pub done: i64,
+}
+
+impl ProgressReport {
+    pub(crate) fn new(client_id: String, token: String) -> Self {
+        Self {
+            client_id,
+            token,
+            done: 0,
+        }
+    }
 }
 
 /// What the journal stores beside the state. Never on the wire.
@@ -35,8 +57,20 @@ struct SessionPrivate {
     titled_by_client: bool,
     /// Bytes that are embedded in its messages (C-033).
     embedded: usize,
+    /// How many annotations it has.
+    annotations: AnnotationCounts,
+    /// What its turns changed in files, in sums (H-123).
+    changes: Option<Value>,
     /// The summary as it was last published.
     published: Object,
+}
+
+/// How many annotations a session has, and entries in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AnnotationCounts {
+    pub annotations: usize,
+    pub entries: usize,
 }
 
 impl Session {
@@ -51,6 +85,7 @@ impl Session {
             state: Arc::new(state),
             private,
             start_when_ready: BTreeSet::new(),
+            progress: None,
         }
     }
 
@@ -72,6 +107,7 @@ impl Session {
             state: Arc::new(state),
             private: serde_json::from_slice(private)?,
             start_when_ready: BTreeSet::new(),
+            progress: None,
         })
     }
 
@@ -109,13 +145,35 @@ impl Session {
         self.private.modified = now.0;
     }
 
+    pub(crate) fn progress(&self) -> Option<&ProgressReport> {
+        self.progress.as_ref()
+    }
+
+    pub(crate) fn set_progress(&mut self, progress: ProgressReport) {
+        self.progress = Some(progress);
+    }
+
+    pub(crate) fn take_progress(&mut self) -> Option<ProgressReport> {
+        self.progress.take()
+    }
+
+    pub(crate) fn annotation_counts(&self) -> AnnotationCounts {
+        self.private.annotations
+    }
+
+    pub(crate) fn set_annotation_counts(&mut self, counts: AnnotationCounts) {
+        self.private.annotations = counts;
+    }
+
     pub(crate) fn set_had_turn(&mut self) {
         self.private.had_turn = true;
     }
 
-    /// Never had a turn, and nothing waits in it (G-28).
+    /// Never had a turn, nothing waits in it, and nobody annotated anything (G-28).
     pub(crate) fn is_empty(&self) -> bool {
-        !self.private.had_turn && self.private.waiting.is_empty()
+        !self.private.had_turn
+            && self.private.waiting.is_empty()
+            && self.private.annotations == AnnotationCounts::default()
     }
 
     /// Whether the session is noted as holding input of a chat.
@@ -164,6 +222,15 @@ impl Session {
 
     pub(crate) fn add_embedded_bytes(&mut self, bytes: usize) {
         self.private.embedded = self.private.embedded.saturating_add(bytes);
+    }
+
+    /// What its turns changed in files: `changes` of its summary.
+    pub(crate) fn changes(&self) -> Option<&Value> {
+        self.private.changes.as_ref()
+    }
+
+    pub(crate) fn set_changes(&mut self, changes: Value) {
+        self.private.changes = Some(changes);
     }
 
     /// Whether the list shows it. It stays there, whatever becomes of what was typed.

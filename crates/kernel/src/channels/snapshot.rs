@@ -32,7 +32,9 @@ impl SnapshotWindow {
                 let turns = chat.turns.as_slice();
                 turns.get(*first_turn).map(|turn| turn.id.clone())
             }
-            SnapshotState::Root(_) | SnapshotState::Session { .. } => None,
+            SnapshotState::Root(_) | SnapshotState::Session { .. } | SnapshotState::Plain(_) => {
+                None
+            }
         }
     }
 }
@@ -55,7 +57,7 @@ impl Channels {
         channel.used = now;
         let streamed_bytes = channel.head_bytes + channel.unwritten;
         let (first_turn, cursor, oldest_n) = match &channel.body {
-            ChannelBody::Session(_) => (0, None, None),
+            ChannelBody::Session(_) | ChannelBody::Plain(_) => (0, None, None),
             ChannelBody::Chat(chat) => window_of(chat, view, streamed_bytes, bytes_max),
         };
         // A snapshot stays true until the channel changes, but its `fromSeq` must be this step's: a later one lets
@@ -80,6 +82,7 @@ impl Channels {
                 cursor,
                 streamed_bytes,
             },
+            ChannelBody::Plain(plain) => SnapshotState::Plain(plain.state().clone()),
         };
         let snapshot = Arc::new(ChannelSnapshot::new(uri.clone(), seq, state));
         channel

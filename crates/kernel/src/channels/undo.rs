@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wire::ChannelUri;
 
-use super::{ChannelBody, Channels, ChannelsUndo, Chat, RootBefore, Run};
+use super::{Channel, ChannelBody, Channels, ChannelsUndo, RootBefore, Run};
 use crate::record::ChannelId;
 
 impl Channels {
@@ -63,9 +63,9 @@ impl Channels {
         touched.chain(root.map(|(step, _)| (ChannelUri::root(), *step)))
     }
 
-    /// The session of a chat that is in memory; every other channel stands for itself.
+    /// The session that a channel in memory belongs to; every other channel stands for itself.
     pub(crate) fn group_of(&self, uri: &ChannelUri) -> ChannelUri {
-        let session = self.find_chat(uri).map(Chat::session);
+        let session = self.in_memory.get(uri).and_then(Channel::owner);
         session.unwrap_or(uri).clone()
     }
 
@@ -85,23 +85,20 @@ impl Channels {
     }
 
     fn evict(&mut self, mut evicted: BTreeSet<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
-        // A chat is never in memory without its session.
-        let chats = self
-            .in_memory
-            .iter()
-            .filter(|(_, channel)| match &channel.body {
-                ChannelBody::Chat(chat) => evicted.contains(chat.session()),
-                ChannelBody::Session(_) => false,
-            });
-        let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
-        evicted.extend(chats);
+        // Nothing is in memory without the session it belongs to.
+        let orphans = self.in_memory.iter().filter(|(_, channel)| {
+            let owner = channel.owner();
+            owner.is_some_and(|session| evicted.contains(session))
+        });
+        let orphans: Vec<ChannelUri> = orphans.map(|(uri, _)| uri.clone()).collect();
+        evicted.extend(orphans);
         let evicted = evicted.into_iter().map(|uri| {
             let run = self
                 .in_memory
                 .remove(&uri)
                 .and_then(|channel| match channel.body {
                     ChannelBody::Chat(mut chat) => chat.take_run(),
-                    ChannelBody::Session(_) => None,
+                    ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
                 });
             (uri, run)
         });

@@ -9,9 +9,11 @@ use wire::ActionKind;
 use wire::ChannelUri;
 use wire::state::{ChatState, Turn, status};
 
+use super::movable::is_made_by_people;
 use crate::channels::{Channel, Chat, ChatBeginning};
 use crate::io::Compacted;
-use crate::record::{ChannelId, Record, TurnPage};
+use crate::journal_query::TurnPage;
+use crate::record::{ChannelId, Record};
 use crate::state::Step;
 
 /// A chat to be made.
@@ -64,6 +66,9 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         step.now().to_rfc3339(),
     );
     state.working_directories = new.working_directories;
+    if is_made_by_people(uri.as_str(), Some(&new.origin)) {
+        state.extra.insert("movable".to_owned(), true.into());
+    }
     state.extra.insert("origin".to_owned(), new.origin);
     if let Some(meta) = new.meta {
         state.extra.insert("_meta".to_owned(), meta);
@@ -174,7 +179,7 @@ pub(crate) fn chat_summary(state: &ChatState) -> Value {
     if let Some(activity) = &state.activity {
         summary["activity"] = json!(activity);
     }
-    for key in ["origin", "interactivity"] {
+    for key in ["origin", "interactivity", "movable"] {
         if let Some(value) = state.extra.get(key) {
             summary[key] = value.clone();
         }

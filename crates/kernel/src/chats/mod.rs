@@ -2,6 +2,8 @@
 
 mod create;
 mod dispose;
+mod movable;
 
 pub(crate) use create::{ForkSource, NewChat, chat_summary, create_chat};
 pub(crate) use dispose::dispose_chat;
+pub(crate) use movable::{DEFAULT_CHATS, set_movable, sync_movable};

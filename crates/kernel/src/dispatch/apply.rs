@@ -1,11 +1,12 @@
 //! A client's action that may be recorded is recorded, and what follows from it is done.
 
 use agent_api::McpRequest;
-use wire::action::{ChatAction, RootAction, SessionAction};
+use wire::action::{ChangesetAction, ChatAction, RootAction, SessionAction};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 
-use super::gather::Permitted;
+use super::gather::{Permitted, PlainAction};
+use crate::chats::sync_movable;
 use crate::io::{Effect, McpWish};
 use crate::prepare::Prepared;
 use crate::selection;
@@ -15,7 +16,7 @@ use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
 use crate::tool_call::reply::fail_calls_of_client;
 use crate::truncate::{KeptTurn, cut_back};
 use crate::turn::{end, start};
-use crate::{customization, pending, question, render};
+use crate::{customization, pending, question, render, terminal, working_directories};
 
 /// Records an action. Nothing can go wrong here: everything was checked before.
 pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
@@ -39,6 +40,11 @@ pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
             }
             apply_to_chat(step, &target, verb, *prepared, kept, sender);
         }
+        Permitted::Plain {
+            target,
+            verb,
+            action,
+        } => apply_to_plain(step, &target, &verb, action, sender),
     }
 }
 
@@ -65,6 +71,14 @@ fn apply_to_session(
     if verb == SessionAction::SelectionSet {
         return selection::select(step, uri, &action, sender);
     }
+    if matches!(
+        verb,
+        SessionAction::WorkingDirectorySet
+            | SessionAction::WorkingDirectoryRemoved
+            | SessionAction::WorkingDirectoryReplaced
+    ) {
+        return change_directories(step, uri, verb, action, sender);
+    }
     if verb == SessionAction::CustomizationToggled {
         return customization::toggle(step, uri, action, sender);
     }
@@ -81,13 +95,17 @@ fn apply_to_session(
         SessionAction::McpServerBackgroundRequested => {
             request_mcp(step, uri, id, McpRequest::Background);
         }
-        SessionAction::ActiveClientSet => step.add_active_client(uri, client_id),
+        SessionAction::ActiveClientSet => {
+            step.add_active_client(uri, client_id);
+            customization::survey_plugins(step, uri, Some(client_id));
+        }
         SessionAction::ActiveClientRemoved => {
             step.remove_active_client(uri, client_id);
             fail_calls_of_client(step, uri, client_id);
+            customization::survey_plugins(step, uri, None);
         }
-        SessionAction::DefaultChatChanged
-        | SessionAction::IsReadChanged
+        SessionAction::DefaultChatChanged => sync_movable(step, uri),
+        SessionAction::IsReadChanged
         | SessionAction::IsArchivedChanged
         | SessionAction::WorkingDirectorySet
         | SessionAction::WorkingDirectoryRemoved
@@ -95,6 +113,35 @@ fn apply_to_session(
         | SessionAction::CustomizationToggled
         | SessionAction::SelectionSet
         | SessionAction::SystemMessageTransformSet => {}
+    }
+}
+
+fn apply_to_plain(
+    step: &mut Step,
+    uri: &ChannelUri,
+    verb: &PlainAction,
+    action: Action,
+    sender: &Sender,
+) {
+    match verb {
+        PlainAction::Terminal(verb) => terminal::act_for_client(step, uri, *verb, action, sender),
+        PlainAction::Annotations(_)
+        | PlainAction::Changeset(ChangesetAction::FilesReviewChanged) => {
+            step.act(uri, action, Some(sender));
+        }
+    }
+}
+
+/// The session works elsewhere from its next turn on.
+fn change_directories(
+    step: &mut Step,
+    uri: &ChannelUri,
+    verb: SessionAction,
+    action: Action,
+    sender: &Sender,
+) {
+    if step.act(uri, action.clone(), Some(sender)) == Reduced::Changed {
+        working_directories::follow_session(step, uri, verb, &action);
     }
 }
 

@@ -4,9 +4,10 @@ use agent_api::RenamedSetting;
 use serde_json::Value;
 use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::state::SessionState;
-use wire::{Action, Object};
+use wire::{Action, Object, compat};
 
 use crate::channels::{Chat, Enablement};
+use crate::io::AgentFacts;
 use crate::limits::Limits;
 use crate::message::{is_longer_than, not_a_user_message, size_of, too_large};
 use crate::pause::HandlerAnswers;
@@ -15,6 +16,7 @@ use crate::selection;
 use crate::state::Kernel;
 use crate::tool_call::check as tool_call;
 use crate::turn::check as turn;
+use crate::working_directories::{self, DirectoryRule};
 use crate::{config, customization, pending, question, render};
 
 /// Unknown settings are stripped, bad values refused (G-22, H-097).
@@ -48,7 +50,7 @@ fn bad_value(bad: config::BadValue) -> Refusal {
 
 pub(super) fn session(
     session: &SessionState,
-    renamed: &[RenamedSetting],
+    agent: Option<&AgentFacts>,
     client_id: &str,
     verb: SessionAction,
     action: Action,
@@ -61,6 +63,7 @@ pub(super) fn session(
         | SessionAction::IsArchivedChanged => Ok(action),
         // A client may only set and remove itself (H-125).
         SessionAction::ActiveClientSet => {
+            let action = check_alone(session, client_id, action)?;
             match action.get("activeClient").map(|client| &client["clientId"]) {
                 Some(id) if *id == client_id => {
                     check_room_for_client(session, client_id, &action, limits).map(|()| action)
@@ -76,16 +79,14 @@ pub(super) fn session(
                 "a client may only remove itself: `clientId` must be its own",
             )),
         },
-        SessionAction::ConfigChanged => session_config(session, renamed, action),
+        SessionAction::ConfigChanged => {
+            let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
+            session_config(session, renamed, action)
+        }
         SessionAction::SystemMessageTransformSet => {
             render::check_opt_in(session, client_id, &action).map(|()| action)
         }
-        SessionAction::SelectionSet => match selection::is_selection(&action) {
-            true => Ok(action),
-            false => Err(Refusal::because(
-                "a selection has a `model` or an `agent`, each an object",
-            )),
-        },
+        SessionAction::SelectionSet => selection::check(&action).map(|()| action),
         SessionAction::DefaultChatChanged => {
             let chat = action.text("defaultChat");
             match chat.is_some_and(|chat| session.chat(chat).is_some()) {
@@ -95,9 +96,11 @@ pub(super) fn session(
         }
         SessionAction::WorkingDirectorySet
         | SessionAction::WorkingDirectoryRemoved
-        | SessionAction::WorkingDirectoryReplaced => Err(Refusal::because(
-            "this agent does not take more than one working directory",
-        )),
+        | SessionAction::WorkingDirectoryReplaced => {
+            let rule = DirectoryRule::of(agent);
+            working_directories::check_session(rule, session, verb, &action, limits)?;
+            Ok(action)
+        }
         SessionAction::CustomizationToggled => {
             customization::check_toggled(session, enablement, action)
         }
@@ -106,6 +109,24 @@ pub(super) fn session(
         | SessionAction::McpServerBackgroundRequested => {
             customization::check_mcp_request(session, action)
         }
+    }
+}
+
+/// In 0.4 one client is active, and a second is refused until the first has left.
+fn check_alone(
+    session: &SessionState,
+    client_id: &str,
+    mut action: Action,
+) -> Result<Action, Refusal> {
+    if action.body.shift_remove(compat::ONLY_CLIENT).is_none() {
+        return Ok(action); // it knows that there may be others
+    }
+    let mut clients = session.active_clients.iter();
+    match clients.find(|entry| entry["clientId"] != client_id) {
+        Some(_) => Err(Refusal::because(
+            "another client is active in this session: in this version of the protocol one can be, and it must leave first",
+        )),
+        None => Ok(action),
     }
 }
 
@@ -214,8 +235,9 @@ pub(super) fn chat(
         ChatAction::PendingMessageRemoved => pending::check_removed(state, action),
         ChatAction::QueuedMessagesReordered => pending::check_reordered(state, action),
         ChatAction::Truncated => Ok(()), // checked with the turn it names
-        ChatAction::WorkingDirectorySet | ChatAction::WorkingDirectoryRemoved => Err(
-            Refusal::because("this agent does not take more than one working directory"),
-        ),
+        ChatAction::WorkingDirectorySet | ChatAction::WorkingDirectoryRemoved => {
+            let adds = verb == ChatAction::WorkingDirectorySet;
+            working_directories::check_chat(kernel, chat, action, adds)
+        }
     }
 }

@@ -2,17 +2,20 @@
 
 use serde_json::Value;
 use wire::ActionKind;
-use wire::action::{ChatAction, ClientAction, RootAction, SessionAction};
-use wire::{Action, ChannelUri};
+use wire::action::{
+    AnnotationsAction, ChangesetAction, ChannelKind, ChatAction, ClientAction, RootAction,
+    SessionAction, TerminalAction,
+};
+use wire::{Action, ChannelUri, dialect};
 
-use super::check;
+use super::{check, plain};
 use crate::client_dispatch::ClientDispatch;
 use crate::customization;
+use crate::journal_query::{Answer, Query};
 use crate::load::need_channel;
-use crate::message::need_attached_chats;
+use crate::message::need_attached_channels;
 use crate::pause::{HandlerAnswers, StopAction};
 use crate::prepare::{Prepared, prepare};
-use crate::record::{Answer, Query};
 use crate::refusal::{ACTION_DEPTH_MAX, Refusal, depth_of};
 use crate::state::Kernel;
 use crate::truncate::{KeptTurn, gather_cut};
@@ -32,6 +35,19 @@ pub(crate) enum Permitted {
         /// Of a truncate: the turn that stays last.
         kept: Option<KeptTurn>,
     },
+    /// On a channel that is its state and nothing else.
+    Plain {
+        target: ChannelUri,
+        verb: PlainAction,
+        action: Action,
+    },
+}
+
+/// What a client does to such a channel.
+pub(crate) enum PlainAction {
+    Changeset(ChangesetAction),
+    Annotations(AnnotationsAction),
+    Terminal(TerminalAction),
 }
 
 /// Checks an action, and reads what that takes.
@@ -63,12 +79,10 @@ pub(crate) fn gather(
         ClientAction::Session(verb) => {
             let state = kernel.session(&target).state();
             let agent = kernel.find_agent(&state.provider);
-            let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
             let enablement = kernel.channels().enablement();
             let limits = kernel.limits();
             let action = customization::keep_wider_decisions(kernel, &target, action);
-            let action =
-                check::session(state, renamed, client_id, verb, action, enablement, limits)?;
+            let action = check::session(state, agent, client_id, verb, action, enablement, limits)?;
             Ok(Permitted::Session {
                 target,
                 verb,
@@ -78,12 +92,63 @@ pub(crate) fn gather(
         ClientAction::Chat(verb) => {
             gather_chat(kernel, target, verb, action, client_id, dispatch, answers)
         }
+        ClientAction::Changeset(verb) => gather_plain(
+            kernel,
+            target,
+            PlainAction::Changeset(verb),
+            action,
+            client_id,
+        ),
+        ClientAction::Annotations(verb) => gather_plain(
+            kernel,
+            target,
+            PlainAction::Annotations(verb),
+            action,
+            client_id,
+        ),
+        ClientAction::Terminal(verb) => gather_plain(
+            kernel,
+            target,
+            PlainAction::Terminal(verb),
+            action,
+            client_id,
+        ),
+        ClientAction::ResourceWatch(none) => match none {},
         ClientAction::OtherChannel(_) => {
             debug_assert!(false, "no channel of such a kind is a target");
             let name = action.name();
             Err(Refusal(format!("no channel here takes `{name}`")).into())
         }
     }
+}
+
+fn gather_plain(
+    kernel: &Kernel,
+    target: ChannelUri,
+    verb: PlainAction,
+    action: Action,
+    client_id: &str,
+) -> Result<Permitted, StopAction> {
+    let Some(channel) = kernel.find_plain(&target) else {
+        unreachable!("{target} was found in memory before");
+    };
+    match (&verb, channel.state().terminal()) {
+        (PlainAction::Annotations(verb), _) => {
+            plain::annotations(channel, *verb, &action, kernel.limits())?;
+        }
+        (PlainAction::Changeset(verb), _) => plain::changeset(channel, *verb)?,
+        (PlainAction::Terminal(verb), Some(state)) => {
+            plain::terminal(kernel, state, client_id, *verb, &action)?;
+        }
+        (PlainAction::Terminal(_), None) => {
+            return Err(Refusal::because("this channel is no terminal").into());
+        }
+    }
+    Ok(Permitted::Plain {
+        target,
+        verb,
+        action,
+    })
 }
 
 fn gather_chat(
@@ -106,7 +171,7 @@ fn gather_chat(
                 turn_id_used = is_turn_id_used(kernel, &target, &action, answers)?;
             }
             let message = action.get("message").and_then(Value::as_object);
-            need_attached_chats(kernel, message, answers)?;
+            need_attached_channels(kernel, message, answers)?;
         }
         ChatAction::Truncated => kept = gather_cut(kernel, &target, &action, answers)??,
         ChatAction::TurnCancelled
@@ -174,13 +239,22 @@ fn target_of(kernel: &Kernel, uri: &ChannelUri, verb: ClientAction) -> Option<Ch
     match verb {
         ClientAction::Root(_) => uri.is_root().then(|| uri.clone()),
         ClientAction::Session(verb) => match kernel.find_chat(uri) {
-            Some(chat) if verb == SessionAction::TitleChanged => Some(chat.session().clone()),
+            Some(chat) if dialect::acts_on_session_of_chat(verb) => Some(chat.session().clone()),
             Some(_) => None,
             None => kernel.find_session(uri).map(|_| uri.clone()),
         },
         ClientAction::Chat(_) => kernel.find_chat(uri).map(|_| uri.clone()),
+        ClientAction::Changeset(_) => of_kind(kernel, uri, ChannelKind::Changeset),
+        ClientAction::Annotations(_) => of_kind(kernel, uri, ChannelKind::Annotations),
+        ClientAction::Terminal(_) => of_kind(kernel, uri, ChannelKind::Terminal),
+        ClientAction::ResourceWatch(none) => match none {},
         ClientAction::OtherChannel(_) => None,
     }
+}
+
+fn of_kind(kernel: &Kernel, uri: &ChannelUri, kind: ChannelKind) -> Option<ChannelUri> {
+    let plain = kernel.find_plain(uri)?;
+    (plain.state().kind() == kind).then(|| uri.clone())
 }
 
 /// Whether a turn id was used before: known from memory if all turns ever are there; otherwise it is looked up when a turn is

@@ -4,6 +4,7 @@
 mod apply;
 mod check;
 mod gather;
+mod plain;
 
 pub(crate) use apply::apply;
 pub(crate) use gather::gather;

@@ -4,10 +4,10 @@ use super::Peers;
 use super::inbox::Offer;
 use super::waiting::Waiting;
 use crate::io::{PeerId, ReadFailed, Ticket};
+use crate::journal_query::{Answer, Query};
 use crate::limits::Limits;
 use crate::pause::{HandlerAnswers, WorkDone};
 use crate::received::Received;
-use crate::record::{Answer, Query};
 
 impl Peers {
     /// A message arrived: it is handled, or waits behind what its peer already waits for. `None` if the peer is gone.

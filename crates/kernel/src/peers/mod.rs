@@ -31,6 +31,7 @@ pub(crate) use waiting::{Message, Waiting};
 use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
 use crate::record::{ClientRecord, FloorRecord, Record};
+use crate::role::{ClientHolder, Role};
 
 /// Records of clients that wait for a batch, at most.
 const DEFERRED_MAX: usize = 64;
@@ -52,8 +53,8 @@ pub(crate) struct Peers {
 }
 
 /// A connection.
-#[derive(Default)]
 struct Peer {
+    holder: ClientHolder,
     ready: Option<Ready>,
     subscriptions: BTreeMap<ChannelUri, Subscription>,
     /// What it was ever served and did not give up itself: a snapshot of it replaces an earlier one, also if the URI
@@ -88,6 +89,7 @@ struct Watchers {
 
 /// A connection that is gone, and all that was read from it is processed.
 pub(crate) struct RemovedPeer {
+    pub holder: ClientHolder,
     pub ready: Option<Ready>,
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
 }
@@ -105,13 +107,40 @@ impl Watchers {
 impl Peers {
     // Connections and clients.
 
-    pub(crate) fn connect(&mut self, peer: PeerId) {
-        let before = self.peers.insert(peer, Peer::default());
+    pub(crate) fn connect(&mut self, peer: PeerId, role: Role) {
+        let state = Peer {
+            holder: ClientHolder { name: None, role },
+            ready: None,
+            subscriptions: BTreeMap::new(),
+            served: BTreeSet::new(),
+            inbox: Inbox::default(),
+            gone: false,
+        };
+        let before = self.peers.insert(peer, state);
         assert!(before.is_none(), "a peer's number is used once");
+    }
+
+    /// Which device or principal is behind a connection.
+    pub(crate) fn identify(&mut self, peer: PeerId, holder: String) {
+        match self.peers.get_mut(&peer) {
+            Some(state) => state.holder.name = Some(holder),
+            None => debug_assert!(false, "a holder is named right after its connection"),
+        }
+    }
+
+    /// Who is behind a connection; nobody once it is gone for good.
+    pub(crate) fn holder(&self, peer: PeerId) -> Option<&ClientHolder> {
+        self.peers.get(&peer).map(|state| &state.holder)
     }
 
     pub(crate) fn contains(&self, peer: PeerId) -> bool {
         self.peers.contains_key(&peer)
+    }
+
+    /// What the one behind a connection may do; of one that is gone for good, nothing but read.
+    pub(crate) fn role(&self, peer: PeerId) -> Role {
+        let state = self.peers.get(&peer);
+        state.map_or(Role::Viewer, |state| state.holder.role)
     }
 
     /// What a peer negotiated; `None` before that.
@@ -169,6 +198,7 @@ impl Peers {
             self.clients.remove(&ready.client_id);
         }
         Some(RemovedPeer {
+            holder: state.holder,
             ready: state.ready,
             subscriptions: state.subscriptions,
         })
@@ -179,6 +209,11 @@ impl Peers {
     pub(crate) fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
         let watchers = self.watchers.get(uri);
         watchers.map_or(&[], |watchers| watchers.list.as_slice())
+    }
+
+    /// The channels that somebody watches.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = &ChannelUri> {
+        self.watchers.keys()
     }
 
     /// The watchers of a channel who get a frame: those whose generation knows it, and its sender in any case. `None` if

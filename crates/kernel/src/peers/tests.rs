@@ -5,6 +5,7 @@ use wire::{ChannelUri, Generation, Version};
 use super::{Peers, Ready, Subscription};
 use crate::io::PeerId;
 use crate::record::{Record, Seq};
+use crate::role::Role;
 
 const ANN: PeerId = PeerId(1);
 
@@ -38,7 +39,7 @@ fn chat() -> ChannelUri {
 /// A client that is connected, and that is in the journal.
 fn with_ann() -> Peers {
     let mut peers = Peers::default();
-    peers.connect(ANN);
+    peers.connect(ANN, Role::Member);
     peers.admit(ANN, ready("ann"));
     peers.end_step(true);
     peers.commit();
@@ -89,7 +90,7 @@ fn rows_that_were_not_made_true_are_not_trusted() {
     peers.set_forgotten("ann", true);
     assert_eq!(peers.take_forgotten(), ["ann"]);
     // It comes back in the same batch, and that is not written either.
-    peers.connect(ANN);
+    peers.connect(ANN, Role::Member);
     peers.admit(ANN, ready("ann"));
     peers.end_step(true);
     peers.roll_back();
@@ -100,7 +101,7 @@ fn rows_that_were_not_made_true_are_not_trusted() {
 #[test]
 fn what_was_answered_before_the_first_record_stands() {
     let mut peers = Peers::default();
-    peers.connect(ANN);
+    peers.connect(ANN, Role::Member);
     peers.admit(ANN, ready("ann"));
     peers.subscribe(ANN, &chat(), subscription(None));
     peers.end_step(false);

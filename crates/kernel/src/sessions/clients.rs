@@ -5,6 +5,7 @@ use wire::ActionKind;
 use wire::ChannelUri;
 
 use super::create::start_agent;
+use crate::customization::survey_plugins;
 use crate::io::Timer;
 use crate::state::Step;
 use crate::tool_call::reply::fail_calls_of_client;
@@ -17,7 +18,8 @@ pub(crate) fn revive(step: &mut Step, uri: &ChannelUri) {
         start_agent(step, uri);
     }
     for client_id in clients {
-        step.lose_active_client(&client_id);
+        // Who it was is not stored: until it comes back, its id is anybody's who may take part.
+        step.lose_active_client(&client_id, None);
         let timer = Timer::Grace {
             session: uri.clone(),
             client_id,
@@ -43,4 +45,5 @@ pub(crate) fn remove_active_client(step: &mut Step, session: &ChannelUri, client
     step.act_as_host(session, ActionKind::SessionActiveClientRemoved, fields);
     step.remove_active_client(session, client_id);
     fail_calls_of_client(step, session, client_id);
+    survey_plugins(step, session, None);
 }

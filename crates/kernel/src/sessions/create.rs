@@ -8,14 +8,16 @@ use wire::state::{ChatState, ConfigState, SessionState, status};
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
-use crate::channels::{Channel, Chat, Session};
-use crate::chats::{ForkSource, NewChat, chat_summary, create_chat};
+use crate::channels::{Channel, Chat, ProgressReport, Session};
+use crate::chats::{DEFAULT_CHATS, ForkSource, NewChat, chat_summary, create_chat};
 use crate::customization;
 use crate::follow_up::FollowUp;
 use crate::io::Effect;
+use crate::progress;
 use crate::record::ChannelId;
 use crate::state::{Kernel, Step};
 use crate::turn::end::end_turn_in_error;
+use crate::working_directories::inherited;
 
 /// What a new session is called until somebody names it.
 pub(crate) const NEW_SESSION_TITLE: &str = "New session";
@@ -36,6 +38,8 @@ pub(crate) struct NewSession {
     pub meta: Option<Value>,
     /// Turns of another session that it begins with.
     pub source: Option<SessionSource>,
+    /// What its creator wants to hear of the progress under.
+    pub progress_token: Option<String>,
 }
 
 /// The turns of another session's default chat, up to one of them.
@@ -47,15 +51,47 @@ pub(crate) struct SessionSource {
     pub turns: ForkSource,
 }
 
-/// How the URIs of chats begin that come with a session (G-26).
-pub(crate) const DEFAULT_CHATS: &str = "ahp-chat://default/";
-
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
     format!(
         "{DEFAULT_CHATS}{}",
         URL_SAFE_NO_PAD.encode(session.as_str())
     )
+}
+
+/// A session to be made without a chat: one is moved there.
+pub(crate) struct EmptySession {
+    pub uri: ChannelUri,
+    pub title: String,
+    pub provider: String,
+    pub config: ConfigState,
+    pub directories: Option<Vec<String>>,
+    pub creator: Option<String>,
+}
+
+/// Makes a session that has no chat yet; whoever calls gives it one, and starts its agent.
+pub(crate) fn create_empty(step: &mut Step, new: EmptySession) {
+    let id = ChannelId(step.next_seq().0);
+    let now = step.now();
+    let state = SessionState {
+        provider: new.provider,
+        title: new.title,
+        status: status::IDLE,
+        activity: None,
+        lifecycle: "creating".to_owned(),
+        working_directories: new.directories,
+        active_clients: Vec::new(),
+        chats: Vec::new(),
+        default_chat: None,
+        config: Some(new.config),
+        customizations: None,
+        input_needed: Vec::new(),
+        extra: wire::Object::new(),
+    };
+    let session = Session::new(state, new.creator, now);
+    step.insert_channel(new.uri.clone(), Channel::session(id, now, session));
+    // Rows of its chats refer to it.
+    step.write_head(&new.uri);
 }
 
 /// Makes a session with its first chat and starts its agent. Nothing can go wrong here: everything was checked before.
@@ -94,6 +130,11 @@ pub(crate) fn create_session(step: &mut Step, mut new: NewSession) {
     let fields = json!({"defaultChat": chat.as_str()});
     step.act_as_host(uri, ActionKind::SessionDefaultChatChanged, fields);
     start_agent(step, uri);
+    if let (Some(client_id), Some(token)) = (&new.creator, &new.progress_token) {
+        let progress = ProgressReport::new(client_id.clone(), token.clone());
+        step.session_mut(uri).set_progress(progress);
+        progress::tell(step, uri, None, Some("starting the agent"));
+    }
     if let (Some(entry), Some(client_id)) = (&new.active_client, &new.creator) {
         let fields = json!({"activeClient": entry});
         step.act_as_host(uri, ActionKind::SessionActiveClientSet, fields);
@@ -111,8 +152,7 @@ fn add_first_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri) {
         status::IDLE,
         now.to_rfc3339(),
     );
-    let directories = &step.session(session).state().working_directories;
-    state.working_directories.clone_from(directories);
+    state.working_directories = inherited(step, step.session(session).state());
     let origin = json!({"kind": "user"});
     state.extra.insert("origin".to_owned(), origin);
     let summary = chat_summary(&state);
@@ -129,7 +169,7 @@ fn add_first_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri) {
 fn copy_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri, source: SessionSource) {
     // Rows of the chat refer to its session.
     step.write_head(session);
-    let working_directories = step.session(session).state().working_directories.clone();
+    let working_directories = inherited(step, step.session(session).state());
     let origin = json!({"kind": "fork", "chat": source.chat.as_str(), "turnId": source.turn_id});
     let new = NewChat {
         uri: chat.clone(),
@@ -167,6 +207,7 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
     if !step.session(uri).is_creating() {
         return; // it was told before: a session that is revived is started once more
     }
+    progress::finish(step, uri);
     match result {
         Ok(()) => {
             step.act_as_host(uri, ActionKind::SessionReady, json!({}));

@@ -6,10 +6,12 @@ use serde_json::json;
 use wire::{ChannelUri, rpc};
 
 use super::create::count_sessions;
+use crate::changesets;
 use crate::frame::Frame;
 use crate::io::{Effect, PeerId};
 use crate::record::Record;
 use crate::state::{Kernel, Step};
+use crate::{plain, terminal};
 
 /// Ends a session that is in memory, and its chats, in memory or not.
 pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
@@ -18,6 +20,10 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     let (chats, clients) = (session.chat_uris(), session.active_client_ids());
     let is_announced = session.is_announced();
     let watching = watchers_of(step, uri, &chats);
+    changesets::clear_all(step, uri);
+    if let Some(worktree) = changesets::worktree_of(step, uri) {
+        step.effect(Effect::RemoveWorktree(worktree));
+    }
     for client_id in clients {
         step.remove_active_client(uri, &client_id);
     }
@@ -27,6 +33,8 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
         }
         step.dispose_channel(gone);
     }
+    terminal::end_of_session(step, uri);
+    plain::end_channels_of(step, uri);
     let at = step.now();
     step.record(Record::Dispose { channel: id, at });
     step.record(Record::SummaryGone { session: id });

@@ -8,8 +8,8 @@ mod title;
 
 pub(crate) use clients::{end_grace, remove_active_client, revive};
 pub(crate) use create::{
-    DEFAULT_CHATS, NEW_SESSION_TITLE, NewSession, SessionSource, count_sessions, create_session,
-    default_chat_of, finish_start,
+    EmptySession, NEW_SESSION_TITLE, NewSession, SessionSource, count_sessions, create_empty,
+    create_session, default_chat_of, finish_start, start_agent,
 };
 pub(crate) use dispose::{dispose_if_empty, dispose_session};
 pub(crate) use news::{apply_news, change_setting};

@@ -8,10 +8,12 @@ use wire::ActionKind;
 use wire::action::{self, EncodedAction};
 use wire::compat::{AfterAction, OlderForm};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri, Generation, Id, Origin, RpcError, compat, rpc};
+use wire::state::PlainState;
+use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
 
 use super::Step;
 use crate::bodies::SentAction;
+use crate::channels::PlainChannel;
 use crate::follow_up::FollowUp;
 use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
@@ -23,10 +25,12 @@ use crate::record::{ChannelId, Record, Seq};
 pub(crate) struct Sender {
     pub peer: PeerId,
     pub origin: Origin,
+    /// The action in the words of its version, if those are others.
+    pub as_sent: Option<Arc<Object>>,
 }
 
 impl Step<'_> {
-    /// Applies an action to a session or chat, records it and sends it to all who watch. `Unchanged` records nothing: the
+    /// Applies an action to a channel that is in memory, records it and sends it to all who watch. `Unchanged` records nothing: the
     /// sender alone is answered (G-17).
     pub(crate) fn act(
         &mut self,
@@ -90,6 +94,21 @@ impl Step<'_> {
         Reduced::Changed
     }
 
+    /// Tells all who watch a channel of something that no state keeps: it uses a seq and is never replayed. While nothing can be
+    /// written it is told to nobody.
+    pub(crate) fn tell_watchers(&mut self, uri: &ChannelUri, action: &Action) {
+        if self.unwritable().is_some() || self.peers().watchers(uri).is_empty() {
+            return; // seqs are not used then; or nobody would hear it
+        }
+        let seq = self.next_seq();
+        let encoded = action::encode(uri, &action.body, seq.0, None, None);
+        let knows = |generation| compat::knows(generation, action.kind);
+        if let Some(recipients) = self.kernel.peers.recipients(uri, None, knows) {
+            let frame = Frame::Text(encoded.frame);
+            self.out.frames.push(Outgoing { recipients, frame });
+        }
+    }
+
     pub(crate) fn answer_unchanged(
         &mut self,
         uri: &ChannelUri,
@@ -98,7 +117,8 @@ impl Step<'_> {
     ) {
         if let Some(sender) = sender {
             let seq = self.seq().0;
-            let echo = action::encode(uri, &action.body, seq, Some(&sender.origin), None);
+            let body = sender.as_sent.as_deref().unwrap_or(&action.body);
+            let echo = action::encode(uri, body, seq, Some(&sender.origin), None);
             self.send(sender.peer, Frame::Text(echo.frame));
         }
     }
@@ -153,7 +173,11 @@ impl Step<'_> {
             let after = match (channels.find_session(uri), channels.find_chat(uri)) {
                 (Some(session), _) => AfterAction::Session(session.state()),
                 (None, Some(chat)) => AfterAction::Chat(chat.state()),
-                (None, None) => AfterAction::Root,
+                (None, None) => {
+                    let plain = channels.find_plain(uri).map(PlainChannel::state);
+                    let changeset = plain.and_then(PlainState::changeset);
+                    changeset.map_or(AfterAction::Root, AfterAction::Changeset)
+                }
             };
             let OlderForm::Instead(actions) = compat::down_action(generation, action, after) else {
                 continue;
@@ -233,6 +257,14 @@ impl Step<'_> {
             reason,
         };
         self.send(sender.peer, Frame::Refused(Arc::new(refused)));
+    }
+
+    /// A notification to everyone who watches a channel, whatever their version.
+    pub(crate) fn notify_watchers(&mut self, uri: &ChannelUri, method: &str, params: &Value) {
+        if let Some(recipients) = self.kernel.peers.recipients(uri, None, |_| true) {
+            let frame = Frame::Text(rpc::notification(method, params));
+            self.out.frames.push(Outgoing { recipients, frame });
+        }
     }
 
     /// A notification to everyone who watches the root channel (H-043), in the form their version knows; `params` says none

@@ -7,6 +7,7 @@ mod step;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::state::RootState;
@@ -16,7 +17,7 @@ pub(crate) use emit::Sender;
 
 use crate::active_clients::ActiveClients;
 use crate::background_task::BackgroundTask;
-use crate::channels::{Channels, Chat, Enablement, Session};
+use crate::channels::{Channels, Chat, Enablement, PlainChannel, Session};
 use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, HostFacts, Output, RunId};
 use crate::limits::Limits;
@@ -30,10 +31,13 @@ use crate::requests::Requests;
 use crate::runs::Runs;
 use crate::upkeep::Upkeep;
 
+/// At most this many seqs are forgotten in one step: trimming must not stall everyone.
+pub(crate) const TRIM_STEP: u64 = 10_000;
+
 /// Everything the host decides, and nothing it touches.
 pub struct Kernel {
     limits: Limits,
-    facts: HostFacts,
+    facts: Arc<HostFacts>,
     now: Timestamp,
     log: Log,
     channels: Channels,
@@ -82,7 +86,7 @@ impl<'k> Step<'k> {
 
 impl Kernel {
     pub(crate) fn new(
-        facts: HostFacts,
+        facts: Arc<HostFacts>,
         limits: Limits,
         now: Timestamp,
         log: Log,
@@ -90,18 +94,18 @@ impl Kernel {
         enablement: Enablement,
     ) -> Self {
         Self {
+            channels: Channels::new(root, enablement, &limits),
             limits,
             facts,
             now,
             log,
-            channels: Channels::new(root, enablement),
             peers: Peers::default(),
             active_clients: ActiveClients::default(),
             runs: Runs::default(),
             requests: Requests::default(),
             queries: Queries::default(),
             recovery: Recovery::default(),
-            upkeep: Upkeep::default(),
+            upkeep: Upkeep::beginning_at(now),
             replays: ReplayCache::default(),
             uncommitted: 0,
         }
@@ -133,6 +137,17 @@ impl Kernel {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// Whether enough actions are older than what is kept: trimming looks at every channel, so not for a few.
+    pub(crate) fn is_log_long(&self) -> bool {
+        let enough = TRIM_STEP.min(self.limits.retention_actions / 10).max(1);
+        self.oldest_kept() >= self.log.floor().0.saturating_add(enough)
+    }
+
+    pub(crate) fn oldest_kept(&self) -> u64 {
+        let kept = self.limits.retention_actions;
+        self.log.seq().0.saturating_sub(kept)
     }
 
     /// A very long time ago is the beginning of time, not the future.
@@ -186,6 +201,11 @@ impl Kernel {
         self.channels.find_session(uri)
     }
 
+    /// A changeset, annotations, a terminal or a watch that is in memory.
+    pub(crate) fn find_plain(&self, uri: &ChannelUri) -> Option<&PlainChannel> {
+        self.channels.find_plain(uri)
+    }
+
     /// A chat that is in memory: whoever calls this made sure of it.
     pub(crate) fn chat(&self, uri: &ChannelUri) -> &Chat {
         match self.channels.find_chat(uri) {
@@ -219,6 +239,10 @@ impl Kernel {
     pub(crate) fn active_turn_id(&self, chat: &ChannelUri) -> Option<String> {
         let chat = self.channels.find_chat(chat)?;
         chat.active_turn_id().map(str::to_owned)
+    }
+
+    pub(crate) fn role(&self, peer: crate::io::PeerId) -> crate::role::Role {
+        self.peers.role(peer)
     }
 
     pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&Ready> {

@@ -96,7 +96,11 @@ impl Step<'_> {
                 action,
                 origin,
             } => {
-                let sender = Sender { peer, origin };
+                let sender = Sender {
+                    peer,
+                    origin,
+                    as_sent: None, // `action` has it
+                };
                 self.refuse(&sender, &channel, action, reason);
             }
         }
@@ -115,6 +119,9 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::SettingsChanged { .. }
         | Effect::TitleChanged { .. }
         | Effect::RequestMcp(_)
+        | Effect::CallNamed { .. }
+        | Effect::RemoveWorktree(_)
+        | Effect::Terminal { .. }
         | Effect::Configure { .. } => false,
         Effect::Read { .. }
         | Effect::Complete { .. }
@@ -124,6 +131,13 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::Compose { .. }
         | Effect::CheckMessage { .. }
         | Effect::ListSettingValues { .. }
+        | Effect::ClientAnswered { .. }
+        | Effect::OperateChangeset { .. }
+        | Effect::ComputeChangeset(_)
+        | Effect::UseFiles { .. }
+        | Effect::BeginWatch { .. }
+        | Effect::EndWatch { .. }
+        | Effect::LookAtWorktree { .. }
         | Effect::Authenticate(_)
         | Effect::UnloadChat { .. }
         | Effect::StopTurn { .. }

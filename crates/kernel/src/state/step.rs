@@ -3,19 +3,23 @@
 //! Handlers read the kernel through it and change one owner at a time by its methods. What they change is noted for undoing by
 //! the owner itself; what follows is noted here and done before the step ends; what is derived is computed once, at the end.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use wire::ChannelUri;
 
-use super::Step;
+use super::{Kernel, Step};
 use crate::background_task::BackgroundTask;
-use crate::channels::{Channel, Chat, DamagedChannel, Run, Session, SnapshotWindow};
+use crate::channels::{Channel, Chat, DamagedChannel, PlainChannel, Run, Session, SnapshotWindow};
 use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, Effect, FailureReply, Output, PeerId, RunId, Ticket, Timer};
+use crate::journal_query::{Query, StoredChannel, TurnPage};
 use crate::peers::{Offer, Peers, Waiting};
 use crate::queries::{Answered, Waiter};
 use crate::received::Received;
-use crate::record::{ChannelId, Query, Record, Seq, StoredChannel, TurnPage};
+use crate::record::{ChannelId, Record, Seq};
 use crate::requests::{Request, Requests};
+use crate::role::ClientHolder;
 
 impl Step<'_> {
     // Channels.
@@ -71,6 +75,20 @@ impl Step<'_> {
         self.kernel.channels.insert(uri, channel);
     }
 
+    /// A changeset, annotations, a terminal or a watch in memory, to be changed; likewise. Its state changes by actions alone.
+    #[allow(dead_code, reason = "changesets and terminals keep notes of their own")]
+    pub(crate) fn plain_mut(&mut self, uri: &ChannelUri) -> &mut PlainChannel {
+        match self.kernel.channels.plain_mut(uri) {
+            Some(plain) => plain,
+            None => unreachable!("{uri} is a plain channel in memory"),
+        }
+    }
+
+    /// Makes another session the one that a chat belongs to.
+    pub(crate) fn set_owner(&mut self, chat: &ChannelUri, session: &ChannelUri) {
+        self.kernel.channels.set_owner(chat, session);
+    }
+
     /// Writes the head of a channel at this place in the records: others after it refer to it.
     pub(crate) fn write_head(&mut self, uri: &ChannelUri) {
         let seq = self.seq();
@@ -79,15 +97,28 @@ impl Step<'_> {
         }
     }
 
+    /// Writes a channel that is not in memory.
+    pub(crate) fn record_channel(&mut self, uri: &ChannelUri, channel: &Channel) {
+        let seq = self.seq();
+        if let Some(record) = channel.record(uri, seq) {
+            self.out.records.push(Record::Channel(record));
+        }
+    }
+
     pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
         self.kernel.channels.mark_head(uri);
     }
 
-    /// A channel is disposed of: it leaves memory, and its subscriptions end.
-    pub(crate) fn dispose_channel(&mut self, uri: &ChannelUri) {
+    /// A channel leaves memory for good, and its subscriptions end.
+    pub(crate) fn remove_channel(&mut self, uri: &ChannelUri) {
         self.kernel.channels.dispose(uri);
         self.kernel.recovery.remove_interrupted(uri);
         self.kernel.peers.end_subscriptions(uri);
+    }
+
+    /// A session or chat is disposed of.
+    pub(crate) fn dispose_channel(&mut self, uri: &ChannelUri) {
+        self.remove_channel(uri);
         self.effect(Effect::EndChat { chat: uri.clone() });
     }
 
@@ -127,7 +158,10 @@ impl Step<'_> {
     pub(crate) fn unload_idle(&mut self) {
         let (now, idle_ms) = (self.now(), self.limits().channel_idle_ms);
         self.kernel.replays.clear();
-        for chat in self.kernel.channels.unload_idle(now, idle_ms) {
+        let peers = &self.kernel.peers;
+        let is_watched = |uri: &ChannelUri| !peers.watchers(uri).is_empty();
+        let unloaded = self.kernel.channels.unload_idle(now, idle_ms, is_watched);
+        for chat in unloaded {
             self.effect(Effect::UnloadChat { chat });
         }
     }
@@ -181,9 +215,9 @@ impl Step<'_> {
         self.kernel.active_clients.remove(session, client_id);
     }
 
-    pub(crate) fn lose_active_client(&mut self, client_id: &str) {
+    pub(crate) fn lose_active_client(&mut self, client_id: &str, holder: Option<ClientHolder>) {
         let now = self.now();
-        self.kernel.active_clients.lose(client_id, now);
+        self.kernel.active_clients.lose(client_id, now, holder);
     }
 
     pub(crate) fn find_active_client_again(&mut self, client_id: &str) {
@@ -194,7 +228,26 @@ impl Step<'_> {
 
     /// What the host says of its agents. Not undone with the step: it is so whether it is recorded or not.
     pub(crate) fn set_agents(&mut self, agents: Vec<AgentFacts>) {
-        self.kernel.facts.agents = agents;
+        let facts = Arc::make_mut(&mut self.kernel.facts);
+        let before = std::mem::replace(&mut facts.agents, agents);
+        for agent in &mut facts.agents {
+            // The host speaks of what agents are; tokens come by clients.
+            let mut before = before.iter();
+            let known = before.find(|known| known.provider == agent.provider);
+            agent.tokens = known.map(|known| known.tokens.clone()).unwrap_or_default();
+        }
+    }
+
+    /// An agent has a token for a resource now, or none any more. Not undone: the agent has it whether anything is recorded or not.
+    pub(crate) fn note_token(&mut self, provider: &str, resource: &str, is_there: bool) {
+        let facts = Arc::make_mut(&mut self.kernel.facts);
+        let agents = facts.agents.iter_mut();
+        for agent in agents.filter(|agent| agent.provider == provider) {
+            match is_there {
+                true => agent.tokens.insert(resource.to_owned()),
+                false => agent.tokens.remove(resource),
+            };
+        }
     }
 
     // Runs, requests, questions, housekeeping.
@@ -265,6 +318,21 @@ impl Step<'_> {
 
     pub(crate) fn upkeep_mut(&mut self) -> &mut crate::upkeep::Upkeep {
         &mut self.kernel.upkeep
+    }
+
+    /// Whether there is something to sweep by now.
+    pub(crate) fn is_sweep_due(&mut self) -> bool {
+        let is_log_long = self.is_log_long();
+        let kernel = &mut *self.kernel;
+        kernel
+            .upkeep
+            .is_due(kernel.now, &kernel.limits, is_log_long)
+    }
+
+    /// A sweep begins. Returns whether everything is to be looked at.
+    pub(crate) fn begin_sweep(&mut self) -> bool {
+        let kernel = &mut *self.kernel;
+        kernel.upkeep.begin_sweep(kernel.now, &kernel.limits)
     }
 
     pub(crate) fn replays_mut(&mut self) -> &mut crate::replay_cache::ReplayCache {
@@ -348,13 +416,35 @@ impl Step<'_> {
         let many_deferred = kernel.peers.has_many_deferred() && kernel.unwritable().is_none();
         out.wrote = kernel.log.end_step() || !out.records.is_empty() || many_deferred;
         if out.wrote {
-            kernel.upkeep.note_written();
+            kernel.upkeep.note_written(kernel.now);
             let deferred = kernel.peers.take_deferred();
             out.deferred = deferred.len();
             out.records.splice(0..0, deferred);
         }
         kernel.peers.end_step(out.wrote);
+        kernel.upkeep.end_step();
+        out.effects.extend(kernel.set_timers());
         out
+    }
+}
+
+impl Kernel {
+    /// Timers for housekeeping, where something is there to be looked after and none is set yet: whoever has nothing to do
+    /// sleeps.
+    fn set_timers(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let holds_something = !self.channels.is_only_root() || !self.replays.is_empty();
+        if self.upkeep.arm_idle(holds_something) {
+            let at = self.now.plus_ms(self.limits.channel_idle_ms / 2);
+            let timer = Timer::Idle;
+            effects.push(Effect::WakeAt { timer, at });
+        }
+        let is_log_long = self.is_log_long();
+        if let Some(at) = self.upkeep.arm(&self.limits, is_log_long) {
+            let timer = Timer::Sweep;
+            effects.push(Effect::WakeAt { timer, at });
+        }
+        effects
     }
 }
 

@@ -9,6 +9,7 @@ use super::offer::find_offer;
 use super::reply::call_of;
 use crate::agent_action::record_agent_action;
 use crate::channels::Executor;
+use crate::io::Effect;
 use crate::state::Step;
 
 /// Announces a call; its id comes from the seq that creates it (G-26). `None` if no client could read it.
@@ -35,6 +36,12 @@ pub(crate) fn start_call(
     }
     if let Some(run) = step.run_mut(uri) {
         run.add_call(number, id.clone(), executor);
+        let named = Effect::CallNamed {
+            run: run.id(),
+            call: number,
+            id: id.clone(),
+        };
+        step.effect(named);
     }
     Some(id)
 }
@@ -179,6 +186,35 @@ pub(crate) fn record_edits(
     let fields = json!({"content": content, "_meta": meta});
     let kind = ActionKind::ChatToolCallContentChanged;
     act_on_call(step, uri, turn_id, call, kind, fields);
+}
+
+/// A running call waits for a token (H-201). Somebody may give it up meanwhile: then its agent hears of it.
+pub(crate) fn require_auth(
+    step: &mut Step,
+    uri: &ChannelUri,
+    turn_id: &str,
+    call: u64,
+    auth: &Value,
+) {
+    if let Some(run) = step.run_mut(uri) {
+        run.await_call(call);
+    }
+    let fields = json!({"auth": auth});
+    let kind = ActionKind::ChatToolCallAuthRequired;
+    act_on_call(step, uri, turn_id, call, kind, fields);
+}
+
+/// A call that waited for a token goes on (H-202). One that was given up stays so.
+pub(crate) fn resolve_auth(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: u64) {
+    let run = step.chat(uri).run();
+    let Some(id) = run.and_then(|run| run.call_id(call)).map(str::to_owned) else {
+        return; // it was given up, and is not the agent's any more
+    };
+    if let Some(run) = step.run_mut(uri) {
+        run.take_awaited(&id); // it does not wait any more
+    }
+    let kind = ActionKind::ChatToolCallAuthResolved;
+    act_on_call(step, uri, turn_id, call, kind, json!({}));
 }
 
 /// A call of the agent's own is over.

@@ -20,9 +20,12 @@ import { Replica } from 'app/js/wire/replica.js';
 import { CHAT_ACTIONS } from 'app/js/wire/reduce/chat.js';
 import { SESSION_ACTIONS } from 'app/js/wire/reduce/session.js';
 import { ROOT_ACTIONS } from 'app/js/wire/reduce/root.js';
+import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from 'app/js/wire/reduce/plain.js';
 const modules = { readState, reduceState, readEnvelope, readSnapshot, Replica };
 const actionNames = () => ({
   chat: Object.keys(CHAT_ACTIONS), session: Object.keys(SESSION_ACTIONS), root: Object.keys(ROOT_ACTIONS),
+  changeset: Object.keys(CHANGESET_ACTIONS), annotations: Object.keys(ANNOTATIONS_ACTIONS),
+  terminal: Object.keys(TERMINAL_ACTIONS), resourceWatch: Object.keys(WATCH_ACTIONS),
 });
 globalThis.run = (what, text) =>
   JSON.stringify({ reduceAll, callAll, replayAll, actionNames }[what](modules, JSON.parse(text)));

@@ -81,6 +81,69 @@ export async function a_host_that_is_silent_after_an_action_is_asked_whether_it_
   equal(host.dispatched().map(({ clientSeq }) => clientSeq), [1, 1]);
 }
 
+export async function what_was_on_its_way_is_not_taken_for_an_answer() {
+  const host = new Host();
+  const { store, statuses } = await openChat(host);
+  host.isFrozen = true;
+  await pass(1_000);
+  store.look();
+  await pass(100);
+  // It left the host before it hung.
+  host.act(CHAT, { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' });
+  await pass(1_950);
+  equal([store.connection.status, host.sockets.length], ['live', 1]);
+  await pass(2_000);
+  equal([statuses.includes('waiting'), host.sockets[0].isClosed], [true, true]);
+}
+
+export async function what_is_heard_at_the_moment_of_asking_is_not_taken_for_an_answer() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.isFrozen = true;
+  host.act(CHAT, { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' });
+  store.look();
+  await pass(2_100);
+  equal(host.sockets[0].isClosed, true);
+}
+
+export async function a_long_message_that_holds_the_answer_up_does_not_end_the_connection() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.isFrozen = true;
+  store.look();
+  for (let part = 0; part < 5; part += 1) {
+    await pass(1_500);
+    host.act(CHAT, { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' });
+  }
+  host.isFrozen = false;
+  await pass(10_000);
+  equal([store.connection.status, host.sockets.length], ['live', 1]);
+}
+
+export async function a_host_that_refuses_to_be_asked_is_there() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.answers.ping = () => {
+    throw { code: -32601, message: 'not served' };
+  };
+  store.look();
+  await pass(10_000);
+  equal([store.connection.status, host.sent.filter(({ method }) => method === 'ping').length], ['live', 1]);
+}
+
+export async function an_action_that_is_not_answered_counts_more_than_what_else_is_heard() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.isFrozen = true;
+  store.dispatch(CHAT, approve);
+  await pass(100);
+  host.act(CHAT, { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' });
+  await pass(3_000);
+  equal(host.sent.at(-1).method, 'ping');
+  await pass(2_000);
+  equal(host.sockets[0].isClosed, true);
+}
+
 export async function a_token_that_counts_no_more_ends_it() {
   const host = new Host();
   host.isUp = false;
@@ -128,6 +191,50 @@ export async function what_comes_before_the_states_is_not_lost() {
   host.drop();
   await pass(200);
   equal(store.state(CHAT).activeTurn.responseParts[0].content, 'one two');
+}
+
+export async function a_watcher_that_acts_when_it_is_told_loses_nothing_of_a_replay() {
+  const host = new Host();
+  const { store, changes } = await openChat(host);
+  store.watch(CHAT, () => {
+    // As a page does that shows the chat: what is on screen is read.
+    if (!store.isPending(CHAT, () => true) && !(store.state(CHAT).status & 32)) store.dispatch(CHAT, { type: 'chat/isReadChanged', isRead: true });
+  });
+  await settle();
+  host.act(CHAT, { type: 'chat/isReadChanged', isRead: true }, { origin: { clientId: 'me', clientSeq: 1 } });
+  host.act(CHAT, { type: 'chat/isReadChanged', isRead: false });
+  host.act(CHAT, { type: 'chat/isReadChanged', isRead: true }, { origin: { clientId: 'me', clientSeq: 2 } });
+  await settle();
+  changes.length = 0;
+  host.answers.reconnect = () => ({
+    type: 'replay', missing: [],
+    actions: [
+      { type: 'chat/isReadChanged', isRead: false },
+      { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' },
+      { type: 'chat/turnComplete', turnId: 't1', duration: 5 },
+    ].map((action) => host.envelope(CHAT, action)),
+  });
+  host.drop();
+  await pass(200);
+  equal([store.connection.status, store.state(CHAT).activeTurn], ['live', undefined]);
+  equal(changes.some(({ kind }) => kind === 'list' || kind === 'all' || kind === 'turn'), true, JSON.stringify(changes));
+}
+
+export async function watchers_behind_one_that_acts_are_told_what_is_so_now() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  let isArmed = false;
+  store.watch(CHAT, () => {
+    if (!isArmed) return;
+    isArmed = false;
+    store.dispatch(CHAT, { type: 'chat/isReadChanged', isRead: true });
+  });
+  const heard = [];
+  store.watch(CHAT, (state) => heard.push(state.status & 32));
+  await settle();
+  isArmed = true;
+  host.act(CHAT, { type: 'chat/delta', turnId: 't1', partId: 'p1', content: 'one' });
+  equal(heard.at(-1), 32);
 }
 
 export async function a_host_that_forgot_the_client_is_introduced_to_anew() {
@@ -317,4 +424,65 @@ export async function a_channel_that_is_refused_says_why() {
   });
   await settle();
   equal([calls, store.errorOf('ahp-chat:/none').message], [1, 'not found']);
+}
+
+const pings = (host) => host.sent.filter(({ method }) => method === 'ping').length;
+
+export async function the_host_is_asked_one_question_at_a_time_however_often_somebody_looks() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.isFrozen = true;
+  for (let look = 0; look < 5; look += 1) {
+    store.look();
+    await pass(100);
+  }
+  equal(pings(host), 1);
+  host.isFrozen = false;
+  await pass(3_000);
+  store.look();
+  await settle();
+  equal([pings(host), store.connection.status], [2, 'live'], 'and again once it was answered');
+}
+
+export async function who_looks_does_not_wait_for_the_patience_of_another() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  host.isFrozen = true;
+  await pass(20_000);
+  equal(pings(host), 1, 'nothing was heard for long');
+  store.look();
+  await pass(2_100);
+  equal([pings(host), host.sockets[0].isClosed], [2, true]);
+}
+
+export async function after_many_reconnects_the_host_is_asked_as_often_as_after_one() {
+  const host = new Host();
+  const { store } = await openChat(host);
+  for (let loss = 0; loss < 5; loss += 1) {
+    host.drop();
+    await pass(10_000);
+    equal(store.connection.status, 'live');
+  }
+  await pass(20_000);
+  const before = pings(host);
+  await pass(60_000);
+  equal(pings(host) - before, 3);
+}
+
+export async function a_connection_that_ends_while_its_last_answer_is_taken_is_not_live() {
+  const host = new Host();
+  const { initialize } = host.answers;
+  host.answers.initialize = (params) => {
+    host.answers.initialize = initialize;
+    Promise.resolve().then(() => host.drop());
+    return initialize(params);
+  };
+  host.states[CHAT] = waitingChat();
+  const { store, statuses } = await open(host);
+  equal([store.connection.isLive, statuses.includes('live')], [false, false]);
+  await pass(200);
+  equal([store.connection.status, host.sockets.length], ['live', 2]);
+  const before = pings(host);
+  await pass(60_000);
+  equal(pings(host) - before, 3, 'of the one connection');
 }

@@ -228,3 +228,15 @@ export async function a_cut_to_a_turn_that_was_dropped_is_answered_by_subscribin
   world.window.takeList(CHAT);
   equal(world.renewed, 1);
 }
+
+export async function how_a_creation_goes_on_is_told_to_who_listens() {
+  const host = new Host();
+  host.answers.listSessions = () => ({ items: [] });
+  const store = await open();
+  const told = [];
+  const release = store.onProgress(({ progressToken, progress, total }) => told.push([progressToken, progress, total]));
+  host.tell({ method: 'root/progress', params: { channel: 'ahp-root://', progressToken: 'x:/1', progress: 1, total: 3 } });
+  release();
+  host.tell({ method: 'root/progress', params: { channel: 'ahp-root://', progressToken: 'x:/1', progress: 3, total: 3 } });
+  equal(told, [['x:/1', 1, 3]]);
+}

@@ -18,6 +18,8 @@ globalThis.setInterval = (run, ms) => addTimer(run, ms, ms);
 globalThis.clearTimeout = globalThis.clearInterval = (id) => timers.delete(id);
 globalThis.performance = { now: () => now };
 globalThis.queueMicrotask ??= (run) => Promise.resolve().then(run);
+let lastByte = 0;
+globalThis.crypto ??= { getRandomValues: (bytes) => bytes.map((_, at) => (bytes[at] = lastByte = (lastByte + 41) % 251)) };
 globalThis.console = { info() {}, error() {} };
 globalThis.URL = class {
   constructor(href) {

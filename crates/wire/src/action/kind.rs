@@ -35,6 +35,11 @@ pub enum ClientAction {
     Root(RootAction),
     Session(SessionAction),
     Chat(ChatAction),
+    Changeset(ChangesetAction),
+    Annotations(AnnotationsAction),
+    Terminal(TerminalAction),
+    /// Clients send none: the type has no value.
+    ResourceWatch(ResourceWatchAction),
     /// On a channel of a kind that this host does not serve.
     OtherChannel(ChannelKind),
 }
@@ -55,7 +60,7 @@ struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recording {
     Head,
-    Turn,
+    Row,
     Stream,
 }
 
@@ -104,8 +109,8 @@ macro_rules! recording {
     (head) => {
         Recording::Head
     };
-    (turn) => {
-        Recording::Turn
+    (row) => {
+        Recording::Row
     };
     (stream) => {
         Recording::Stream
@@ -352,6 +357,10 @@ mod tests {
                 ClientAction::Root(_) => ChannelKind::Root,
                 ClientAction::Session(_) => ChannelKind::Session,
                 ClientAction::Chat(_) => ChannelKind::Chat,
+                ClientAction::Changeset(_) => ChannelKind::Changeset,
+                ClientAction::Annotations(_) => ChannelKind::Annotations,
+                ClientAction::Terminal(_) => ChannelKind::Terminal,
+                ClientAction::ResourceWatch(none) => match none {},
                 ClientAction::OtherChannel(channel) => channel,
             });
             assert!(client_channel.is_none_or(|channel| channel == row.channel));
@@ -362,6 +371,10 @@ mod tests {
                 Some(ClientAction::Root(action)) => format!("{action:?}"),
                 Some(ClientAction::Session(action)) => format!("{action:?}"),
                 Some(ClientAction::Chat(action)) => format!("{action:?}"),
+                Some(ClientAction::Changeset(action)) => format!("{action:?}"),
+                Some(ClientAction::Annotations(action)) => format!("{action:?}"),
+                Some(ClientAction::Terminal(action)) => format!("{action:?}"),
+                Some(ClientAction::ResourceWatch(none)) => match none {},
                 Some(ClientAction::OtherChannel(_)) | None => continue,
             };
             assert!(format!("{:?}", row.kind).ends_with(&in_enum), "{name}");

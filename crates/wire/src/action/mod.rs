@@ -8,7 +8,8 @@ mod long_texts;
 mod table;
 
 pub use kind::{
-    ActionKind, AllowedSender, ChannelKind, ChatAction, ClientAction, RootAction, SessionAction,
+    ActionKind, AllowedSender, AnnotationsAction, ChangesetAction, ChannelKind, ChatAction,
+    ClientAction, ResourceWatchAction, RootAction, SessionAction, TerminalAction,
 };
 pub(crate) use table::with_action_table;
 

@@ -13,8 +13,8 @@
 //! - the first published version whose clients know it. Ten actions are stamped 0.9 upstream, but no published 0.9 client
 //!   reads them, so the table has 1.0 for them; automations came with the published 0.9;
 //! - `head` if recording it writes the head of its channel anew; otherwise it is recorded by itself and applied over the
-//!   head when the channel is loaded: `stream` if it is output of a running stream (a turn, a terminal), `turn` if it
-//!   decides something in a running turn, so that the chat's status or what it waits for may change;
+//!   head when the channel is loaded: `stream` if it is output of a running stream (a turn, a terminal), `row` if what is
+//!   derived from its channel may change: the status of a chat or what it waits for, the counts of annotations;
 //! - its reducer, for the channels that this crate reduces;
 //! - `message`: the field that holds a message of the user, and with it attachments that may be large.
 
@@ -71,13 +71,13 @@ macro_rules! with_action_table {
         ChatUsage                           "chat/usage"                           host                               V0_4    stream chat::set_usage;
         ChatToolCallStart                   "chat/toolCallStart"                   host                               V0_4    stream tool_call::start;
         ChatToolCallDelta                   "chat/toolCallDelta"                   host                               V0_4    stream tool_call::append_input;
-        ChatToolCallReady                   "chat/toolCallReady"                   host                               V0_4    turn   tool_call::make_ready;
-        ChatToolCallConfirmed               "chat/toolCallConfirmed"               both(ToolCallConfirmed)            V0_4    turn   tool_call::confirm, message "userSuggestion";
-        ChatToolCallComplete                "chat/toolCallComplete"                both(ToolCallComplete)             V0_4    turn   tool_call::complete;
-        ChatToolCallResultConfirmed         "chat/toolCallResultConfirmed"         both(ToolCallResultConfirmed)      V0_4    turn   tool_call::confirm_result;
+        ChatToolCallReady                   "chat/toolCallReady"                   host                               V0_4    row    tool_call::make_ready;
+        ChatToolCallConfirmed               "chat/toolCallConfirmed"               both(ToolCallConfirmed)            V0_4    row    tool_call::confirm, message "userSuggestion";
+        ChatToolCallComplete                "chat/toolCallComplete"                both(ToolCallComplete)             V0_4    row    tool_call::complete;
+        ChatToolCallResultConfirmed         "chat/toolCallResultConfirmed"         both(ToolCallResultConfirmed)      V0_4    row    tool_call::confirm_result;
         ChatToolCallContentChanged          "chat/toolCallContentChanged"          both(ToolCallContentChanged)       V0_4    stream tool_call::set_content;
-        ChatToolCallAuthRequired            "chat/toolCallAuthRequired"            host                               V0_6    turn   tool_call::require_auth;
-        ChatToolCallAuthResolved            "chat/toolCallAuthResolved"            host                               V0_6    turn   tool_call::resolve_auth;
+        ChatToolCallAuthRequired            "chat/toolCallAuthRequired"            host                               V0_6    row    tool_call::require_auth;
+        ChatToolCallAuthResolved            "chat/toolCallAuthResolved"            host                               V0_6    row    tool_call::resolve_auth;
         ChatTurnComplete                    "chat/turnComplete"                    host                               V0_4    head   turn::complete;
         ChatTurnCancelled                   "chat/turnCancelled"                   both(TurnCancelled)                V0_4    head   turn::cancel;
         ChatError                           "chat/error"                           host                               V0_4    head   turn::fail;
@@ -96,46 +96,46 @@ macro_rules! with_action_table {
         ChatDraftChanged                    "chat/draftChanged"                    both(DraftChanged)                 V0_5    head   chat::set_draft, message "draft";
         ChatIsReadChanged                   "chat/isReadChanged"                   both(IsReadChanged)                V1_0    head   chat::set_is_read;
         ChatIsArchivedChanged               "chat/isArchivedChanged"               both(IsArchivedChanged)            V1_0    head   chat::set_is_archived;
-        ChatInputRequested                  "chat/inputRequested"                  host                               V0_4    turn   input_request::request;
-        ChatInputAnswerChanged              "chat/inputAnswerChanged"              both(InputAnswerChanged)           V0_4    turn   input_request::change_answer;
-        ChatInputCompleted                  "chat/inputCompleted"                  both(InputCompleted)               V0_4    turn   input_request::complete;
+        ChatInputRequested                  "chat/inputRequested"                  host                               V0_4    row    input_request::request;
+        ChatInputAnswerChanged              "chat/inputAnswerChanged"              both(InputAnswerChanged)           V0_4    row    input_request::change_answer;
+        ChatInputCompleted                  "chat/inputCompleted"                  both(InputCompleted)               V0_4    row    input_request::complete;
         ChatTruncated                       "chat/truncated"                       both(Truncated)                    V0_4    head   turn::truncate;
         ChatTurnsLoaded                     "chat/turnsLoaded"                     host                               V0_5_1  head   turn::load_older;
     } extensions {}
+    channel Changeset: ChangesetAction, reduce_changeset(ChangesetState) {
+        ChangesetStatusChanged              "changeset/statusChanged"              host                               V0_2    row    changeset::change_status;
+        ChangesetFileSet                    "changeset/fileSet"                    host                               V0_2    row    changeset::set_file;
+        ChangesetFileRemoved                "changeset/fileRemoved"                host                               V0_2    row    changeset::remove_file;
+        ChangesetFilesReviewChanged         "changeset/filesReviewChanged"         both(FilesReviewChanged)           V0_6    row    changeset::review_files;
+        ChangesetContentChanged             "changeset/contentChanged"             host                               V0_4    head   changeset::replace_content;
+        ChangesetOperationsChanged          "changeset/operationsChanged"          host                               V0_2    row    changeset::set_operations;
+        ChangesetOperationStatusChanged     "changeset/operationStatusChanged"     host                               V0_3    row    changeset::change_operation_status;
+        ChangesetCleared                    "changeset/cleared"                    host                               V0_2    head   changeset::clear;
+    } extensions {}
+    channel Annotations: AnnotationsAction, reduce_annotations(AnnotationsState) {
+        AnnotationsSet                      "annotations/set"                      both(Set)                          V0_4    row    annotations::set_annotation;
+        AnnotationsUpdated                  "annotations/updated"                  both(Updated)                      V0_4    row    annotations::update;
+        AnnotationsRemoved                  "annotations/removed"                  both(Removed)                      V0_4    row    annotations::remove;
+        AnnotationsEntrySet                 "annotations/entrySet"                 both(EntrySet)                     V0_4    row    annotations::set_entry;
+        AnnotationsEntryRemoved             "annotations/entryRemoved"             both(EntryRemoved)                 V0_4    row    annotations::remove_entry;
+    } extensions {}
+    channel Terminal: TerminalAction, reduce_terminal(TerminalState) {
+        TerminalData                        "terminal/data"                        host                               V0_1    stream terminal::append_data;
+        TerminalInput                       "terminal/input"                       client(Input)                      V0_1    stream leave_unchanged;
+        TerminalResized                     "terminal/resized"                     both(Resized)                      V0_1    row    terminal::resize;
+        TerminalClaimed                     "terminal/claimed"                     both(Claimed)                      V0_1    row    terminal::claim;
+        TerminalTitleChanged                "terminal/titleChanged"                both(TitleChanged)                 V0_1    row    terminal::set_title;
+        TerminalCwdChanged                  "terminal/cwdChanged"                  host                               V0_1    row    terminal::set_cwd;
+        TerminalExited                      "terminal/exited"                      host                               V0_1    head   terminal::exit;
+        TerminalCleared                     "terminal/cleared"                     both(Cleared)                      V0_1    head   terminal::clear;
+        TerminalCommandDetectionAvailable   "terminal/commandDetectionAvailable"   host                               V0_1    row    terminal::detect_commands;
+        TerminalCommandExecuted             "terminal/commandExecuted"             host                               V0_1    stream terminal::start_command;
+        TerminalCommandFinished             "terminal/commandFinished"             host                               V0_1    stream terminal::finish_command;
+    } extensions {}
+    channel ResourceWatch: ResourceWatchAction, reduce_resource_watch(ResourceWatchState) {
+        ResourceWatchChanged                "resourceWatch/changed"                host                               V0_2    stream leave_unchanged;
+    } extensions {}
     others {
-        Changeset {
-            ChangesetStatusChanged              "changeset/statusChanged"              host                               V0_2    head;
-            ChangesetFileSet                    "changeset/fileSet"                    host                               V0_2    head;
-            ChangesetFileRemoved                "changeset/fileRemoved"                host                               V0_2    head;
-            ChangesetFilesReviewChanged         "changeset/filesReviewChanged"         both                               V0_6    head;
-            ChangesetContentChanged             "changeset/contentChanged"             host                               V0_4    head;
-            ChangesetOperationsChanged          "changeset/operationsChanged"          host                               V0_2    head;
-            ChangesetOperationStatusChanged     "changeset/operationStatusChanged"     host                               V0_3    head;
-            ChangesetCleared                    "changeset/cleared"                    host                               V0_2    head;
-        }
-        Annotations {
-            AnnotationsSet                      "annotations/set"                      both                               V0_4    head;
-            AnnotationsUpdated                  "annotations/updated"                  both                               V0_4    head;
-            AnnotationsRemoved                  "annotations/removed"                  both                               V0_4    head;
-            AnnotationsEntrySet                 "annotations/entrySet"                 both                               V0_4    head;
-            AnnotationsEntryRemoved             "annotations/entryRemoved"             both                               V0_4    head;
-        }
-        Terminal {
-            TerminalData                        "terminal/data"                        host                               V0_1    stream;
-            TerminalInput                       "terminal/input"                       client                             V0_1    stream;
-            TerminalResized                     "terminal/resized"                     both                               V0_1    head;
-            TerminalClaimed                     "terminal/claimed"                     both                               V0_1    head;
-            TerminalTitleChanged                "terminal/titleChanged"                both                               V0_1    head;
-            TerminalCwdChanged                  "terminal/cwdChanged"                  host                               V0_1    head;
-            TerminalExited                      "terminal/exited"                      host                               V0_1    head;
-            TerminalCleared                     "terminal/cleared"                     both                               V0_1    head;
-            TerminalCommandDetectionAvailable   "terminal/commandDetectionAvailable"   host                               V0_1    head;
-            TerminalCommandExecuted             "terminal/commandExecuted"             host                               V0_1    head;
-            TerminalCommandFinished             "terminal/commandFinished"             host                               V0_1    head;
-        }
-        ResourceWatch {
-            ResourceWatchChanged                "resourceWatch/changed"                host                               V0_2    head;
-        }
         Automations {
             AutomationCreateRequested           "automation/createRequested"           client                             V0_9    head;
             AutomationUpdateRequested           "automation/updateRequested"           client                             V0_9    head;

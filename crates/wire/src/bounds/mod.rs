@@ -39,6 +39,9 @@ pub enum Bound {
     SelectionBytes,
     Chats,
     TurnBytes,
+    AnnotationEntries,
+    AnnotationBytes,
+    ReviewedFiles,
 }
 
 impl Bound {
@@ -62,6 +65,9 @@ impl Bound {
         Self::SelectionBytes,
         Self::Chats,
         Self::TurnBytes,
+        Self::AnnotationEntries,
+        Self::AnnotationBytes,
+        Self::ReviewedFiles,
     ];
 
     /// The key of the setting.
@@ -86,6 +92,9 @@ impl Bound {
             Self::SelectionBytes => "selection_bytes_max",
             Self::Chats => "chats_max",
             Self::TurnBytes => "turn_bytes_max",
+            Self::AnnotationEntries => "annotation_entries_max",
+            Self::AnnotationBytes => "annotation_bytes_max",
+            Self::ReviewedFiles => "reviewed_files_max",
         }
     }
 }

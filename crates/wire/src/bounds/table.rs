@@ -121,10 +121,41 @@ const ANSWER_CHANGED: FieldBound = fields(&[
 ]);
 const INPUT_COMPLETED: FieldBound = fields(&[("requestId", ID), ("answers", ANSWERS)]);
 
+const ENTRY: FieldBound = fields(&[
+    ("id", ID),
+    ("text", FieldBound::Bytes(Bound::AnnotationBytes)),
+]);
+const ANNOTATION: FieldBound = fields(&[
+    ("id", ID),
+    ("resource", URI),
+    (
+        "entries",
+        FieldBound::Entries {
+            most: Bound::AnnotationEntries,
+            each: &ENTRY,
+        },
+    ),
+]);
+const ANNOTATION_SET: FieldBound = fields(&[("annotation", ANNOTATION)]);
+const ANNOTATION_CHANGED: FieldBound = fields(&[
+    ("annotationId", ID),
+    ("entryId", ID),
+    ("resource", URI),
+    ("entry", ENTRY),
+]);
+const FILES_REVIEWED: FieldBound = fields(&[(
+    "files",
+    FieldBound::Entries {
+        most: Bound::ReviewedFiles,
+        each: &URI,
+    },
+)]);
+const TERMINAL_INPUT: FieldBound = fields(&[("data", FieldBound::Bytes(Bound::MessageBytes))]);
+
 pub(super) fn of_action(kind: ActionKind) -> &'static FieldBound {
     match kind {
         ActionKind::RootConfigChanged | ActionKind::SessionConfigChanged => &CONFIG_CHANGED,
-        ActionKind::SessionTitleChanged => &TITLE_CHANGED,
+        ActionKind::SessionTitleChanged | ActionKind::TerminalTitleChanged => &TITLE_CHANGED,
         ActionKind::SessionActiveClientSet => &ACTIVE_CLIENT_SET,
         ActionKind::SystemMessageTransformSet => &OPT_IN,
         ActionKind::ChatTurnStarted => &TURN_STARTED,
@@ -135,6 +166,13 @@ pub(super) fn of_action(kind: ActionKind) -> &'static FieldBound {
         ActionKind::ChatToolCallContentChanged => &TOOL_CALL_CONTENT,
         ActionKind::ChatInputAnswerChanged => &ANSWER_CHANGED,
         ActionKind::ChatInputCompleted => &INPUT_COMPLETED,
+        ActionKind::AnnotationsSet => &ANNOTATION_SET,
+        ActionKind::AnnotationsUpdated
+        | ActionKind::AnnotationsRemoved
+        | ActionKind::AnnotationsEntrySet
+        | ActionKind::AnnotationsEntryRemoved => &ANNOTATION_CHANGED,
+        ActionKind::ChangesetFilesReviewChanged => &FILES_REVIEWED,
+        ActionKind::TerminalInput => &TERMINAL_INPUT,
         _ => &OTHERS,
     }
 }
@@ -223,6 +261,15 @@ const IMPORT_SESSION: FieldBound = fields(&[
     ("session", FieldBound::Body),
     ("turns", FieldBound::Body),
 ]);
+/// What is written is bounded by its frame, like all bodies.
+const RESOURCE_WRITE: FieldBound = fields(&[
+    ("channel", URI),
+    ("uri", URI),
+    ("data", FieldBound::Body),
+    ("ifMatch", ID),
+]);
+const RESOURCE_PAIR: FieldBound =
+    fields(&[("channel", URI), ("source", URI), ("destination", URI)]);
 const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
 
 pub(super) fn of_params(method: Method) -> &'static FieldBound {
@@ -237,6 +284,8 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::AddModel => &ADD_MODEL,
         Method::Compose => &COMPOSE,
         Method::ImportSession => &IMPORT_SESSION,
+        Method::ResourceWrite => &RESOURCE_WRITE,
+        Method::ResourceCopy | Method::ResourceMove => &RESOURCE_PAIR,
         _ => &ON_CHANNEL,
     }
 }

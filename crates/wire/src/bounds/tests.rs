@@ -27,6 +27,9 @@ fn limit(bound: Bound) -> usize {
         Bound::ContentRefs => 2,
         Bound::Chats => 9,
         Bound::TurnBytes => 600,
+        Bound::AnnotationEntries => 11,
+        Bound::AnnotationBytes => 120,
+        Bound::ReviewedFiles => 12,
     }
 }
 

@@ -7,6 +7,8 @@
 //!
 //! Must not know: who is connected, how messages are encoded.
 
+pub mod closed_enums;
+mod plain;
 mod shape;
 mod v0_4;
 mod v0_5_0;
@@ -19,11 +21,13 @@ mod v0_9;
 
 use serde_json::Value;
 
-use crate::methods::Method;
-use crate::state::{ChatState, SessionState};
-use crate::{Action, ActionKind, Generation, Object, Timestamp};
+use crate::action::ChannelKind;
+use crate::methods::{Call, Method};
+use crate::state::{ChangesetState, ChatState, SessionState};
+use crate::{Action, ActionKind, Generation, Object, RpcError, Timestamp};
 
-pub use v0_4::{SELECTION_META, selection_of};
+pub use v0_4::{ONLY_CLIENT, SELECTION_META, check_selection, selection_of};
+pub use v0_5_0::PAGE_LIMIT;
 pub use v0_7::SESSION_ONLY;
 
 /// The state of a channel after an action: what some actions of older versions have to hold.
@@ -32,6 +36,7 @@ pub enum AfterAction<'a> {
     Root,
     Session(&'a SessionState),
     Chat(&'a ChatState),
+    Changeset(&'a ChangesetState),
 }
 
 /// What a snapshot is of.
@@ -44,6 +49,8 @@ pub enum SnapshotOf<'a> {
         summary: &'a Object,
     },
     Chat,
+    /// A channel of this kind that is its state and nothing else.
+    Plain(ChannelKind),
 }
 
 /// An action as a client of an older version gets it.
@@ -63,6 +70,10 @@ pub struct Receiving<'a> {
     /// The session or chat the action is for, if it is in memory.
     pub session: Option<&'a SessionState>,
     pub chat: Option<&'a ChatState>,
+    /// The session that annotations or a changeset belong to.
+    pub owner: Option<&'a str>,
+    /// The first chat of the session that the action speaks of.
+    pub default_chat: Option<&'a str>,
 }
 
 /// One step: from the version after `to` down to `to`, and back up.
@@ -113,6 +124,7 @@ pub fn needs_state(generation: Generation, kind: ActionKind) -> bool {
     match kind {
         ActionKind::ChatTurnResume => generation <= Generation::V0_8,
         ActionKind::SessionWorkingDirectoryReplaced => generation <= Generation::V0_7,
+        ActionKind::ChangesetFilesReviewChanged => generation <= Generation::V0_5_1,
         ActionKind::SessionActiveClientSet | ActionKind::SessionActiveClientRemoved => {
             generation <= Generation::V0_4
         }
@@ -186,6 +198,13 @@ pub fn up_params(generation: Generation, method: Method, params: &mut Value) {
         for step in steps(generation).rev() {
             (step.up_params)(method, params);
         }
+    }
+}
+
+/// An error as clients of a version know it.
+pub fn down_error(generation: Generation, call: &Call, error: &mut RpcError) {
+    if generation <= Generation::V0_8 {
+        v0_8::down_error(call, error);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::state::ChatState;
 
-fn object(value: Value) -> Object {
+pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(object) => object,
         other => panic!("not an object: {other}"),
@@ -16,7 +16,7 @@ fn action(value: Value) -> Action {
     Action::from_record(value).expect("an action")
 }
 
-fn down(generation: Generation, value: Value, after: AfterAction) -> Vec<Value> {
+pub(super) fn down(generation: Generation, value: Value, after: AfterAction) -> Vec<Value> {
     let sent = action(value);
     match down_action(generation, &sent, after) {
         OlderForm::Same => vec![Value::Object(sent.body)],
@@ -30,6 +30,8 @@ fn up(generation: Generation, mut value: Value, chat: Option<&ChatState>) -> Val
         now: Timestamp(5_000),
         session: None,
         chat,
+        owner: Some("x:/s"),
+        default_chat: Some("x:/c"),
     };
     up_action(generation, &mut value, &receiving);
     value
@@ -82,9 +84,11 @@ fn what_a_version_has_no_word_for_is_not_sent() {
         Vec::<Value>::new()
     );
     let sign_in = json!({"type": "session/inputNeededSet", "request": {"kind": "toolAuthentication", "id": "i"}});
+    // It may have been something else before, under the same id.
+    let gone = json!({"type": "session/inputNeededRemoved", "id": "i"});
     assert_eq!(
         down(Generation::V0_5_2, sign_in.clone(), AfterAction::Root),
-        Vec::<Value>::new()
+        vec![gone]
     );
     assert_eq!(
         down(Generation::V0_6, sign_in.clone(), AfterAction::Root),
@@ -142,15 +146,15 @@ fn a_resumed_turn_is_taken_back_and_told_again() {
             .map(|action| action["type"].as_str().unwrap_or("").to_owned())
             .collect()
     };
-    let start = ["chat/truncated", "chat/turnStarted", "chat/responsePart"];
-    assert_eq!(
-        names(Generation::V0_8),
-        [&start[..], &["chat/responsePart", "chat/usage"]].concat()
-    );
-    assert_eq!(
-        names(Generation::V0_5_2),
-        [&start[..], &["chat/inputRequested", "chat/usage"]].concat()
-    );
+    let told = [
+        "chat/truncated",
+        "chat/turnStarted",
+        "chat/responsePart",
+        "chat/inputRequested",
+        "chat/usage",
+    ];
+    assert_eq!(names(Generation::V0_8), told);
+    assert_eq!(names(Generation::V0_5_2), told);
     assert_eq!(names(Generation::V0_9), ["chat/turnResume"]);
 }
 
@@ -369,7 +373,29 @@ fn older_requests_say_the_same_with_newer_words() {
             Method::FetchTurns,
             json!({"before": "t", "limit": 3})
         ),
-        json!({"limit": 3, "cursor": "before:t"})
+        json!({"cursor": "before:t", "x-limit": 3})
+    );
+    // What is of a wrong type is left to be refused, never read as if it were not there.
+    assert_eq!(
+        up(Generation::V0_5_0, Method::FetchTurns, json!({"before": 7})),
+        json!({"cursor": 7})
+    );
+    assert_eq!(
+        up(
+            Generation::V0_6,
+            Method::CreateSession,
+            json!({"workingDirectory": 7})
+        ),
+        json!({"workingDirectories": [7]})
+    );
+    let resolve = json!({"workingDirectory": "file:///a"});
+    assert_eq!(
+        up(
+            Generation::V0_4,
+            Method::ResolveSessionConfig,
+            resolve.clone()
+        ),
+        resolve
     );
     let params = json!({"cursor": "before:t"});
     assert_eq!(
@@ -386,7 +412,7 @@ fn older_requests_say_the_same_with_newer_words() {
 fn tool_calls_had_texts_and_blocks_of_their_own() {
     let ready = json!({"type": "chat/toolCallReady", "turnId": "t", "toolCallId": "c", "toolInput": {"uri": "u"}});
     let older = down(Generation::V0_6, ready, AfterAction::Root);
-    assert_eq!(older[0].get("toolInput"), None);
+    assert_eq!(older[0]["toolInput"], "u");
     let delta = json!({"type": "chat/toolCallDelta", "turnId": "t", "toolCallId": "c"});
     assert_eq!(
         down(Generation::V0_6, delta, AfterAction::Root)[0]["content"],
@@ -403,4 +429,59 @@ fn tool_calls_had_texts_and_blocks_of_their_own() {
         json!([terminal, {"type": "terminalComplete", "resource": "r", "exitCode": 3, "preview": "p"}])
     );
     assert_eq!(blocks(Generation::V0_5_1), json!([terminal]));
+}
+
+#[test]
+fn annotations_named_a_turn_and_terminals_an_exit_code_in_0_8() {
+    let origin = json!({"session": "x:/s", "turnId": "t1"});
+    let annotation = json!({"id": "a", "origin": origin, "resource": "file:///f", "resolved": false, "entries": []});
+    let set = json!({"type": "annotations/set", "annotation": annotation});
+    let older = down(Generation::V0_8, set.clone(), AfterAction::Root);
+    assert_eq!(older[0]["annotation"]["turnId"], "t1");
+    assert!(older[0]["annotation"].get("origin").is_none());
+    assert_eq!(
+        down(Generation::V0_9, set.clone(), AfterAction::Root),
+        [set]
+    );
+    assert_eq!(
+        up(Generation::V0_8, older[0].clone(), None)["annotation"]["origin"],
+        origin
+    );
+    let updated = json!({"type": "annotations/updated", "annotationId": "a", "resolved": true});
+    assert_eq!(
+        down(Generation::V0_8, updated.clone(), AfterAction::Root),
+        vec![updated.clone()]
+    );
+    assert_eq!(up(Generation::V0_8, updated.clone(), None), updated);
+    let mut whole_file =
+        object(json!({"annotations": [{"id": "a", "origin": {"session": "x:/s"}}]}));
+    down_state(
+        Generation::V0_4,
+        SnapshotOf::Plain(ChannelKind::Annotations),
+        &mut whole_file,
+    );
+    assert_eq!(
+        whole_file["annotations"],
+        json!([{"id": "a", "turnId": ""}])
+    );
+    let mut terminal = object(json!({"lifecycle": {"status": "exited", "exitCode": 3}}));
+    down_state(
+        Generation::V0_8,
+        SnapshotOf::Plain(ChannelKind::Terminal),
+        &mut terminal,
+    );
+    assert_eq!(Value::Object(terminal), json!({"exitCode": 3}));
+    let listed = json!({"type": "root/terminalsChanged", "terminals": [{"lifecycle": {"status": "running"}}]});
+    assert_eq!(
+        down(Generation::V0_7, listed, AfterAction::Root)[0]["terminals"],
+        json!([{}])
+    );
+    let claim =
+        json!({"type": "terminal/claimed", "claim": {"kind": "session", "session": "x:/s"}});
+    assert_eq!(up(Generation::V0_8, claim, None)["claim"]["chat"], "x:/c");
+    let status = json!({"type": "changeset/statusChanged", "status": "recomputing"});
+    assert_eq!(
+        down(Generation::V0_8, status, AfterAction::Root)[0]["status"],
+        "computing"
+    );
 }

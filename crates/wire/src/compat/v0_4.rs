@@ -24,6 +24,22 @@ pub(super) const STEP: VersionStep = VersionStep {
 /// The field of `_meta`, and of the params of `createSession` and `createChat`, with `model` and `agent` in it.
 pub const SELECTION_META: &str = "x-selection";
 
+/// Marks an active client that wants to be the only one, as it was the only one there could be.
+pub const ONLY_CLIENT: &str = "x-onlyClient";
+
+/// Whether a choice is one: what is wrong with it if not.
+pub fn check_selection(chosen: &Object) -> Result<(), &'static str> {
+    let names = |field: &str, by: &str| match chosen.get(field) {
+        None | Some(Value::Null) => true,
+        Some(chosen) => chosen.get(by).is_some_and(Value::is_string),
+    };
+    match (names("model", "id"), names("agent", "uri")) {
+        (false, _) => Err("`model` must be an object with an `id`"),
+        (_, false) => Err("`agent` must be an object with a `uri`"),
+        (true, true) => Ok(()),
+    }
+}
+
 /// The choice that a session's or chat's `_meta` holds.
 pub fn selection_of(extra: &Object) -> Option<&Object> {
     extra.get("_meta")?.get(SELECTION_META)?.as_object()
@@ -123,6 +139,7 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
             down_config(state);
         }
         SnapshotOf::Chat => put_selection(state),
+        SnapshotOf::Plain(_) => {}
     }
 }
 
@@ -238,7 +255,7 @@ fn up_action(sent: &mut Object, receiving: &Receiving) {
             *sent = match client {
                 Some(client) => action(
                     ActionKind::SessionActiveClientSet.name(),
-                    &[("activeClient", client)],
+                    &[("activeClient", client), (ONLY_CLIENT, json!(true))],
                 ),
                 None => {
                     let own = [("clientId", json!(receiving.client_id))];

@@ -20,7 +20,7 @@ pub(super) const STEP: VersionStep = VersionStep {
 
 fn down_state(of: SnapshotOf, state: &mut Object) {
     match of {
-        SnapshotOf::Root => {}
+        SnapshotOf::Root | SnapshotOf::Plain(_) => {}
         SnapshotOf::Session { .. } => {
             // What a session waits for is all that changes its activity, and no action of theirs tells it: its chats say what
             // they do.
@@ -37,12 +37,21 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
     }
 }
 
+/// The field of the params of `fetchTurns` with the most turns that are wanted.
+pub const PAGE_LIMIT: &str = "x-limit";
+
 /// `before` is a cursor that names its turn; `limit` stays for the answer.
 fn up_params(method: Method, params: &mut Object) {
     if method == Method::FetchTurns {
-        let before = params.shift_remove("before");
-        let before = before.as_ref().and_then(Value::as_str);
-        let cursor = before.map_or("newest".to_owned(), |turn| format!("before:{turn}"));
-        params.insert("cursor".to_owned(), json!(cursor));
+        let before = params.shift_remove("before").unwrap_or_default();
+        let cursor = match before {
+            Value::String(turn) => json!(format!("before:{turn}")),
+            Value::Null => json!("newest"),
+            other => other, // of a wrong type, and refused for it
+        };
+        params.insert("cursor".to_owned(), cursor);
+        if let Some(limit) = params.shift_remove("limit") {
+            params.insert(PAGE_LIMIT.to_owned(), limit);
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{action, for_each_tool_call, kind_of, object_mut, text};
-use super::{AfterAction, Receiving, SnapshotOf, VersionStep, unchanged};
+use super::shape::{action, for_each_tool_call, kind_of, object_mut, objects_mut, text};
+use super::{AfterAction, Receiving, SnapshotOf, VersionStep, plain, unchanged};
+use crate::state::status;
 use crate::{ActionKind, Generation, Object, Timestamp};
 
 pub(super) const STEP: VersionStep = VersionStep {
@@ -26,21 +27,18 @@ fn touches(kind: ActionKind) -> bool {
 fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
     match kind_of(&sent) {
         ActionKind::SessionInputNeededSet => {
-            if sent.get("request").is_some_and(asks_to_sign_in) {
-                return; // there was no such thing to wait for
+            match sent.get("request") {
+                Some(request) if !is_known_request(request) => {
+                    // There was no such thing to wait for. One with this id that they know has become it.
+                    let id = request.get("id").cloned().unwrap_or_default();
+                    let removed = ActionKind::SessionInputNeededRemoved.name();
+                    sent = action(removed, &[("id", id)]);
+                }
+                _ => for_each_tool_call(&mut sent, down_tool_call),
             }
-            for_each_tool_call(&mut sent, down_tool_call);
         }
         ActionKind::ChatTurnsLoaded => down_turns(&mut sent),
-        // A turn that was resumed says again what it had said: its open questions are asked again.
-        ActionKind::ChatResponsePart if sent.get("part").is_some_and(is_open_question) => {
-            let request = sent.get("part").and_then(|part| part.get("request"));
-            let request = request.cloned().unwrap_or_default();
-            sent = action(
-                ActionKind::ChatInputRequested.name(),
-                &[("request", request)],
-            );
-        }
+        ActionKind::ChangesetFilesReviewChanged => plain::down_review_to_0_5_2(&mut sent),
         _ => for_each_tool_call(&mut sent, down_tool_call),
     }
     out.push(sent);
@@ -48,10 +46,10 @@ fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
 
 fn down_state(of: SnapshotOf, state: &mut Object) {
     match of {
-        SnapshotOf::Root => {}
+        SnapshotOf::Root | SnapshotOf::Plain(_) => {}
         SnapshotOf::Session { .. } => {
             if let Some(Value::Array(needed)) = state.get_mut("inputNeeded") {
-                needed.retain(|request| !asks_to_sign_in(request));
+                needed.retain(is_known_request);
                 if needed.is_empty() {
                     state.shift_remove("inputNeeded");
                 }
@@ -66,13 +64,37 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
             }
             down_turns(state);
             for_each_tool_call(state, down_tool_call);
+            down_status(state);
         }
     }
 }
 
+/// A chat that waits for nothing but a sign-in works on.
+fn down_status(chat: &mut Object) {
+    let bits = chat.get("status").and_then(Value::as_u64);
+    let bits = bits.and_then(|bits| u32::try_from(bits).ok());
+    let Some(bits) = bits.filter(|_| chat.contains_key("activeTurn") && !waits(chat)) else {
+        return; // what it does is as it was
+    };
+    let working = status::with_activity(bits, status::IN_PROGRESS);
+    chat.insert("status".to_owned(), json!(working));
+}
+
+fn waits(chat: &mut Object) -> bool {
+    let mut waits = chat.contains_key("inputRequests");
+    if let Some(turn) = object_mut(chat, "activeTurn") {
+        for part in objects_mut(turn, "responseParts") {
+            let call = object_mut(part, "toolCall");
+            let status = call.and_then(|call| text(call, "status"));
+            waits |= status.is_some_and(|status| status.starts_with("pending-"));
+        }
+    }
+    waits
+}
+
 /// A question nobody answered left no trace in a turn that is over.
 fn down_turns(holder: &mut Object) {
-    for turn in super::shape::objects_mut(holder, "turns") {
+    for turn in objects_mut(holder, "turns") {
         let _ = take_open_questions(turn);
     }
 }
@@ -94,8 +116,13 @@ fn is_open_question(part: &Value) -> bool {
     part["kind"] == "inputRequest" && part.get("response").is_none_or(Value::is_null)
 }
 
-fn asks_to_sign_in(request: &Value) -> bool {
-    request["kind"] == "toolAuthentication"
+/// Their reducers find no other kind again.
+fn is_known_request(request: &Value) -> bool {
+    let kind = request.get("kind").and_then(Value::as_str);
+    matches!(
+        kind,
+        Some("chatInput" | "toolConfirmation" | "toolClientExecution")
+    )
 }
 
 /// A call that waits for a sign-in is one that runs.

@@ -38,7 +38,10 @@ fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
         ActionKind::SessionChatAdded => down_directories_in(&mut sent, "summary"),
         ActionKind::SessionChatUpdated => down_directories_in(&mut sent, "changes"),
         ActionKind::ChatToolCallDelta => {
-            sent.entry("content").or_insert(json!(""));
+            let content = sent.entry("content").or_insert(Value::Null);
+            if content.is_null() {
+                *content = json!("");
+            }
         }
         ActionKind::ChatToolCallReady | ActionKind::ChatToolCallConfirmed => {
             down_input(&mut sent);
@@ -57,7 +60,7 @@ fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
 fn down_state(of: SnapshotOf, state: &mut Object) {
     down_directories(state);
     match of {
-        SnapshotOf::Root => {}
+        SnapshotOf::Root | SnapshotOf::Plain(_) => {}
         SnapshotOf::Session { .. } => {
             for chat in objects_mut(state, "chats") {
                 down_directories(chat);
@@ -88,10 +91,11 @@ fn down_tool_call(call: &mut Object) {
     down_content(call);
 }
 
-/// An input that is stored elsewhere has no older form: whoever wants it reads the call's own words.
+/// An input that is stored elsewhere is told by its address: a text, as inputs were, and `resourceRead` reads it.
 fn down_input(call: &mut Object) {
-    if call.get("toolInput").is_some_and(Value::is_object) {
-        call.shift_remove("toolInput");
+    if let Some(Value::Object(stored)) = call.get("toolInput") {
+        let address = text(stored, "uri").unwrap_or_default().to_owned();
+        call.insert("toolInput".to_owned(), Value::String(address));
     }
 }
 
@@ -130,8 +134,9 @@ fn completed_command(block: &mut Object) -> Option<Value> {
 
 fn up_params(method: Method, params: &mut Object) {
     match method {
-        Method::CreateSession | Method::ResolveSessionConfig | Method::SessionConfigCompletions => {
-            let several = |one: Value| one.is_string().then(|| Value::Array(vec![one]));
+        Method::CreateSession => {
+            // What is no text is refused by the types.
+            let several = |one: Value| (!one.is_null()).then(|| Value::Array(vec![one]));
             replace_field(params, "workingDirectory", "workingDirectories", several);
         }
         Method::CreateChat => {

@@ -45,7 +45,7 @@ fn down_action(mut sent: Object, after: AfterAction, out: &mut Vec<Object>) {
         ActionKind::SessionWorkingDirectoryReplaced => match after {
             AfterAction::Session(session) => replace_directory(&sent, session, out),
             // Only sessions have it.
-            AfterAction::Root | AfterAction::Chat(_) => {}
+            AfterAction::Root | AfterAction::Chat(_) | AfterAction::Changeset(_) => {}
         },
         kind => {
             if touches(kind) {
@@ -102,7 +102,7 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
         SnapshotOf::Root | SnapshotOf::Session { .. } => {
             for_each_customization(state, down_customization);
         }
-        SnapshotOf::Chat => {}
+        SnapshotOf::Chat | SnapshotOf::Plain(_) => {}
     }
 }
 

@@ -1,11 +1,13 @@
-//! Between 0.8 and 0.9: an error is a part of its turn, a turn can be resumed, a session that could not be made has *failed*,
-//! messages may come from an automation, and a session is no longer forked when it is created.
+//! Between 0.8 and 0.9: an error is a part of its turn, a turn can be resumed, most enums are open, annotations have an origin and
+//! terminals a lifecycle, and a session is no longer forked when it is created.
 
 use serde_json::{Value, json};
 
-use super::shape::{action, for_each_message, for_each_turn, kind_of, text};
-use super::{AfterAction, SnapshotOf, VersionStep, unchanged};
-use crate::methods::Method;
+use super::shape::{action, for_each_turn, kind_of, text};
+use super::{AfterAction, Receiving, SnapshotOf, VersionStep, closed_enums, plain, unchanged};
+use crate::content;
+use crate::methods::{Call, Method, ResourceCall};
+use crate::rpc::{RpcError, code};
 use crate::state::ChatState;
 use crate::{ActionKind, Generation, Object};
 
@@ -15,23 +17,35 @@ pub(super) const STEP: VersionStep = VersionStep {
     down_action,
     down_state,
     down_summary: unchanged::down_summary,
-    up_action: unchanged::up_action,
+    up_action,
     up_params,
 };
 
 fn touches(kind: ActionKind) -> bool {
-    matches!(
-        kind,
-        ActionKind::ChatError
-            | ActionKind::ChatTurnResume
-            | ActionKind::ChatTurnStarted
-            | ActionKind::ChatPendingMessageSet
-            | ActionKind::ChatDraftChanged
-            | ActionKind::ChatTurnsLoaded
-    )
+    plain::touched_by_0_8(kind)
+        || matches!(
+            kind,
+            ActionKind::RootAgentsChanged
+                | ActionKind::SessionActiveClientSet
+                | ActionKind::SessionInputNeededSet
+                | ActionKind::SessionCustomizationsChanged
+                | ActionKind::SessionCustomizationUpdated
+                | ActionKind::SessionCustomizationToggled
+                | ActionKind::SessionMcpServerStateChanged
+                | ActionKind::ChatError
+                | ActionKind::ChatTurnResume
+                | ActionKind::ChatTurnStarted
+                | ActionKind::ChatTurnsLoaded
+                | ActionKind::ChatToolCallReady
+                | ActionKind::ChatToolCallConfirmed
+                | ActionKind::ChatToolCallAuthRequired
+                | ActionKind::ChatPendingMessageSet
+                | ActionKind::ChatDraftChanged
+        )
 }
 
 fn down_action(mut sent: Object, after: AfterAction, out: &mut Vec<Object>) {
+    let before = out.len();
     match kind_of(&sent) {
         ActionKind::ChatError => {
             let error = sent.shift_remove("part").as_ref().map(error_of);
@@ -41,21 +55,18 @@ fn down_action(mut sent: Object, after: AfterAction, out: &mut Vec<Object>) {
         ActionKind::ChatTurnResume => match after {
             AfterAction::Chat(chat) => resume(chat, out),
             // A resume on another channel changes nothing there.
-            AfterAction::Root | AfterAction::Session(_) => {}
+            AfterAction::Root | AfterAction::Session(_) | AfterAction::Changeset(_) => {}
         },
         ActionKind::ChatTurnsLoaded => {
             for_each_turn(&mut sent, down_turn);
-            for_each_message(&mut sent, down_message);
             out.push(sent);
         }
-        ActionKind::ChatTurnStarted
-        | ActionKind::ChatPendingMessageSet
-        | ActionKind::ChatDraftChanged => {
-            for_each_message(&mut sent, down_message);
+        _ => {
+            plain::down_action_to_0_8(&mut sent, after);
             out.push(sent);
         }
-        _ => out.push(sent),
     }
+    out.iter_mut().skip(before).for_each(closed_enums::fit);
 }
 
 /// What an error part holds, in the form that `chat/error` and a turn had.
@@ -80,9 +91,19 @@ fn resume(chat: &ChatState, out: &mut Vec<Object>) {
         ],
     ));
     for part in turn.parts.iter().filter(|part| part.kind() != "error") {
-        let part = Value::Object(part.0.clone());
-        let fields = [("turnId", turn_id.clone()), ("part", part)];
-        out.push(action(ActionKind::ChatResponsePart.name(), &fields));
+        let is_open = part.0.get("response").is_none_or(Value::is_null);
+        match part.0.get("request") {
+            // Asked again: a part alone would not say that the chat waits.
+            Some(request) if part.kind() == "inputRequest" && is_open => {
+                let fields = [("request", request.clone())];
+                out.push(action(ActionKind::ChatInputRequested.name(), &fields));
+            }
+            _ => {
+                let part = Value::Object(part.0.clone());
+                let fields = [("turnId", turn_id.clone()), ("part", part)];
+                out.push(action(ActionKind::ChatResponsePart.name(), &fields));
+            }
+        }
     }
     if let Some(usage) = &turn.usage {
         let fields = [("turnId", turn_id), ("usage", usage.clone())];
@@ -92,17 +113,12 @@ fn resume(chat: &ChatState, out: &mut Vec<Object>) {
 
 fn down_state(of: SnapshotOf, state: &mut Object) {
     match of {
-        SnapshotOf::Root => {}
-        SnapshotOf::Session { .. } => {
-            if text(state, "lifecycle") == Some("failed") {
-                state.insert("lifecycle".to_owned(), json!("creationFailed"));
-            }
-        }
-        SnapshotOf::Chat => {
-            for_each_turn(state, down_turn);
-            for_each_message(state, down_message);
-        }
+        SnapshotOf::Root => plain::down_terminals(state),
+        SnapshotOf::Plain(kind) => plain::down_state_to_0_8(kind, state),
+        SnapshotOf::Session { .. } => {}
+        SnapshotOf::Chat => for_each_turn(state, down_turn),
     }
+    closed_enums::fit(state);
 }
 
 /// The error of a turn stood beside its parts. Only a turn that ended with one had it: one that was resumed forgot it.
@@ -119,12 +135,8 @@ fn down_turn(turn: &mut Object) {
     }
 }
 
-fn down_message(message: &mut Object) {
-    if let Some(Value::Object(origin)) = message.get_mut("origin")
-        && text(origin, "kind") == Some("automation")
-    {
-        origin.insert("kind".to_owned(), json!("systemNotification"));
-    }
+fn up_action(sent: &mut Object, receiving: &Receiving) {
+    plain::up_action_from_0_8(sent, receiving);
 }
 
 /// A session that begins with the turns of another: the one way to fork across sessions, and kept as an extension.
@@ -133,5 +145,39 @@ fn up_params(method: Method, params: &mut Object) {
         && let Some(fork) = params.shift_remove("fork")
     {
         params.insert("x-fork".to_owned(), fork);
+    }
+}
+
+/// Content that is not there had an error of its own; its number was given up with 0.9.
+const CONTENT_NOT_FOUND: i32 = -32006;
+
+pub(super) fn down_error(call: &Call, error: &mut RpcError) {
+    if let Call::Resource(call) = call
+        && let ResourceCall::Read(params) = &**call
+        && error.code == code::NOT_FOUND
+        && params.uri.starts_with(content::SCHEME)
+    {
+        error.code = CONTENT_NOT_FOUND;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::decode_call;
+
+    #[test]
+    fn content_that_is_not_there_had_an_error_of_its_own() {
+        let code_of = |generation, uri: &str| {
+            let call = decode_call("resourceRead", json!({"uri": uri})).unwrap();
+            let mut error = RpcError::new(code::NOT_FOUND, "");
+            super::super::down_error(generation, &call, &mut error);
+            error.code
+        };
+        let content = "ahp-content:/sha256/00";
+        assert_eq!(code_of(Generation::V0_8, content), -32006);
+        assert_eq!(code_of(Generation::V0_4, content), -32006);
+        assert_eq!(code_of(Generation::V0_9, content), -32008);
+        assert_eq!(code_of(Generation::V0_8, "x:/elsewhere"), -32008);
     }
 }

@@ -3,19 +3,25 @@
 //! Errors name the field that is wrong and never repeat what was in it.
 
 mod names;
+mod resources;
 
 pub use names::{ClientNotification, HostNotification, HostRequest, Method};
+pub use resources::ResourceCall;
+
+use std::sync::Arc;
 
 use ahp_types::commands::{
-    AuthenticateParams, CompletionsParams, CreateChatParams, CreateSessionParams,
-    DisposeChatParams, DisposeSessionParams, FetchTurnsParams, InitializeParams,
-    ListSessionsParams, ReconnectParams, ResolveSessionConfigParams, ResourceReadParams,
+    AuthenticateParams, CompletionsParams, CreateChatParams, CreateResourceWatchParams,
+    CreateSessionParams, CreateTerminalParams, DisposeChatParams, DisposeSessionParams,
+    DisposeTerminalParams, FetchTurnsParams, InitializeParams, InvokeChangesetOperationParams,
+    ListSessionsParams, MoveChatParams, ReconnectParams, ResolveSessionConfigParams,
     SessionConfigCompletionsParams, SubscribeParams,
 };
-use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::compat::PAGE_LIMIT;
+use crate::dialect::{on_root, or_root, or_session};
 use crate::ext::compose::ComposeParams;
 use crate::ext::import_session::ImportSessionParams;
 use crate::ext::models::AddModelParams;
@@ -35,13 +41,19 @@ pub enum Call {
     /// With the params as received, likewise: a message, and where the chat comes from.
     CreateChat(Box<CreateChatParams>, Value),
     DisposeChat(DisposeChatParams),
+    CreateTerminal(Box<CreateTerminalParams>),
+    DisposeTerminal(DisposeTerminalParams),
+    MoveChat(MoveChatParams),
     ListSessions(ListSessionsParams),
     /// With the number of turns wanted at most, which clients up to 0.5.0 say.
     FetchTurns(FetchTurnsParams, Option<usize>),
-    ResourceRead(ResourceReadParams),
+    CreateResourceWatch(Box<CreateResourceWatchParams>),
+    /// Shared: what it writes may be large.
+    Resource(Arc<ResourceCall>),
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
     Authenticate(AuthenticateParams),
+    InvokeChangesetOperation(Box<InvokeChangesetOperationParams>),
     Completions(CompletionsParams),
     /// `x-addModel`: the model as the configuration would have it.
     AddModel(Object),
@@ -70,9 +82,13 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::SessionConfigCompletions => {
             typed(or_root(params)).map(Call::SessionConfigCompletions)
         }
+        Method::InvokeChangesetOperation => {
+            typed(params).map(|params| Call::InvokeChangesetOperation(Box::new(params)))
+        }
         Method::Authenticate => typed(on_root(params)?).map(Call::Authenticate),
         Method::Subscribe => typed(params).map(Call::Subscribe),
         Method::CreateSession => {
+            let params = or_session(params);
             let typed = typed_from(&params)?;
             Ok(Call::CreateSession(Box::new(typed), params))
         }
@@ -82,12 +98,23 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
             Ok(Call::CreateChat(Box::new(typed), params))
         }
         Method::DisposeChat => typed(params).map(Call::DisposeChat),
+        Method::MoveChat => typed(params).map(Call::MoveChat),
         Method::FetchTurns => {
-            let limit = params.get("limit").and_then(Value::as_u64);
-            let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+            let limit = page_limit(&params)?;
             typed(params).map(|params| Call::FetchTurns(params, limit))
         }
-        Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
+        Method::CreateResourceWatch => {
+            typed(or_root(params)).map(|params| Call::CreateResourceWatch(Box::new(params)))
+        }
+        Method::ResourceRead => resources::decode(params, ResourceCall::Read),
+        Method::ResourceWrite => resources::decode(params, ResourceCall::Write),
+        Method::ResourceList => resources::decode(params, ResourceCall::List),
+        Method::ResourceResolve => resources::decode(params, ResourceCall::Resolve),
+        Method::ResourceCopy => resources::decode(params, ResourceCall::Copy),
+        Method::ResourceMove => resources::decode(params, ResourceCall::Move),
+        Method::ResourceDelete => resources::decode(params, ResourceCall::Delete),
+        Method::ResourceMkdir => resources::decode(params, ResourceCall::MakeDirectory),
+        Method::ResourceRequest => resources::decode(params, ResourceCall::Request),
         Method::Completions => typed(or_session(params)).map(Call::Completions),
         Method::ImportSession => {
             typed(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
@@ -97,20 +124,11 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
             typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
         }
         Method::ReloadModels => on_root(params).map(|_| Call::ReloadModels),
-        Method::MoveChat
-        | Method::CreateTerminal
-        | Method::DisposeTerminal
-        | Method::CreateResourceWatch
-        | Method::ResourceWrite
-        | Method::ResourceList
-        | Method::ResourceCopy
-        | Method::ResourceDelete
-        | Method::ResourceMove
-        | Method::ResourceResolve
-        | Method::ResourceMkdir
-        | Method::ResourceRequest
-        | Method::InvokeChangesetOperation
-        | Method::ListAutomationTriggerDefinitions
+        Method::CreateTerminal => {
+            typed(params).map(|params| Call::CreateTerminal(Box::new(params)))
+        }
+        Method::DisposeTerminal => typed(params).map(Call::DisposeTerminal),
+        Method::ListAutomationTriggerDefinitions
         | Method::RunAutomation
         | Method::FetchAutomationRuns => {
             let message = format!("`{method}` is not served by this host");
@@ -126,45 +144,16 @@ fn invalid(message: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, message)
 }
 
-/// Params of a command to the root: without a channel they mean it (G-21), with another they are wrong (H-008).
-fn on_root(params: Value) -> Result<Value, RpcError> {
-    let mut params = match params {
-        Value::Object(params) => params,
-        Value::Null => Object::new(),
-        _ => return Err(invalid("params must be an object")),
+/// The most turns that a client up to 0.5.0 wants.
+fn page_limit(params: &Value) -> Result<Option<usize>, RpcError> {
+    let Some(limit) = params.get(PAGE_LIMIT).filter(|limit| !limit.is_null()) else {
+        return Ok(None);
     };
-    match params.get("channel") {
-        None | Some(Value::Null) => {
-            params.insert(
-                "channel".to_owned(),
-                Value::String(ROOT_RESOURCE_URI.to_owned()),
-            );
-        }
-        Some(Value::String(channel)) if channel == ROOT_RESOURCE_URI => {}
-        Some(_) => return Err(invalid(format!("`channel` must be `{ROOT_RESOURCE_URI}`"))),
+    let limit = limit.as_u64().and_then(|limit| usize::try_from(limit).ok());
+    match limit {
+        Some(limit @ 1..) => Ok(Some(limit)),
+        _ => Err(invalid("`limit` must be a whole number of at least 1")),
     }
-    Ok(Value::Object(params))
-}
-
-/// Params of a command whose channel only says on whose behalf: without one it is the root's (G-21).
-fn or_root(mut params: Value) -> Value {
-    if let Value::Object(params) = &mut params
-        && params.get("channel").is_none_or(Value::is_null)
-    {
-        params.insert("channel".to_owned(), ROOT_RESOURCE_URI.into());
-    }
-    params
-}
-
-/// Params of `completions`: what names no channel may name a session, as it did in earlier versions.
-fn or_session(mut params: Value) -> Value {
-    if let Value::Object(params) = &mut params
-        && params.get("channel").is_none_or(Value::is_null)
-        && let Some(session) = params.remove("session")
-    {
-        params.insert("channel".to_owned(), session);
-    }
-    params
 }
 
 fn typed<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
@@ -236,51 +225,6 @@ mod tests {
     }
 
     #[test]
-    fn a_root_command_without_a_channel_means_the_root() {
-        let params = json!({"clientId": "c", "lastSeenServerSeq": 7, "subscriptions": []});
-        let Ok(Call::Reconnect(params)) = decode_call("reconnect", params) else {
-            panic!("a reconnect")
-        };
-        assert_eq!(
-            (params.channel.as_str(), params.last_seen_server_seq),
-            ("ahp-root://", 7)
-        );
-        assert!(matches!(
-            decode_call("listSessions", Value::Null),
-            Ok(Call::ListSessions(_))
-        ));
-        let elsewhere = refusal("listSessions", json!({"channel": "ahp-session:/1"}));
-        assert_eq!(
-            elsewhere,
-            (-32602, "`channel` must be `ahp-root://`".to_owned())
-        );
-    }
-
-    #[test]
-    fn completions_may_name_a_session_instead_of_a_channel() {
-        let asked = |channel: Value| {
-            let mut params = json!({"kind": "userMessage", "text": "/", "offset": 1});
-            params
-                .as_object_mut()
-                .unwrap()
-                .extend(channel.as_object().unwrap().clone());
-            match decode_call("completions", params) {
-                Ok(Call::Completions(params)) => Ok(params.channel),
-                Ok(other) => panic!("{other:?}"),
-                Err(error) => Err(error.message),
-            }
-        };
-        assert_eq!(
-            asked(json!({"channel": "ahp-chat:/1"})),
-            Ok("ahp-chat:/1".to_owned())
-        );
-        assert_eq!(asked(json!({"session": "x:/1"})), Ok("x:/1".to_owned()));
-        let both = json!({"channel": "ahp-chat:/1", "session": "x:/1"});
-        assert_eq!(asked(both), Ok("ahp-chat:/1".to_owned()));
-        assert_eq!(asked(json!({})), Err("missing field `channel`".to_owned()));
-    }
-
-    #[test]
     fn a_ping_may_carry_anything() {
         for params in [
             Value::Null,
@@ -315,8 +259,8 @@ mod tests {
             refusal("nope", json!({})),
             (-32601, "unknown method `nope`".to_owned())
         );
-        let move_chat = (-32601, "`moveChat` is not served by this host".to_owned());
-        assert_eq!(refusal("moveChat", json!({})), move_chat);
+        let run = "`runAutomation` is not served by this host".to_owned();
+        assert_eq!(refusal("runAutomation", json!({})), (-32601, run));
     }
 
     #[test]

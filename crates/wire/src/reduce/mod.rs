@@ -3,21 +3,28 @@
 //! Held equal to the published reducers by a property test over generated sequences (tests/reducers.rs). An action
 //! that lacks what it needs does nothing: the published types would not have read it (H-078).
 
+mod annotations;
+mod changeset;
 mod chat;
 mod customization;
 mod input_request;
 mod pending_message;
 mod root;
 mod session;
+mod terminal;
 mod tool_call;
 mod turn;
 
 use std::ops::BitOr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::action::{ActionKind, with_action_table};
-use crate::state::{ChatState, ConfigState, RootState, SessionState, status};
+use crate::state::{
+    AnnotationsState, ChangesetState, ChatState, ConfigState, PlainState, ResourceWatchState,
+    RootState, SessionState, TerminalState, status,
+};
 use crate::{Action, Object};
 
 /// What an action did to the state.
@@ -67,6 +74,16 @@ macro_rules! define_reducers {
 }
 
 with_action_table!(define_reducers);
+
+/// Applies an action to the state of a channel that is its state and nothing else. What others share of it stays as it is.
+pub fn reduce_plain(state: &mut PlainState, action: &Action) -> Reduced {
+    match state {
+        PlainState::Changeset(state) => reduce_changeset(Arc::make_mut(state), action),
+        PlainState::Annotations(state) => reduce_annotations(Arc::make_mut(state), action),
+        PlainState::Terminal(state) => reduce_terminal(Arc::make_mut(state), action),
+        PlainState::ResourceWatch(state) => reduce_resource_watch(Arc::make_mut(state), action),
+    }
+}
 
 /// For an action that the host acts on and that is not part of any state.
 fn leave_unchanged<T>(_: &mut T, _: &Action) -> Reduced {

@@ -284,7 +284,10 @@ impl ChatState {
 
     /// The whole chat as JSON.
     pub fn value(&self) -> Value {
-        let json = self.encode_with(&self.turns.joined(), self.turns_next_cursor.as_deref());
+        let json = self.encode_with(
+            &self.turns.pieces_from(0).concat(),
+            self.turns_next_cursor.as_deref(),
+        );
         let value = serde_json::from_slice(&json);
         debug_assert!(value.is_ok(), "turns are JSON");
         value.unwrap_or_default()

@@ -3,14 +3,24 @@
 //! Fields the reducers do not reason about live in `extra`, known to the protocol or not. The published structs drop
 //! unknown fields, randomise maps and cannot share turns (ADR 0001).
 
+mod annotations;
+mod changeset;
 mod chat;
+mod plain;
+mod resource_watch;
 mod root;
 mod session;
+mod terminal;
 mod turn;
 
+pub use annotations::{Annotation, AnnotationEntry, AnnotationsState};
+pub use changeset::ChangesetState;
 pub use chat::{ActiveTurn, ChatState, PartList, PendingMessage, ResponsePart};
+pub use plain::PlainState;
+pub use resource_watch::ResourceWatchState;
 pub use root::{ConfigState, RootState};
 pub use session::{ChatSummary, SessionState};
+pub use terminal::{TerminalPart, TerminalState};
 pub use turn::{Outcome, Turn, TurnList};
 
 use serde_json::Value;
@@ -106,6 +116,18 @@ impl Fields {
                 .filter_map(|v| v.as_str().map(str::to_owned))
                 .collect(),
         )
+    }
+
+    pub(crate) fn flag(&mut self, field: &'static str) -> Result<bool, StateError> {
+        match self.take(field) {
+            Some(Value::Bool(flag)) => Ok(flag),
+            _ => Err(self.missing(field)),
+        }
+    }
+
+    /// A field whose JSON `null` means the same as its absence.
+    pub(crate) fn present(&mut self, field: &'static str) -> Option<Value> {
+        self.take(field).filter(|value| !value.is_null())
     }
 
     pub(crate) fn rest(self) -> Object {

@@ -95,18 +95,21 @@ impl Turn {
     }
 }
 
-/// The completed turns a chat holds in memory, oldest first, with their joined JSON made at most once.
+/// A turn from this size on is sent from where it lies; copying smaller ones into one text costs less than sending many.
+const SHARED_BYTES_MIN: usize = 4_096;
+
+/// The completed turns a chat holds in memory, oldest first, with the pieces of their JSON made at most once.
 #[derive(Debug, Default)]
 pub struct TurnList {
     items: Vec<Arc<Turn>>,
-    joined: OnceLock<Bytes>,
+    pieces: OnceLock<Vec<Bytes>>,
 }
 
 impl Clone for TurnList {
     fn clone(&self) -> Self {
         Self {
             items: self.items.clone(),
-            joined: OnceLock::new(),
+            pieces: OnceLock::new(),
         }
     }
 }
@@ -121,7 +124,7 @@ impl TurnList {
     pub fn new(items: Vec<Arc<Turn>>) -> Self {
         Self {
             items,
-            joined: OnceLock::new(),
+            pieces: OnceLock::new(),
         }
     }
 
@@ -129,9 +132,9 @@ impl TurnList {
         &self.items
     }
 
-    /// The list, to be changed; the joined JSON is made again when it is needed.
+    /// The list, to be changed; the pieces are made again when they are needed.
     pub fn items_mut(&mut self) -> &mut Vec<Arc<Turn>> {
-        self.joined = OnceLock::new();
+        self.pieces = OnceLock::new();
         &mut self.items
     }
 
@@ -151,31 +154,71 @@ impl TurnList {
         self.items.iter().position(|turn| turn.id == id)
     }
 
-    /// The JSON of all turns, separated by commas, without brackets: made once and shared by every snapshot.
-    pub fn joined(&self) -> Bytes {
-        self.joined.get_or_init(|| join(&self.items)).clone()
-    }
-
-    /// The same for the turns from `first` on.
-    pub fn joined_from(&self, first: usize) -> Bytes {
-        if first == 0 {
-            self.joined()
-        } else {
-            join(self.items.get(first..).unwrap_or(&[]))
+    /// The JSON of the turns from `first` on, separated by commas, without brackets, in pieces to be sent one after the
+    /// other. Those of all turns are made once and shared by every snapshot.
+    pub fn pieces_from(&self, first: usize) -> Vec<Bytes> {
+        match first {
+            0 => self.pieces.get_or_init(|| pieces_of(&self.items)).clone(),
+            first => pieces_of(self.items.get(first..).unwrap_or(&[])),
         }
     }
 }
 
-fn join(turns: &[Arc<Turn>]) -> Bytes {
-    if let [only] = turns {
-        return only.json.clone();
-    }
-    let mut joined = BytesMut::with_capacity(turns.iter().map(|turn| turn.json.len() + 1).sum());
+/// Large turns as they are; small ones, and the commas, copied together.
+fn pieces_of(turns: &[Arc<Turn>]) -> Vec<Bytes> {
+    let is_small = |turn: &&Arc<Turn>| turn.json.len() < SHARED_BYTES_MIN;
+    let small = turns.iter().filter(is_small).map(|turn| turn.json.len());
+    let mut copied = BytesMut::with_capacity(small.sum::<usize>() + turns.len());
+    let mut pieces = Vec::new();
     for (index, turn) in turns.iter().enumerate() {
         if index > 0 {
-            joined.extend_from_slice(b",");
+            copied.extend_from_slice(b",");
         }
-        joined.extend_from_slice(&turn.json);
+        if is_small(&turn) {
+            copied.extend_from_slice(&turn.json);
+            continue;
+        }
+        if !copied.is_empty() {
+            pieces.push(copied.split().freeze());
+        }
+        pieces.push(turn.json.clone());
     }
-    joined.freeze()
+    if !copied.is_empty() {
+        pieces.push(copied.freeze());
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(number: usize, bytes: usize) -> Arc<Turn> {
+        Arc::new(Turn {
+            id: format!("t{number}"),
+            outcome: Outcome::Complete,
+            json: Bytes::from(number.to_string().repeat(bytes)),
+        })
+    }
+
+    #[test]
+    fn large_turns_are_shared_and_small_ones_joined() {
+        let (large, small) = (SHARED_BYTES_MIN, 3);
+        let sizes = [small, small, large, large, small, large];
+        let turns = sizes.iter().enumerate();
+        let turns: Vec<_> = turns.map(|(number, bytes)| turn(number, *bytes)).collect();
+        let list = TurnList::new(turns.clone());
+        for first in 0..=sizes.len() {
+            let texts = turns[first..].iter().map(|turn| turn.json.to_vec());
+            let expected = texts.collect::<Vec<_>>().join(&b","[..]);
+            assert_eq!(list.pieces_from(first).concat(), expected, "from {first}");
+        }
+        let pieces = list.pieces_from(0);
+        for shared in [2, 3, 5] {
+            let at = |piece: &Bytes| piece.as_ptr() == turns[shared].json.as_ptr();
+            assert!(pieces.iter().any(at), "turn {shared} was copied");
+        }
+        assert_eq!(pieces.len(), 6);
+        assert!(TurnList::default().pieces_from(0).is_empty());
+    }
 }

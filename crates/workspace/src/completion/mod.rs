@@ -18,6 +18,7 @@ use compositor::command::{CommandEffect, Entry};
 
 pub use paths::{IndexedPath, PathKind, Paths};
 
+use crate::BroughtPlugin;
 use crate::discovery::{Discovered, DiscoveryCache, Skill};
 use path_index::PathIndexes;
 use token::{Token, TokenKind};
@@ -33,6 +34,8 @@ const SKILLS_AMONG_FILES_MAX: usize = 10;
 pub struct CompletionRequest {
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
+    /// Plugins that clients brought.
+    pub brought: Vec<BroughtPlugin>,
     /// Ids of customizations that are switched off.
     pub switched_off: BTreeSet<String>,
     pub text: String,
@@ -105,7 +108,7 @@ impl Completer {
         let discovered = match token.kind {
             TokenKind::Command | TokenKind::Skill | TokenKind::Any => Some(
                 self.discovery
-                    .get_enabled(directories, &request.switched_off),
+                    .get_enabled(directories, &request.brought, &request.switched_off),
             ),
             TokenKind::File => None,
         };

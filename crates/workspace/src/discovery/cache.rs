@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Discovered, Warning, WarningKind, discover};
-use crate::{Confinement, UserDirectories};
+use crate::{BroughtPlugin, Confinement, UserDirectories};
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -19,11 +19,14 @@ type Report = fn(WarningKind, usize);
 /// The commands and skills of working directories. A handle: clones share the results.
 #[derive(Debug, Clone, Default)]
 pub struct DiscoveryCache {
-    results: Arc<Mutex<HashMap<Vec<String>, CachedResult>>>,
+    results: Arc<Mutex<HashMap<SearchedPlaces, CachedResult>>>,
     report: Option<Report>,
     confinement: Confinement,
     user: UserDirectories,
 }
+
+/// Where is searched beside the user's own directories.
+type SearchedPlaces = (Vec<String>, Vec<BroughtPlugin>);
 
 #[derive(Debug, Clone)]
 struct CachedResult {
@@ -58,38 +61,49 @@ impl DiscoveryCache {
         &self.confinement
     }
 
-    /// What is in these directories, at most a second old. Blocks.
-    pub fn get(&self, working_directories: &[String]) -> Arc<Discovered> {
-        self.get_at(working_directories, Instant::now())
+    /// What is in these directories, and in plugins that clients brought, at most a second old. Blocks.
+    pub fn get(
+        &self,
+        working_directories: &[String],
+        brought: &[BroughtPlugin],
+    ) -> Arc<Discovered> {
+        self.get_at(working_directories, brought, Instant::now())
     }
 
     /// What is in these directories now. Others are not kept from looking again: nothing is remembered. Blocks.
-    pub fn look(&self, working_directories: &[String]) -> Discovered {
-        discover(working_directories, &self.user, &self.confinement)
+    pub fn look(&self, working_directories: &[String], brought: &[BroughtPlugin]) -> Discovered {
+        discover(working_directories, &self.user, brought, &self.confinement)
     }
 
     /// What is in these directories, at most a second old, without what is switched off, by ids. Blocks.
     pub fn get_enabled(
         &self,
         working_directories: &[String],
+        brought: &[BroughtPlugin],
         switched_off: &BTreeSet<String>,
     ) -> Arc<Discovered> {
-        let discovered = self.get(working_directories);
+        let discovered = self.get(working_directories, brought);
         match switched_off.is_empty() {
             true => discovered,
             false => Arc::new(discovered.without(switched_off)),
         }
     }
 
-    fn get_at(&self, working_directories: &[String], now: Instant) -> Arc<Discovered> {
-        let cached = self.lock().get(working_directories).cloned();
+    fn get_at(
+        &self,
+        working_directories: &[String],
+        brought: &[BroughtPlugin],
+        now: Instant,
+    ) -> Arc<Discovered> {
+        let places = (working_directories.to_vec(), brought.to_vec());
+        let cached = self.lock().get(&places).cloned();
         if let Some(cached) = &cached
             && now.saturating_duration_since(cached.at) < FRESH
         {
             return Arc::clone(&cached.discovered);
         }
         // Not under the lock: others need not wait for this disk.
-        let discovered = discover(working_directories, &self.user, &self.confinement);
+        let discovered = self.look(working_directories, brought);
         let known = cached
             .as_ref()
             .map_or(&[][..], |cached| &cached.discovered.warnings);
@@ -99,17 +113,17 @@ impl DiscoveryCache {
             _ => Arc::new(discovered),
         };
         let mut results = self.lock();
-        if results.len() >= SETS_MAX && !results.contains_key(working_directories) {
+        if results.len() >= SETS_MAX && !results.contains_key(&places) {
             let oldest = results.iter().min_by_key(|(_, cached)| cached.at);
-            let oldest = oldest.map(|(directories, _)| directories.clone());
-            oldest.map(|directories| results.remove(&directories));
+            let oldest = oldest.map(|(places, _)| places.clone());
+            oldest.map(|places| results.remove(&places));
         }
         debug_assert!(results.len() <= SETS_MAX);
         let entry = CachedResult {
             at: now,
             discovered: Arc::clone(&discovered),
         };
-        results.insert(working_directories.to_vec(), entry);
+        results.insert(places, entry);
         discovered
     }
 
@@ -125,7 +139,7 @@ impl DiscoveryCache {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<String>, CachedResult>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SearchedPlaces, CachedResult>> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,15 +158,15 @@ mod tests {
             std::os::unix::ffi::OsStrExt::as_bytes(directory.path().as_os_str()),
         )];
         let (cache, start) = (DiscoveryCache::default(), Instant::now());
-        let first = cache.get_at(&uri, start);
+        let first = cache.get_at(&uri, &[], start);
         assert!(first.catalogue.lookup("/one").is_some());
 
         std::fs::write(commands.join("two.md"), "Two.").unwrap();
-        let soon = cache.get_at(&uri, start + FRESH / 2);
+        let soon = cache.get_at(&uri, &[], start + FRESH / 2);
         assert!(Arc::ptr_eq(&first, &soon));
-        let later = cache.get_at(&uri, start + FRESH);
+        let later = cache.get_at(&uri, &[], start + FRESH);
         assert!(later.catalogue.lookup("/two").is_some());
-        let unchanged = cache.clone().get_at(&uri, start + FRESH * 3);
+        let unchanged = cache.clone().get_at(&uri, &[], start + FRESH * 3);
         assert!(Arc::ptr_eq(&later, &unchanged));
     }
 
@@ -165,7 +179,7 @@ mod tests {
         let start = Instant::now();
         let directories = ["file:///not/there", "file:///nor/there"].map(str::to_owned);
         for look in 0..3 {
-            let discovered = cache.get_at(&directories, start + FRESH * look);
+            let discovered = cache.get_at(&directories, &[], start + FRESH * look);
             // Whoever asks gets the details.
             assert!(discovered.warnings[0].to_string().contains("/not/there"));
         }
@@ -177,7 +191,7 @@ mod tests {
         let (cache, start) = (DiscoveryCache::default(), Instant::now());
         for set in 0..SETS_MAX + 3 {
             let uri = format!("file:///not/there/{set}");
-            cache.get_at(&[uri], start + Duration::from_secs(set as u64));
+            cache.get_at(&[uri], &[], start + Duration::from_secs(set as u64));
         }
         assert_eq!(cache.lock().len(), SETS_MAX);
     }

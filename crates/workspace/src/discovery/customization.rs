@@ -8,7 +8,9 @@ use compositor::command::Entry;
 use sha2::{Digest, Sha256};
 
 use super::checked_text::is_unshowable;
+use super::plugin_servers::PluginServer;
 use super::skill_file::{InvokedBy, Skill};
+use super::text_span::SourceSpan;
 
 /// Sentences about what cannot be used, for each container.
 const PROBLEMS_MAX: usize = 64;
@@ -19,13 +21,18 @@ const THERE_IS_MORE: &str = "there is more than is listed";
 /// The name of the container of a project's own instruction files.
 pub(super) const INSTRUCTIONS: &str = "instructions";
 
+/// The directory of a project that clients may fill with skills.
+const WRITABLE: &str = ".agents/skills";
+
 /// A plugin, or a directory of one kind of customizations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// The `file:` URI of its directory.
+    /// The `file:` URI of its directory; of what a client brought, the client's own.
     pub uri: String,
     pub name: String,
     pub origin: ContainerOrigin,
+    /// The client that brought it.
+    pub client: Option<PluginClient>,
     pub kind: ContainerKind,
     pub children: Vec<Child>,
     /// What of it cannot be used, and why: a sentence each, which names the file.
@@ -38,6 +45,17 @@ pub enum ContainerOrigin {
     /// It came with a working directory: whoever wrote that is not the user.
     Project,
     User,
+    /// A client of the session brought it.
+    Client,
+}
+
+/// The client that brought a plugin, and how it names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginClient {
+    pub client_id: String,
+    pub name: String,
+    /// The `file:` URI of the copy that is read.
+    pub copy: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,17 +72,9 @@ pub struct Child {
     /// The `file:` URI of the file that declares it.
     pub uri: String,
     /// Where in that file, if it is not the whole of it.
-    pub range: Option<LineRange>,
+    pub range: Option<SourceSpan>,
     pub description: Option<String>,
     pub content: ChildContent,
-}
-
-/// A part of one line, counted from zero, in UTF-16 units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineRange {
-    pub line: usize,
-    pub start: usize,
-    pub end: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,12 +85,15 @@ pub enum ChildContent {
     Rule(RuleFile),
     /// The event at which its commands would run.
     Hook,
+    /// A server that its plugin declares.
+    McpServer(PluginServer),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChildKind {
     Agent,
     Hook,
+    McpServer,
     Prompt,
     Rule,
     Skill,
@@ -120,6 +133,20 @@ pub struct CustomizationKey {
     pub name: String,
 }
 
+/// What names a plugin that a client brought: by what the client says, so that it is known before it is read. It is never that of
+/// a plugin on this machine, whatever URI the client says.
+pub fn client_plugin_key(uri: &str, name: &str) -> CustomizationKey {
+    CustomizationKey {
+        kind: "plugin",
+        container: client_container(uri),
+        name: super::single_line(name),
+    }
+}
+
+fn client_container(uri: &str) -> String {
+    format!("client:{uri}")
+}
+
 impl CustomizationKey {
     /// What names it in a session's state.
     pub fn id(&self) -> String {
@@ -146,10 +173,16 @@ impl Container {
             uri,
             name: name.to_owned(),
             origin: ContainerOrigin::Project,
+            client: None,
             kind: ContainerKind::Directory { contents },
             children: Vec::new(),
             problems: Vec::new(),
         }
+    }
+
+    /// Whether clients may put something there (CU-3).
+    pub fn is_writable(&self) -> bool {
+        self.origin == ContainerOrigin::Project && self.name == WRITABLE
     }
 
     /// Says what of it cannot be used: a sentence, in which names from outside may stand.
@@ -172,6 +205,9 @@ impl Container {
             ContainerKind::Directory { .. } => "directory",
             ContainerKind::Plugin { .. } => "plugin",
         };
+        if let Some(client) = &self.client {
+            return client_plugin_key(&self.uri, &client.name);
+        }
         let name = match &self.kind {
             // A directory of rules and one of hooks may be the same.
             ContainerKind::Directory { contents } => format!("{}:{}", contents.name(), self.name),
@@ -195,8 +231,21 @@ impl Container {
     pub fn child_key(&self, child: &Child) -> CustomizationKey {
         CustomizationKey {
             kind: child.content.kind().name(),
-            container: self.uri.clone(),
+            container: match self.client {
+                Some(_) => client_container(&self.uri),
+                None => self.uri.clone(),
+            },
             name: child.name.clone(),
+        }
+    }
+
+    /// The URI by which clients know a file of it: that of a client's plugin is the client's own, not that of the copy.
+    pub fn published_uri(&self, child: &Child) -> String {
+        let copied = self.client.as_ref();
+        let inside = copied.and_then(|client| child.uri.strip_prefix(&client.copy));
+        match inside {
+            Some(inside) => format!("{}{inside}", self.uri.trim_end_matches('/')),
+            None => child.uri.clone(),
         }
     }
 
@@ -217,6 +266,7 @@ impl ChildContent {
             Self::Agent(_) => ChildKind::Agent,
             Self::Rule(_) => ChildKind::Rule,
             Self::Hook => ChildKind::Hook,
+            Self::McpServer(_) => ChildKind::McpServer,
         }
     }
 }
@@ -227,6 +277,7 @@ impl ChildKind {
         match self {
             Self::Agent => "agent",
             Self::Hook => "hook",
+            Self::McpServer => "mcpServer",
             Self::Prompt => "prompt",
             Self::Rule => "rule",
             Self::Skill => "skill",

@@ -105,10 +105,10 @@ fn cu_003_every_convention_is_found() {
     assert!(found.catalogue.lookup("/plan").is_some());
 
     let hook = child(&found, ".claude", "Stop");
-    let range = LineRange {
-        line: 3,
-        start: 4,
-        end: 10,
+    let at = |character| SourcePosition { line: 3, character };
+    let range = SourceSpan {
+        start: at(4),
+        end: at(14),
     };
     assert_eq!(hook.range, Some(range));
 }
@@ -240,7 +240,7 @@ fn the_users_own_directories_are_searched_and_never_written() {
         agents: Some(home.path("")),
         plugins: vec![plugin.path("")],
     };
-    let found = discover(&[project.uri()], &user, &Confinement::none());
+    let found = discover(&[project.uri()], &user, &[], &Confinement::none());
     assert_eq!(found.warnings, []);
     for command in ["/u:hi", "/named:go"] {
         let entry = found.catalogue.lookup(command).expect(command);

@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use super::FILE_BYTES_MAX;
-use super::customization::{Child, ChildContent, Container, LineRange};
+use super::customization::{Child, ChildContent, Container};
 use super::scan::Scan;
+use super::text_span::find_member;
 use crate::directory::Directory;
 
 /// Files of `.claude` that may have hooks; a directory of hooks has nothing but such files.
@@ -45,7 +46,7 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
                     false => event.clone(),
                 },
                 uri: scan.uri(&file.path),
-                range: find_key(&text, event),
+                range: find_member(&text, Some("hooks"), event),
                 description: None,
                 content: ChildContent::Hook,
             };
@@ -54,16 +55,4 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
             }
         }
     }
-}
-
-/// Where a key stands in a file of JSON.
-fn find_key(text: &str, key: &str) -> Option<LineRange> {
-    let quoted = serde_json::to_string(key).ok()?;
-    text.lines().enumerate().find_map(|(line, content)| {
-        let at = content.find(&quoted)?;
-        let after = content[at + quoted.len()..].trim_start();
-        let start = content[..at].encode_utf16().count();
-        let end = start + quoted.encode_utf16().count();
-        (after.is_empty() || after.starts_with(':')).then_some(LineRange { line, start, end })
-    })
 }

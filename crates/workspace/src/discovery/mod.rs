@@ -14,9 +14,11 @@ mod front_matter;
 mod hook_file;
 mod places;
 mod plugin;
+mod plugin_servers;
 mod rule_file;
 mod scan;
 mod skill_file;
+mod text_span;
 mod warning;
 
 use std::collections::BTreeSet;
@@ -27,12 +29,14 @@ use compositor::command::Source;
 pub use cache::DiscoveryCache;
 pub use customization::{
     Child, ChildContent, ChildKind, Container, ContainerKind, ContainerOrigin, CustomAgent,
-    CustomizationKey, LineRange, PromptFile, RuleFile,
+    CustomizationKey, PluginClient, PromptFile, RuleFile, client_plugin_key,
 };
+pub use plugin_servers::PluginServer;
 pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
+pub use text_span::{SourcePosition, SourceSpan, find_member};
 pub use warning::{Warning, WarningKind};
 
-use crate::{Confinement, FileError, UserDirectories, Workspace};
+use crate::{BroughtPlugin, Confinement, FileError, UserDirectories, Workspace};
 use checked_text::is_unshowable;
 use scan::Scan;
 
@@ -57,14 +61,15 @@ pub struct Discovered {
     pub warnings: Vec<Warning>,
 }
 
-/// Searches directories given as `file:` URIs, the default one first, and those of the user. Blocks.
+/// Searches directories given as `file:` URIs, the default one first, those of the user, and plugins of clients. Blocks.
 pub fn discover(
     working_directories: &[String],
     user: &UserDirectories,
+    brought: &[BroughtPlugin],
     confinement: &Confinement,
 ) -> Discovered {
     let (workspace, errors) =
-        Workspace::open_available_with(working_directories, user, confinement);
+        Workspace::open_available_with(working_directories, user, brought, confinement);
     let mut scan = Scan::new(&workspace);
     for error in errors {
         scan.warn(Warning::new(WarningKind::Unreadable, error.to_string()));
@@ -76,6 +81,21 @@ pub fn discover(
     }
     discovered.warnings = scan.into_warnings();
     discovered
+}
+
+/// The plugins with MCP servers, in the order in which names count, and nothing of them but those. Blocks.
+pub fn find_plugin_servers(
+    working_directories: &[String],
+    user: &UserDirectories,
+    brought: &[BroughtPlugin],
+    confinement: &Confinement,
+) -> Vec<Container> {
+    // What cannot be opened is said by whoever looks for everything.
+    let (workspace, _) =
+        Workspace::open_available_with(working_directories, user, brought, confinement);
+    let mut found = places::find_plugins(&mut Scan::new(&workspace));
+    found.retain(|container| !container.children.is_empty());
+    found
 }
 
 impl Discovered {
@@ -99,8 +119,11 @@ impl Discovered {
                 match &child.content {
                     ChildContent::Prompt(prompt) => {
                         let mut entry = prompt.entry.clone();
-                        if container.origin == ContainerOrigin::User {
-                            entry.source = Source::User;
+                        match container.origin {
+                            ContainerOrigin::Project => {}
+                            ContainerOrigin::User | ContainerOrigin::Client => {
+                                entry.source = Source::User;
+                            }
                         }
                         let name = container.full_name(child);
                         let refused = discovered.catalogue.insert(&name, entry);
@@ -111,7 +134,10 @@ impl Discovered {
                         skill.name = container.full_name(child);
                         discovered.add_skill(skill);
                     }
-                    ChildContent::Agent(_) | ChildContent::Rule(_) | ChildContent::Hook => {}
+                    ChildContent::Agent(_)
+                    | ChildContent::Rule(_)
+                    | ChildContent::Hook
+                    | ChildContent::McpServer(_) => {}
                 }
             }
         }
@@ -225,5 +251,7 @@ fn single_line(text: &str) -> String {
 mod bounds_tests;
 #[cfg(test)]
 mod customization_tests;
+#[cfg(test)]
+mod plugin_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::customization::{ChildKind, Container, ContainerOrigin};
 use super::scan::{CHILDREN_MAX, Scan};
 use super::{agent_file, command_file, hook_file, plugin, rule_file, skill_file};
 use crate::WorkspacePath;
-use crate::roots::Role;
+use crate::roots::RootUse;
 
 /// Directories of a project; of two things of one name the first counts.
 const PROJECT: [(&str, ChildKind); 15] = [
@@ -39,20 +39,51 @@ const CONTAINERS_MAX: usize = 64;
 
 /// Everything that the directories hold, in the order in which names count.
 pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
-    let mut found = FoundContainers::default();
+    find(scan, Wanted::Everything)
+}
+
+/// The plugins that the directories hold, with their MCP servers alone, in the order in which names of servers count: those of
+/// the user, of clients, of projects.
+pub(super) fn find_plugins(scan: &mut Scan<'_>) -> Vec<Container> {
+    let mut found = find(scan, Wanted::PluginServers);
+    found.sort_by_key(|container| match container.origin {
+        ContainerOrigin::User => 0,
+        ContainerOrigin::Client => 1,
+        ContainerOrigin::Project => 2,
+    });
+    found
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Everything,
+    PluginServers,
+}
+
+impl Wanted {
+    /// Where a plugin keeps it.
+    fn parts(self) -> &'static [(&'static str, ChildKind)] {
+        match self {
+            Self::Everything => &PLUGIN,
+            Self::PluginServers => &[],
+        }
+    }
+}
+
+fn find(scan: &mut Scan<'_>, wanted: Wanted) -> Vec<Container> {
+    let mut found = FoundContainers {
+        wanted,
+        containers: Vec::new(),
+        children: 0,
+    };
+    let brought = scan.workspace.plugins();
     let roots: Vec<WorkspacePath> = scan.workspace.root_paths().collect();
     for root in &roots {
         match scan.workspace.root(root).role {
-            Role::Working => add_project(scan, root, &mut found),
-            Role::UserAgents => {
-                let mut skills = Container::directory(
-                    scan.uri(&root.join("skills")),
-                    "~/.agents/skills",
-                    ChildKind::Skill,
-                );
-                skills.origin = ContainerOrigin::User;
-                let is_there = fill(scan, &root.join("skills"), ChildKind::Skill, &mut skills);
-                found.add(scan, is_there.then_some(skills));
+            RootUse::Working => add_project(scan, root, &mut found),
+            RootUse::UserAgents => {
+                add_user_skills(scan, root, &mut found);
                 add_plugins(
                     scan,
                     &root.join("plugins"),
@@ -60,23 +91,45 @@ pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
                     &mut found,
                 );
             }
-            Role::Plugin => {
-                let plugin = plugin::read(scan, root, ContainerOrigin::User, &PLUGIN);
+            RootUse::Plugin => {
+                let plugin = plugin::read(scan, root, ContainerOrigin::User, wanted.parts());
                 found.add(scan, plugin);
             }
-            Role::Attachments => {}
+            RootUse::Attachments => {
+                for plugin in &brought {
+                    if let Some(path) = scan.workspace.path_in_root(root, &plugin.directory) {
+                        let plugin = plugin::read_brought(scan, &path, plugin, wanted.parts());
+                        found.add(scan, Some(plugin));
+                    }
+                }
+            }
         }
     }
     found.containers
 }
 
-fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
-    for (path, contents) in PROJECT {
-        let directory = find_directory(scan, &root.join(path), path, contents);
-        found.add(scan, directory);
+/// The skills that a user has for all projects.
+fn add_user_skills(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
+    if found.wanted == Wanted::PluginServers {
+        return; // they are no plugin
     }
-    let instructions = rule_file::find_instructions(scan, root);
-    found.add(scan, instructions);
+    let directory = root.join("skills");
+    let mut skills =
+        Container::directory(scan.uri(&directory), "~/.agents/skills", ChildKind::Skill);
+    skills.origin = ContainerOrigin::User;
+    let is_there = fill(scan, &directory, ChildKind::Skill, &mut skills);
+    found.add(scan, is_there.then_some(skills));
+}
+
+fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
+    if found.wanted == Wanted::Everything {
+        for (path, contents) in PROJECT {
+            let directory = find_directory(scan, &root.join(path), path, contents);
+            found.add(scan, directory);
+        }
+        let instructions = rule_file::find_instructions(scan, root);
+        found.add(scan, instructions);
+    }
     add_plugins(
         scan,
         &root.join(".agents/plugins"),
@@ -96,7 +149,7 @@ fn add_plugins(
         if found.containers.len() >= CONTAINERS_MAX {
             return scan.warn_of_limit();
         }
-        let plugin = plugin::read(scan, &directory, origin, &PLUGIN);
+        let plugin = plugin::read(scan, &directory, origin, found.wanted.parts());
         found.add(scan, plugin);
     }
 }
@@ -132,6 +185,7 @@ pub(super) fn fill(
         ChildKind::Agent => agent_file::find(scan, &directory, container),
         ChildKind::Rule => rule_file::find(scan, &directory, container),
         ChildKind::Hook => hook_file::find(scan, &directory, container),
+        ChildKind::McpServer => debug_assert!(false, "servers are in files, not in directories"),
     }
     for problem in scan.problems_since(before) {
         container.add_problem(&problem);
@@ -140,8 +194,8 @@ pub(super) fn fill(
 }
 
 /// What was found so far, within the bounds.
-#[derive(Default)]
 struct FoundContainers {
+    wanted: Wanted,
     containers: Vec<Container>,
     children: usize,
 }

@@ -38,6 +38,7 @@ impl Project {
         discover(
             &[self.uri()],
             &UserDirectories::default(),
+            &[],
             &Confinement::none(),
         )
     }
@@ -140,6 +141,7 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
     let discovery = discover(
         &[project.uri(), other.uri()],
         &UserDirectories::default(),
+        &[],
         &Confinement::none(),
     );
     assert_eq!(template(&discovery, "/x"), "ours");
@@ -224,6 +226,7 @@ fn directories_that_cannot_be_used_are_warnings() {
             project.uri(),
         ],
         &UserDirectories::default(),
+        &[],
         &Confinement::none(),
     );
     assert_eq!(template(&discovery, "/x"), "x");
@@ -235,7 +238,7 @@ fn directories_that_cannot_be_used_are_warnings() {
         assert_warned(&discovery, WarningKind::Unreadable, path, reason);
     }
     assert_eq!(
-        discover(&[], &UserDirectories::default(), &Confinement::none()).catalogue,
+        discover(&[], &UserDirectories::default(), &[], &Confinement::none()).catalogue,
         Catalogue::built_in()
     );
 }

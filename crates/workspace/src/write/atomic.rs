@@ -8,7 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -21,7 +21,7 @@ use crate::roots::Root;
 
 /// Why nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WriteError {
+pub(crate) enum WriteError {
     /// Something else is there by now.
     Changed,
     Cancelled,
@@ -36,7 +36,7 @@ impl From<Errno> for WriteError {
 
 /// Writes a file where there is none, and creates the directories it needs. The path has no links: what has become one
 /// since it was checked is not followed. Without a mode it has that of all new files.
-pub(super) fn create(
+pub(crate) fn create(
     root: &Root,
     path: &Path,
     bytes: &[u8],
@@ -63,16 +63,69 @@ pub(super) fn create(
     Ok(rustix::fs::fsync(&parent)?)
 }
 
-/// Replaces a file that was `expected`.
+/// Makes a symbolic link where there is nothing, and creates the directories it needs.
+pub(super) fn create_link(root: &Root, path: &Path, target: &[u8]) -> Result<(), WriteError> {
+    let name = path.file_name().ok_or(Errno::INVAL)?;
+    let parent = create_directories(root, path.parent().unwrap_or(Path::new("")))?;
+    match rustix::fs::symlinkat(target, &parent, name) {
+        Ok(()) => Ok(rustix::fs::fsync(&parent)?),
+        Err(Errno::EXIST) => Err(WriteError::Changed),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Replaces what was `expected`, a file or a link, by a symbolic link.
+pub(super) fn replace_by_link(
+    parent: &OwnedFd,
+    name: &OsStr,
+    target: &[u8],
+    expected: &Stat,
+) -> Result<(), WriteError> {
+    let temp = TempFile {
+        parent,
+        name: temp_name()?,
+    };
+    rustix::fs::symlinkat(target, parent, &temp.name)?;
+    if !is_unchanged(parent, name, expected)? {
+        return Err(WriteError::Changed);
+    }
+    exchange(temp, name, expected)?;
+    Ok(rustix::fs::fsync(parent)?)
+}
+
+/// Replaces a file that was `expected`; with its permissions, unless others are given.
 pub(super) fn replace(
     parent: &OwnedFd,
     name: &OsStr,
     bytes: &[u8],
+    mode: Option<u32>,
+    expected: &Stat,
+    cancellation: &Cancellation,
+) -> Result<(), WriteError> {
+    let fill = |file: &mut File| file.write_all(bytes);
+    let permissions = mode.map_or(Permissions::Of(expected), Permissions::Mode);
+    let temp = TempFile::fill(parent, fill, permissions, cancellation)?;
+    put_in_place(temp, name, expected)
+}
+
+/// Replaces a file that was `expected` by what `fill` writes.
+pub(crate) fn replace_with(
+    parent: &OwnedFd,
+    name: &OsStr,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
     expected: &Stat,
     cancellation: &Cancellation,
 ) -> Result<(), WriteError> {
     let permissions = Permissions::Of(expected);
-    let temp = TempFile::write(parent, bytes, permissions, cancellation)?;
+    put_in_place(
+        TempFile::fill(parent, fill, permissions, cancellation)?,
+        name,
+        expected,
+    )
+}
+
+fn put_in_place(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), WriteError> {
+    let parent = temp.parent;
     if !is_unchanged(parent, name, expected)? {
         return Err(WriteError::Changed);
     }
@@ -164,7 +217,7 @@ fn is_unchanged(parent: &OwnedFd, name: &OsStr, expected: &Stat) -> Result<bool,
 }
 
 /// Creates the directories of a path beneath a root, one by one from the first that is missing.
-fn create_directories(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn create_directories(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
     let mut missing: Vec<&OsStr> = Vec::new();
     let mut there = path;
     let mut directory = loop {
@@ -200,10 +253,13 @@ enum Permissions<'a> {
     Of(&'a Stat),
 }
 
-fn temp_name() -> Result<OsString, Errno> {
+/// How names of files begin that are being written; sixteen hexadecimal digits follow.
+pub(crate) const TEMP_PREFIX: &str = ".greenroom-";
+
+pub(crate) fn temp_name() -> Result<OsString, Errno> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
-    let name = format!(".greenroom-{:016x}", u64::from_ne_bytes(random));
+    let name = format!("{TEMP_PREFIX}{:016x}", u64::from_ne_bytes(random));
     Ok(OsString::from(name))
 }
 
@@ -221,6 +277,17 @@ impl<'a> TempFile<'a> {
         permissions: Permissions<'_>,
         cancellation: &Cancellation,
     ) -> Result<Self, WriteError> {
+        let fill = |file: &mut File| file.write_all(bytes);
+        Self::fill(parent, fill, permissions, cancellation)
+    }
+
+    /// The same with what `fill` writes.
+    fn fill(
+        parent: &'a OwnedFd,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+        permissions: Permissions<'_>,
+        cancellation: &Cancellation,
+    ) -> Result<Self, WriteError> {
         let name = temp_name()?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -231,8 +298,7 @@ impl<'a> TempFile<'a> {
         let file = rustix::fs::openat(parent, &name, flags, Mode::from_raw_mode(mode))?;
         let temp = Self { parent, name };
         let mut file = File::from(file);
-        file.write_all(bytes)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        fill(&mut file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         match permissions {
             Permissions::OfNewFiles => {}
             Permissions::Mode(mode) => {
@@ -312,14 +378,31 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"of someone else");
         assert_eq!(names(directory.path()), ["a"]);
 
-        let replaced = replace(&parent, name, b"new", &expected, &cancellation);
+        let replaced = replace(&parent, name, b"new", None, &expected, &cancellation);
         assert_eq!(replaced, Err(WriteError::Changed));
         let expected = Stat::of_entry(&parent, name).unwrap();
         assert_eq!(
-            replace(&parent, name, b"new", &expected, &cancellation),
+            replace(&parent, name, b"new", None, &expected, &cancellation),
             Ok(())
         );
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_leaves_what_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let (parent, name) = (open(directory.path()), OsStr::new("a"));
+        fs::write(directory.path().join("a"), "before").unwrap();
+        let expected = Stat::of_entry(&parent, name).unwrap();
+        let fill = |file: &mut File| {
+            file.write_all(b"half of it")?;
+            Err(io::Error::from(Errno::NOSPC))
+        };
+        let cancellation = Cancellation::default();
+        let replaced = replace_with(&parent, name, fill, &expected, &cancellation);
+        assert_eq!(replaced, Err(WriteError::System(Errno::NOSPC)));
+        assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"before");
         assert_eq!(names(directory.path()), ["a"]);
     }
 

@@ -5,7 +5,7 @@
 //! that changed since the change was proposed. A symbolic link is not replaced: its target is, if that lies inside.
 //! Must not know: how the new content comes about.
 
-mod atomic;
+pub(crate) mod atomic;
 mod history;
 mod restore;
 mod target;

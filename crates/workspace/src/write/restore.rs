@@ -17,7 +17,8 @@ use super::history::Extent;
 use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read;
-use crate::roots::Role;
+use crate::roots::RootUse;
+use crate::tree::{LINK, is_link};
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// What a file is now.
@@ -32,8 +33,13 @@ pub struct FileNow {
 /// What a file is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedFile<'a> {
-    /// The mode counts if the file has to be created: one that is there keeps its own.
-    Content { bytes: &'a [u8], mode: Option<u32> },
+    /// A regular file, or a link to these bytes if the mode is [`LINK`]. The mode counts if the file has to be created; one that is
+    /// there keeps its own, unless `sets_mode`.
+    Content {
+        bytes: &'a [u8],
+        mode: Option<u32>,
+        sets_mode: bool,
+    },
     /// Not there; nor are the directories that were made for it, so many of them, once they are empty.
     Absent { directories: usize },
 }
@@ -45,6 +51,33 @@ impl Workspace {
         let path = PathBuf::from(OsString::from_vec(path));
         let path = path.to_str().ok_or(FileError::InvalidPath)?;
         self.resolve(path)
+    }
+
+    /// The same, where a link may be expected: its target is its content.
+    pub fn look_at_any(&self, path: &WorkspacePath) -> Result<Option<FileNow>, FileError> {
+        match self.look_at(path) {
+            Err(FileError::IsLink { path: named }) => {
+                let link = self.read_link(path);
+                link.map(Some).ok_or(FileError::IsLink { path: named })
+            }
+            other => other,
+        }
+    }
+
+    /// A link itself; `None` if another one leads to it, or it is none any more.
+    fn read_link(&self, path: &WorkspacePath) -> Option<FileNow> {
+        let above = path.relative.parent().unwrap_or(Path::new(""));
+        let parent = self.root(path).open_directory(above, Links::Refused).ok()?;
+        let name = path.relative.file_name()?;
+        let stat = Stat::of_entry(&parent, name).ok()?;
+        let target = rustix::fs::readlinkat(&parent, name, Vec::new()).ok()?;
+        let bytes = target.into_bytes();
+        Some(FileNow {
+            digest: read::digest_of(&bytes),
+            bytes,
+            mode: LINK,
+            stat,
+        })
     }
 
     /// What is under a path, without following a link anywhere on it; `None` if nothing is there.
@@ -102,15 +135,22 @@ impl Workspace {
         let _writing = self.lock_writes();
         cancellation.check()?;
         let display_path = self.display_path(path);
-        if self.root(path).role != Role::Working {
+        if self.root(path).role != RootUse::Working {
             return Err(FileError::ReadOnlyRoot { path: display_path });
         }
-        let now = self.look_at(path)?;
+        let now = self.look_at_any(path)?;
         if now.as_ref().map(|now| now.digest) != seen {
-            return Err(FileError::ChangedSinceProposal { path: display_path });
+            let path = display_path;
+            return Err(match now {
+                Some(now) if is_link(now.mode) => FileError::IsLink { path },
+                Some(_) | None => FileError::ChangedSinceProposal { path },
+            });
         }
-        let read_only = now.as_ref().is_some_and(|now| now.mode & 0o222 == 0);
-        if read_only {
+        let read_only = now
+            .as_ref()
+            .is_some_and(|now| !is_link(now.mode) && now.mode & 0o222 == 0);
+        let sets_mode = matches!(wanted, WantedFile::Content { sets_mode, .. } if sets_mode);
+        if read_only && !sets_mode {
             return Err(FileError::ReadOnlyFile { path: display_path });
         }
         let restored = self.replace(path, now.as_ref(), wanted, cancellation);
@@ -137,11 +177,30 @@ impl Workspace {
         let above = relative.parent().unwrap_or(Path::new(""));
         let name = relative.file_name().ok_or(Errno::INVAL)?;
         match (now, wanted) {
-            (Some(now), WantedFile::Content { bytes, .. }) => {
+            (Some(now), WantedFile::Content { bytes, mode, .. }) if wants_link(mode) => {
                 let parent = root.open_directory(above, Links::Refused)?;
-                atomic::replace(&parent, name, bytes, &now.stat, cancellation)
+                atomic::replace_by_link(&parent, name, bytes, &now.stat)
             }
-            (None, WantedFile::Content { bytes, mode }) => {
+            (
+                Some(now),
+                WantedFile::Content {
+                    bytes,
+                    mode,
+                    sets_mode,
+                },
+            ) => {
+                let parent = root.open_directory(above, Links::Refused)?;
+                // A link has no permissions that a file could keep.
+                let mode = match is_link(now.mode) {
+                    true => mode.or(Some(0o644)),
+                    false => mode.filter(|_| sets_mode),
+                };
+                atomic::replace(&parent, name, bytes, mode, &now.stat, cancellation)
+            }
+            (None, WantedFile::Content { bytes, mode, .. }) if wants_link(mode) => {
+                atomic::create_link(root, relative, bytes)
+            }
+            (None, WantedFile::Content { bytes, mode, .. }) => {
                 atomic::create(root, relative, bytes, mode, cancellation)
             }
             (Some(now), WantedFile::Absent { directories }) => {
@@ -157,6 +216,10 @@ impl Workspace {
             }
         }
     }
+}
+
+fn wants_link(mode: Option<u32>) -> bool {
+    mode.is_some_and(is_link)
 }
 
 #[cfg(test)]
@@ -202,7 +265,11 @@ mod tests {
     }
 
     fn content(bytes: &[u8], mode: Option<u32>) -> WantedFile<'_> {
-        WantedFile::Content { bytes, mode }
+        WantedFile::Content {
+            bytes,
+            mode,
+            sets_mode: false,
+        }
     }
 
     fn mode_of(path: &Path) -> u32 {
@@ -280,6 +347,43 @@ mod tests {
         assert_eq!(fs::read(outside.path().join("a")).unwrap(), b"outside");
         assert_eq!(fs::read(fixture.at("real")).unwrap(), b"inside");
         assert!(fixture.workspace.path_of_uri("file:///etc/passwd").is_err());
+    }
+
+    #[test]
+    fn links_and_permissions_are_restored_where_they_were_recorded() {
+        let fixture = Fixture::new();
+        let absent = WantedFile::Absent { directories: 0 };
+        fixture
+            .restore("l", None, content(b"../away", Some(LINK)))
+            .unwrap();
+        let target = |name: &str| fs::read_link(fixture.at(name)).unwrap();
+        assert_eq!(target("l"), Path::new("../away"));
+        // A file by a link, a link by another, a link by a file; none of them follows it.
+        fs::write(fixture.at("f"), "file").unwrap();
+        fixture
+            .restore("f", Some(b"file"), content(b"x", Some(LINK)))
+            .unwrap();
+        assert_eq!(target("f"), Path::new("x"));
+        fixture
+            .restore("f", Some(b"x"), content(b"y", Some(LINK)))
+            .unwrap();
+        assert_eq!(target("f"), Path::new("y"));
+        fixture
+            .restore("f", Some(b"y"), content(b"again", Some(0o640)))
+            .unwrap();
+        assert_eq!(fs::read(fixture.at("f")).unwrap(), b"again");
+        assert_eq!(mode_of(&fixture.at("f")), 0o640);
+        fixture.restore("l", Some(b"../away"), absent).unwrap();
+        assert!(fixture.at("l").symlink_metadata().is_err());
+
+        fs::set_permissions(fixture.at("f"), fs::Permissions::from_mode(0o444)).unwrap();
+        let wanted = WantedFile::Content {
+            bytes: b"again",
+            mode: Some(0o755),
+            sets_mode: true,
+        };
+        fixture.restore("f", Some(b"again"), wanted).unwrap();
+        assert_eq!(mode_of(&fixture.at("f")), 0o755);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::history::{Extent, Freshness};
 use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read::{self, FILE_BYTES_MAX};
-use crate::roots::Role;
+use crate::roots::RootUse;
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// Where something is to be written.
@@ -67,7 +67,7 @@ impl Workspace {
         if path.relative.as_os_str().is_empty() {
             return Err(FileError::IsDirectory { path: display_path });
         }
-        if self.root(path).role != Role::Working {
+        if self.root(path).role != RootUse::Working {
             return Err(FileError::ReadOnlyRoot { path: display_path });
         }
         match self.entry_type(path) {
@@ -212,7 +212,7 @@ impl Workspace {
             None => atomic::create(root, &target.path.relative, bytes, None, cancellation),
             Some(ExistingFile {
                 parent, name, stat, ..
-            }) => atomic::replace(parent, name, bytes, stat, cancellation),
+            }) => atomic::replace(parent, name, bytes, None, stat, cancellation),
         };
         let path = self.display_path(&target.path);
         written.map_err(|error| match error {

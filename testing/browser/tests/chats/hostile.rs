@@ -73,7 +73,6 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
             "{link}"
         );
     }
-    let shown = page.text().await?;
     for seen in [
         "(evil.example.net)",
         "cat: picture on tracker.example.net",
@@ -84,7 +83,7 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
         "file:///etc/passwd",
         "<script>window.hacked=1</script>red",
     ] {
-        ensure!(shown.contains(seen), "{seen} is not in {shown}");
+        page.wait_for_text(seen).await?;
     }
     ensure!(
         page.evaluate("typeof window.hacked").await? == "undefined",

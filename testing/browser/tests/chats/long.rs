@@ -83,3 +83,59 @@ async fn ten_thousand_turns_are_scrolled_through() -> Result<()> {
     );
     page.observed().check(&host.origin, &[])
 }
+
+/// Cuts the imported chat back to a turn, as another client.
+fn truncate(host: &Host, turn: &str) -> String {
+    let url = host.origin.replacen("http", "ws", 1);
+    let action = json!({"type": "chat/truncated", "turnId": turn});
+    let params = json!({"channel": "ahp-chat:/imported", "clientSeq": 1, "action": action});
+    let first = json!({"channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": "other", "initialSubscriptions": ["ahp-chat:/imported"]});
+    format!(
+        "new Promise((done, fail) => {{ const socket = new WebSocket('{url}/ahp', ['ahp', 'tkn.{}']); socket.onclose = fail; \
+         socket.onopen = () => socket.send(JSON.stringify({{jsonrpc: '2.0', id: 1, method: 'initialize', params: {first}}})); \
+         socket.onmessage = ({{data}}) => {{ const heard = JSON.parse(data); \
+         if (heard.id === 1) socket.send(JSON.stringify({{jsonrpc: '2.0', method: 'dispatchAction', params: {params}}})); \
+         if (data.includes('chat/truncated')) done(data); }}; }})",
+        host.token
+    )
+}
+
+#[tokio::test]
+async fn a_chat_is_cut_back_to_a_turn_that_left_memory() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(()); // it was said
+    };
+    let script = Script::write(&json!([{"steps": [{"say": ["Heard."]}]}]))?;
+    let host = Host::start(&["--script", &script.path()])?;
+    script.import_turns(&host, 1_300)?;
+    let page = browser.page(Screen::PHONE).await?;
+    sign_in(&page, &host).await?;
+    go(&page, IMPORTED).await?;
+    page.wait_for(&is_seen(1_299)).await?;
+    while page.evaluate(&is_seen(0)).await? != true {
+        let before = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
+        page.evaluate(&format!("void ({VIEW}.scrollTop = 0)"))
+            .await?;
+        page.wait_for(&format!(
+            "{VIEW}.scrollHeight !== {before} || {}",
+            is_seen(0)
+        ))
+        .await?;
+    }
+    let heard = page.evaluate(&truncate(&host, "t1250")).await?;
+    ensure!(!heard.to_string().contains("rejection"), "{heard}");
+    // The chat is subscribed to anew: its end is there whole.
+    page.wait_for("[...document.querySelectorAll('.turn .message-text')].at(-1)?.textContent === 'message 1250'")
+        .await?;
+    let shown = "[...document.querySelectorAll('.turn .message-text')].map(it => it.textContent)";
+    let texts = page.evaluate(shown).await?;
+    let texts = texts.as_array().map(Vec::as_slice).unwrap_or_default();
+    ensure!(texts.last() == Some(&json!("message 1250")), "{texts:?}");
+    ensure!(!texts.contains(&json!("")), "all of it is there: {texts:?}");
+    // What is older can be reached from there.
+    page.evaluate(&format!("void ({VIEW}.scrollTop = 0)"))
+        .await?;
+    page.wait_for("[...document.querySelectorAll('.turn .message-text')].some(it => Number(it.textContent.replace('message ', '')) <= 1225)")
+        .await?;
+    page.observed().check(&host.origin, &[])
+}

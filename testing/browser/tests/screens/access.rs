@@ -1,10 +1,12 @@
 //! Roles and names, the order of the focus, every control by keyboard, contrast in both themes (W-11).
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use browser::Screen;
 use serde_json::Value;
+use tokio::time::{Instant, interval};
 
 use crate::scene::{SCREENS, Scene};
 
@@ -17,12 +19,22 @@ async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> 
     let is_kept_anew = std::env::var("GREENROOM_KEEP").as_deref() == Ok("trees");
     for name in SCREENS {
         scene.show(name).await?;
-        let tree = without_chance(&scene.page.accessibility_tree().await?, &scene);
         let path = kept.join(format!("{name}.txt"));
         if is_kept_anew {
+            let tree = without_chance(&scene.page.accessibility_tree().await?, &scene);
             std::fs::write(&path, &tree)?;
         }
         let expected = std::fs::read_to_string(&path)?;
+        // What is told last, such as that an answer is complete, may still be on its way.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut poll = interval(Duration::from_millis(200));
+        let tree = loop {
+            poll.tick().await;
+            let tree = without_chance(&scene.page.accessibility_tree().await?, &scene);
+            if tree == expected || Instant::now() > deadline {
+                break tree;
+            }
+        };
         ensure!(
             tree == expected,
             "{name} is told as\n{tree}\nand was kept as\n{expected}"

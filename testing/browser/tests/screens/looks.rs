@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use browser::Screen;
+use browser::{Page, Screen};
+use serde_json::json;
 
 use crate::scene::{SCREENS, Scene};
 
 /// What reaches beyond the edge of the screen.
-const TOO_WIDE: &str = "[...document.querySelectorAll('body *')].filter((it) => it.checkVisibility() \
-    && !it.closest('.spoken, .skip, template, pre, .chat-tabs') && it.getBoundingClientRect().right > innerWidth + 1) \
+pub(crate) const TOO_WIDE: &str = "[...document.querySelectorAll('body *')].filter((it) => it.checkVisibility() \
+    && !it.closest('.spoken, .skip, template, pre, .chat-tabs, .md-table') && it.getBoundingClientRect().right > innerWidth + 1) \
     .map((it) => it.outerHTML.slice(0, 120))";
 
 /// Those that docs/web.md shows.
@@ -22,14 +23,28 @@ const IN_DOCS: [&str; 6] = [
     "web-approval-1440-dark.png",
 ];
 
+/// Where pictures are left: where somebody wants to look at them, else in a directory that goes.
+pub(crate) fn pictures_directory(scratch: &Path) -> Result<PathBuf> {
+    let directory = std::env::var_os("GREENROOM_PICTURES").map(PathBuf::from);
+    let directory = directory.unwrap_or_else(|| scratch.to_owned());
+    std::fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Shows the page as on a device with this theme, without motion.
+pub(crate) async fn set_theme(page: &Page, theme: &str) -> Result<()> {
+    let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
+    page.command("Emulation.setEmulatedMedia", media)
+        .await
+        .map(drop)
+}
+
 async fn take(screen: Screen) -> Result<()> {
     let Some(scene) = Scene::start(screen).await? else {
         return Ok(());
     };
     let scratch = tempfile::tempdir()?;
-    let directory = std::env::var_os("GREENROOM_PICTURES").map(PathBuf::from);
-    let directory = directory.unwrap_or_else(|| scratch.path().to_owned());
-    std::fs::create_dir_all(&directory)?;
+    let directory = pictures_directory(scratch.path())?;
     let is_kept = std::env::var("GREENROOM_KEEP").as_deref() == Ok("pictures");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/img");
     for theme in ["light", "dark"] {

@@ -7,5 +7,6 @@
 mod signed_in;
 
 mod access;
+mod extremes;
 mod looks;
 mod scene;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use browser::{Browser, Host, Page, Screen};
 use serde_json::json;
 
+use crate::looks::set_theme;
 use crate::signed_in::{go, sign_in, start_session_in};
 
 /// What the agent does here, so that there is something on every screen.
@@ -59,11 +60,7 @@ impl Scene {
     }
 
     pub(crate) async fn set_theme(&self, theme: &str) -> Result<()> {
-        let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
-        self.page
-            .command("Emulation.setEmulatedMedia", media)
-            .await
-            .map(drop)
+        set_theme(&self.page, theme).await
     }
 
     /// Opens a screen and waits until it is complete.

@@ -2,9 +2,12 @@
 
 #[path = "../../shared/driver.rs"]
 mod driver;
+mod errors;
 #[path = "../../shared/host.rs"]
 mod host;
 mod mixed;
+mod negotiation;
+mod seeds;
 mod v0_4;
 mod v0_5_2;
 mod v0_6;

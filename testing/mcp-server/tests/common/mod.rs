@@ -37,6 +37,7 @@ pub(crate) fn piped(switches: &[&str]) -> McpDeclaration {
         tools: None,
         timeout: None,
         trust_hints: false,
+        oauth: None,
     }
 }
 

@@ -66,7 +66,7 @@ pub(in super::super) async fn initialize(
         "clientInfo": {"name": "greenroom", "title": "greenroom", "version": env!("CARGO_PKG_VERSION")},
         "clientCapabilities": {
             "fs": {"readTextFile": offer.files, "writeTextFile": offer.files},
-            "terminal": false,
+            "terminal": true,
             "auth": {"terminal": true},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
             "elicitation": {"form": {}, "url": {}},

@@ -124,6 +124,17 @@ pub(super) enum AgentQuestionKind {
     Elicitation(Box<AskedForm>),
     ReadFile(acp::ReadTextFileRequest),
     WriteFile(Box<acp::WriteTextFileRequest>),
+    Terminal(Box<TerminalRequest>),
+}
+
+/// What an agent wants of a terminal (AG-52).
+#[derive(Debug)]
+pub(super) enum TerminalRequest {
+    Create(acp::CreateTerminalRequest),
+    Output(acp::TerminalOutputRequest),
+    WaitForExit(acp::WaitForTerminalExitRequest),
+    Kill(acp::KillTerminalRequest),
+    Release(acp::ReleaseTerminalRequest),
 }
 
 impl AgentQuestionKind {
@@ -132,7 +143,7 @@ impl AgentQuestionKind {
         match self {
             Self::Permission(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
             Self::Elicitation(_) => Ok(json!({"action": "cancel"})),
-            Self::ReadFile(_) | Self::WriteFile(_) => Err(AcpError::new(
+            Self::ReadFile(_) | Self::WriteFile(_) | Self::Terminal(_) => Err(AcpError::new(
                 rpc::REQUEST_CANCELLED,
                 "no turn of this session is running",
             )),

@@ -16,7 +16,7 @@ use tokio::io::AsyncRead;
 use super::inbox::SessionInbox;
 use super::{
     AgentQuestion, AgentQuestionKind, AskedForm, EndKind, OpenQuestion, OpenedSession,
-    QUESTIONS_MAX, RequestError, RequestWaiter, SharedConnection,
+    QUESTIONS_MAX, RequestError, RequestWaiter, SharedConnection, TerminalRequest,
 };
 use crate::acp::label::label;
 use crate::acp::line::LineReader;
@@ -216,6 +216,13 @@ async fn receive_request(
         }
         "fs/read_text_file" => parse(params).map(AgentQuestionKind::ReadFile),
         "fs/write_text_file" => parse(params).map(|r| AgentQuestionKind::WriteFile(Box::new(r))),
+        "terminal/create" => parse(params).map(|r| of_terminal(TerminalRequest::Create(r))),
+        "terminal/output" => parse(params).map(|r| of_terminal(TerminalRequest::Output(r))),
+        "terminal/wait_for_exit" => {
+            parse(params).map(|r| of_terminal(TerminalRequest::WaitForExit(r)))
+        }
+        "terminal/kill" => parse(params).map(|r| of_terminal(TerminalRequest::Kill(r))),
+        "terminal/release" => parse(params).map(|r| of_terminal(TerminalRequest::Release(r))),
         _ => Err(AcpError::new(
             rpc::METHOD_NOT_FOUND,
             format!("Method not found: {method}"),
@@ -244,6 +251,10 @@ async fn receive_request(
         Ok(()) => inbox.wait_for_room().await,
         Err(question) => shared.answer(&id, &question.kind.cancelled()),
     }
+}
+
+fn of_terminal(request: TerminalRequest) -> AgentQuestionKind {
+    AgentQuestionKind::Terminal(Box::new(request))
 }
 
 #[derive(Deserialize, Default)]

@@ -73,7 +73,7 @@ async fn version_1_is_offered_and_no_other_is_taken() {
         serde_json::from_slice(&std::fs::read(directory.path().join("hello")).unwrap()).unwrap();
     assert_eq!(sent["params"]["protocolVersion"], 1);
     let can = &sent["params"]["clientCapabilities"];
-    assert_eq!(can["terminal"], false);
+    assert_eq!(can["terminal"], true);
     assert_eq!(
         can["fs"],
         json!({"readTextFile": false, "writeTextFile": false})
@@ -298,4 +298,49 @@ async fn an_agent_that_never_answers_is_not_waited_for() {
         "no answer to `initialize` within 30 seconds"
     );
     drop(connection);
+}
+
+/// Waits until a file has this many lines.
+async fn lines_of(path: &Path, count: usize) -> Vec<String> {
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
+    loop {
+        looks.tick().await;
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if text.lines().count() >= count {
+            return text.lines().map(str::to_owned).collect();
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_without_end_is_refused_and_all_that_is_open_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let ask = r#"{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c%d"},"options":[]}}"#;
+    let asked = QUESTIONS_MAX + 44;
+    let script = format!(
+        "{READ}{}{READ}i=0; while [ $i -lt {asked} ]; do printf '{ask}\\n' $i $i; i=$((i+1)); done; \
+         n=0; while [ $n -lt 44 ]; do read -r line; echo \"$line\" >> refused; n=$((n+1)); done; cat > rest",
+        result(1, json!({"sessionId": "s"})),
+    );
+    let connection = start_in(directory.path(), &script, 1 << 20);
+    let opened = connection
+        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
+        .await;
+    let (inbox, _) = opened.unwrap();
+    connection.prompt(&inbox, &json!([])).await.unwrap();
+    let refused = lines_of(&directory.path().join("refused"), 44).await;
+    assert!(
+        refused.iter().all(|line| line.contains("\"cancelled\"")),
+        "{refused:?}"
+    );
+    for _ in 0..QUESTIONS_MAX {
+        let item = inbox.next().await;
+        assert!(matches!(item, InboxItem::Asked(_)), "it is asked");
+    }
+    connection.end_turn(&inbox);
+    let rest = lines_of(&directory.path().join("rest"), QUESTIONS_MAX + 1).await;
+    assert!(rest[0].contains("session/cancel"), "{}", rest[0]);
+    let answered = rest.iter().filter(|line| line.contains("\"cancelled\""));
+    assert_eq!(answered.count(), QUESTIONS_MAX);
+    connection.stop(EndKind::Stopped);
 }

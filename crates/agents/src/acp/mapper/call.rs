@@ -7,19 +7,20 @@ use std::path::PathBuf;
 
 use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::meta;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
+use super::call_words::CallWords;
 use super::consent::{CallConsent, FileDiff};
 use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
+use super::shown_command::ShownCommand;
 use super::terminal::TerminalOutput;
 use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
-const NAME_CHARS_MAX: usize = 100;
 const LOCATIONS_MAX: usize = 32;
 const ERROR_CHARS_MAX: usize = 2_000;
 
@@ -44,16 +45,21 @@ pub(in super::super) struct CallCompletion {
 #[derive(Debug)]
 pub(super) struct MappedCall {
     pub(super) number: u64,
-    title: String,
+    pub(super) name: String,
+    pub(super) title: String,
     kind: acp::ToolKind,
-    raw_input: Option<Value>,
+    pub(super) raw_input: Option<Value>,
     raw_output: Option<Value>,
     content: Vec<acp::ToolCallContent>,
-    locations: Vec<PathBuf>,
+    pub(super) locations: Vec<PathBuf>,
     terminal: TerminalOutput,
+    /// Terminals of the host that its commands run in, as blocks of content.
+    pub(super) shown: Vec<Value>,
     original: Option<String>,
     watched: Vec<PathBuf>,
     failed: bool,
+    /// It was asked about at least once.
+    pub(super) was_asked: bool,
     pub(super) consent: CallConsent,
     pub(super) stage: Stage,
 }
@@ -67,57 +73,18 @@ pub(super) enum Stage {
     Over,
 }
 
-/// What one message says of a call.
-#[derive(Debug)]
-pub(super) struct CallWords {
-    id: String,
-    fields: acp::ToolCallUpdateFields,
-    meta: Option<Map<String, Value>>,
-    /// It announces a call.
-    is_announcement: bool,
-}
-
-pub(super) fn from_call(call: acp::ToolCall) -> CallWords {
-    let mut fields = acp::ToolCallUpdateFields::default();
-    fields.title = Some(call.title);
-    fields.name = call.name;
-    fields.kind = Some(call.kind);
-    fields.status = Some(call.status);
-    fields.content = (!call.content.is_empty()).then_some(call.content);
-    fields.locations = (!call.locations.is_empty()).then_some(call.locations);
-    fields.raw_input = call.raw_input;
-    fields.raw_output = call.raw_output;
-    CallWords {
-        id: call.tool_call_id.to_string(),
-        fields,
-        meta: call.meta,
-        is_announcement: true,
-    }
-}
-
-pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallWords {
-    CallWords {
-        id: update.tool_call_id.to_string(),
-        fields: update.fields,
-        meta: update.meta,
-        is_announcement: false,
-    }
-}
-
-impl CallWords {
-    /// An id that is asked about after its call was over is another call.
-    pub(super) fn announce(&mut self) {
-        self.is_announcement = true;
-        self.fields.status = Some(acp::ToolCallStatus::Pending);
-    }
-}
-
 impl Mapper {
     pub(super) fn map_call(&mut self, words: CallWords, steps: &mut Vec<MapperStep>) {
         self.run.end();
         let id = words.id.clone();
         let status = words.fields.status;
         let is_closing = self.closing.as_ref() == Some(&id);
+        if matches!(
+            status,
+            Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)
+        ) {
+            self.end_earlier(&id, steps);
+        }
         let Some((call, is_new_content)) = self.hear_call(words, steps) else {
             return; // more calls than a turn can have
         };
@@ -180,6 +147,7 @@ impl Mapper {
         }
         let call = self.calls.get_mut(&words.id)?;
         let is_new_content = call.hear(words);
+        call.show_terminals(&self.terminals);
         call.watch_files(steps);
         Some((call, is_new_content))
     }
@@ -192,7 +160,7 @@ impl Mapper {
 
     /// A call by its number.
     pub(super) fn call_mut(&mut self, number: u64) -> Option<&mut MappedCall> {
-        self.calls.values_mut().find(|call| call.number == number)
+        self.all_calls_mut().find(|call| call.number == number)
     }
 }
 
@@ -210,11 +178,12 @@ impl MappedCall {
             .as_deref()
             .map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
-        let name = tool_name(words, kind);
+        let name = words.tool_name(kind);
         let contributor = contributor_of(words.meta.as_ref(), &name, servers);
         let title = title.unwrap_or_else(|| name.clone());
         let mut call = Self {
             number,
+            name: name.clone(),
             title,
             kind,
             raw_input: None,
@@ -222,9 +191,11 @@ impl MappedCall {
             content: Vec::new(),
             locations: Vec::new(),
             terminal: TerminalOutput::default(),
+            shown: Vec::new(),
             original: None,
             watched: Vec::new(),
             failed: false,
+            was_asked: false,
             consent: CallConsent::default(),
             stage: Stage::Started,
         };
@@ -329,6 +300,17 @@ impl MappedCall {
         diffs
     }
 
+    /// What a call which runs a command says it runs, and where.
+    pub(super) fn command(&self) -> Option<ShownCommand> {
+        let input = self.raw_input.as_ref();
+        let input = input.filter(|_| self.kind == acp::ToolKind::Execute);
+        ShownCommand::of_input(input?)
+    }
+
+    pub(super) fn told_content(&self) -> &[acp::ToolCallContent] {
+        &self.content
+    }
+
     fn has_terminal(&self) -> bool {
         let mut content = self.content.iter();
         content.any(|content| matches!(content, acp::ToolCallContent::Terminal(_)))
@@ -383,7 +365,7 @@ impl MappedCall {
             _ => None,
         });
         let printed = printed.map(|text| text_block(&text));
-        told.chain(printed).collect()
+        told.chain(printed).chain(self.shown.clone()).collect()
     }
 
     fn completion(&self) -> CallCompletion {
@@ -434,9 +416,7 @@ impl MappedCall {
         match self.stage {
             Stage::Running => {
                 self.stage = Stage::Over;
-                let mut completion = self.completion();
-                completion.past_tense = format!("{} (ended without a result)", self.title);
-                steps.push(MapperStep::Complete(Box::new(completion)));
+                self.complete_as("ended without a result", steps);
             }
             Stage::Asking => {
                 self.stage = Stage::Denied;
@@ -445,6 +425,13 @@ impl MappedCall {
             // What never became ready is skipped with its turn; the others have ended.
             Stage::Started | Stage::Denied | Stage::Over => {}
         }
+    }
+
+    /// Ends it with words of why nothing more is known of it.
+    pub(super) fn complete_as(&self, why: &str, steps: &mut Vec<MapperStep>) {
+        let mut completion = self.completion();
+        completion.past_tense = format!("{} ({why})", self.title);
+        steps.push(MapperStep::Complete(Box::new(completion)));
     }
 
     fn meta(&self) -> Option<wire::Object> {
@@ -466,17 +453,5 @@ impl MappedCall {
             fields.insert("locations".to_owned(), json!(uris));
         }
         (!fields.is_empty()).then_some(fields)
-    }
-}
-
-fn tool_name(words: &CallWords, kind: acp::ToolKind) -> String {
-    let meta = words.meta.as_ref();
-    let claude = meta.and_then(|meta| meta.get("claudeCode")?.get("toolName")?.as_str());
-    let other = meta.and_then(|meta| meta.get("toolName")?.as_str());
-    let said = words.fields.name.as_deref().or(claude).or(other);
-    let said = said.map(|name| label(name, NAME_CHARS_MAX));
-    match said {
-        Some(name) if !name.is_empty() => name,
-        _ => json!(kind).as_str().unwrap_or("other").to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a call was allowed to make of files (AG-51).
+//! What a call was allowed to make of files (AG-51), and which command it was allowed to run (AG-52).
 //!
 //! Promises: what was asked about is kept as it was asked. Nothing that an agent says of a call, before, meanwhile or afterwards, allows
 //! anything: only a decision does, and only what it was about.
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Mapper;
 use super::call::Stage;
+use super::shown_command::ShownCommand;
 
 /// A change that an agent tells of: whole texts or single lines, nobody knows (AG-27c).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +35,17 @@ impl FileDiff {
 pub(super) struct CallConsent {
     asked: Vec<FileDiff>,
     allowed: Vec<FileDiff>,
+    asked_command: Option<ShownCommand>,
+    allowed_command: Option<ShownCommand>,
 }
 
 impl CallConsent {
-    /// It is asked about these changes, and only about them.
-    pub(super) fn ask(&mut self, diffs: Vec<FileDiff>) {
+    /// It is asked about these changes and this command, and only about them.
+    pub(super) fn ask(&mut self, diffs: Vec<FileDiff>, command: Option<ShownCommand>) {
         *self = Self {
             asked: diffs,
-            allowed: Vec::new(),
+            asked_command: command,
+            ..Self::default()
         };
     }
 
@@ -52,6 +56,15 @@ impl CallConsent {
             true => asked,
             false => Vec::new(),
         };
+        self.allowed_command = self.asked_command.take().filter(|_| approved);
+    }
+
+    /// The command that it was allowed to run, if it is this one and has not run yet.
+    pub(super) fn take_command(
+        &mut self,
+        is_it: impl Fn(&ShownCommand) -> bool,
+    ) -> Option<ShownCommand> {
+        self.allowed_command.take_if(|allowed| is_it(allowed))
     }
 
     /// The changes of a file that were allowed, in the order in which they were told.
@@ -64,7 +77,8 @@ impl CallConsent {
 impl Mapper {
     /// The calls that run and were allowed to change this file, each with the changes that it asked for.
     pub(in super::super) fn allowed_edits(&self, path: &Path) -> Vec<(u64, Vec<FileDiff>)> {
-        let running = self.calls.values();
+        let earlier = self.earlier.iter().map(|(_, call)| call);
+        let running = earlier.chain(self.calls.values());
         let running = running.filter(|call| call.stage == Stage::Running);
         let edits = running.map(|call| (call.number, call.consent.allowed(path)));
         edits.filter(|(_, changes)| !changes.is_empty()).collect()

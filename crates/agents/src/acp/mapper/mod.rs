@@ -4,12 +4,15 @@
 //! turn (AG-26). What needs files or stored bodies is a step of its own, which who runs the turn carries out.
 //! Must not know: processes, requests, where bodies lie.
 
+mod asked_again;
 mod call;
+mod call_words;
 mod consent;
 mod content;
 mod contributor;
 mod permission;
 mod plan;
+mod shown_command;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -25,7 +28,10 @@ use super::label::label;
 use call::MappedCall;
 pub(super) use consent::FileDiff;
 pub(super) use content::MappedMedia;
-pub(super) use permission::{AskedPermission, PermissionChoice, confirmation_options, option_for};
+pub(super) use permission::{
+    AskedPermission, PermissionChoice, confirmation_options, distinct_options, option_for,
+};
+pub(super) use shown_command::{ShownCommand, line_of};
 use text::MappedTextRun;
 pub(super) use usage::UsageTotals;
 
@@ -72,6 +78,8 @@ pub(super) struct Mapper {
     begun: usize,
     run: MappedTextRun,
     calls: BTreeMap<String, MappedCall>,
+    /// Calls of questions that were open when the same id was asked about again, by that id.
+    earlier: Vec<(String, MappedCall)>,
     /// A call that is over and whose output may still come.
     closing: Option<String>,
     plan: Option<plan::PlanCall>,
@@ -79,6 +87,8 @@ pub(super) struct Mapper {
     is_compacting: bool,
     /// Names of MCP servers that the agent got, and the ids that clients know them by.
     servers: Vec<(String, String)>,
+    /// Terminals of the host that the agent knows by these ids.
+    terminals: BTreeMap<String, serde_json::Value>,
 }
 
 impl Mapper {
@@ -89,11 +99,13 @@ impl Mapper {
             begun: 0,
             run: MappedTextRun::default(),
             calls: BTreeMap::new(),
+            earlier: Vec::new(),
             closing: None,
             plan: None,
             usage,
             is_compacting: false,
             servers: Vec::new(),
+            terminals: BTreeMap::new(),
         }
     }
 
@@ -132,8 +144,8 @@ impl Mapper {
         match update {
             U::AgentMessageChunk(chunk) => self.map_chunk(TextKind::Markdown, chunk, &mut steps),
             U::AgentThoughtChunk(chunk) => self.map_chunk(TextKind::Reasoning, chunk, &mut steps),
-            U::ToolCall(call) => self.map_call(call::from_call(call), &mut steps),
-            U::ToolCallUpdate(update) => self.map_call(call::from_update(update), &mut steps),
+            U::ToolCall(call) => self.map_call(call_words::from_call(call), &mut steps),
+            U::ToolCallUpdate(update) => self.map_call(call_words::from_update(update), &mut steps),
             U::Plan(plan) => self.map_plan(&plan, &mut steps),
             U::SessionInfoUpdate(info) => {
                 let title = info.title.take();
@@ -215,7 +227,7 @@ impl Mapper {
             steps.push(MapperStep::Send(AgentEvent::Activity(None)));
         }
         if end == UpdatesEnd::Completed {
-            for call in self.calls.values_mut() {
+            for call in self.all_calls_mut() {
                 call.end_without_result(&mut steps);
             }
             if let Some(plan) = self.plan.take() {

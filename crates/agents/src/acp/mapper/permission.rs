@@ -1,4 +1,4 @@
-//! Questions about calls (AG-31).
+//! Questions about calls (AG-31, AG-31b).
 //!
 //! Promises: what is asked about is what the request says; an option is chosen by who decides, or is the narrowest that means the decision.
 
@@ -7,7 +7,8 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 
-use super::call::{self, Stage};
+use super::call::Stage;
+use super::call_words;
 use super::consent::FileDiff;
 use super::{Mapper, MapperStep};
 use crate::acp::label::label;
@@ -39,16 +40,20 @@ impl Mapper {
     ) -> Option<AskedPermission> {
         self.run.end();
         self.close_call(steps);
-        let mut words = call::from_update(call);
+        let mut words = call_words::from_update(call);
         words.announce();
+        self.set_aside_asked(&mut words, steps);
         let (call, _) = self.hear_call(words, steps)?;
         call.stage = Stage::Asking;
+        call.was_asked = true;
         let diffs = call.diffs();
         // A call that does not say it edits is asked about as something else.
-        call.consent.ask(match call.edits() {
+        let edits = match call.edits() {
             true => diffs.clone(),
             false => Vec::new(),
-        });
+        };
+        let command = call.command();
+        call.consent.ask(edits, command);
         Some(AskedPermission {
             call: call.number,
             kind: call.kind(),
@@ -68,6 +73,8 @@ impl Mapper {
                 false => Stage::Denied,
             };
         }
+        // Nothing more is asked about those, and an agent may ask again and again.
+        self.earlier.retain(|(_, call)| call.stage != Stage::Denied);
     }
 
     /// How a call is shown that a setting has decided.
@@ -77,6 +84,24 @@ impl Mapper {
             ..ready
         }
     }
+}
+
+/// Options of one question that are offered: real agents have five at most.
+const OPTIONS_MAX: usize = 16;
+
+/// The options of a question that can be told from each other: of those with one id the first, and so many. Another of the same
+/// id could mean the opposite of what its label says.
+pub(in super::super) fn distinct_options(
+    options: Vec<acp::PermissionOption>,
+) -> Vec<acp::PermissionOption> {
+    let mut distinct: Vec<acp::PermissionOption> = Vec::new();
+    for option in options {
+        let is_known = |known: &acp::PermissionOption| known.option_id == option.option_id;
+        if distinct.len() < OPTIONS_MAX && !distinct.iter().any(is_known) {
+            distinct.push(option);
+        }
+    }
+    distinct
 }
 
 /// `ConfirmationOption`s: labels as they came, what is granted once before what is granted for longer.

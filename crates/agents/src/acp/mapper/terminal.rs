@@ -1,8 +1,16 @@
-//! What a command of an agent printed, as agents tell it beside their calls (AG-27d).
+//! What a command of an agent printed, as agents tell it beside their calls (AG-27d), and the terminals of the host that commands run
+//! in (AG-52).
 //!
-//! Promises: one growing text, bounded.
+//! Promises: what is told is one growing text, bounded. A call shows no terminal but those that the host made for it.
 
+use std::collections::BTreeMap;
+
+use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Map, Value};
+
+use super::Mapper;
+use super::call::{MappedCall, Stage};
+use super::shown_command::ShownCommand;
 
 /// Shown of the end while it runs.
 const LIVE_BYTES_MAX: usize = 64 * 1_024;
@@ -73,6 +81,55 @@ impl TerminalOutput {
             true => format!("[earlier output was not kept]\n{}", self.text),
             false => self.text.clone(),
         })
+    }
+}
+
+impl Mapper {
+    /// The call that runs and was allowed to run just this command, and the command as it was shown. Once: a consent is good for one.
+    pub(in super::super) fn take_allowed_command(
+        &mut self,
+        is_it: impl Fn(&ShownCommand) -> bool,
+    ) -> Option<(u64, ShownCommand)> {
+        self.all_calls_mut().find_map(|call| {
+            let consent = Some(&mut call.consent).filter(|_| call.stage == Stage::Running)?;
+            Some((call.number, consent.take_command(&is_it)?))
+        })
+    }
+
+    /// The host has a terminal of this id; calls that name it show it, and so does this one.
+    pub(in super::super) fn add_terminal(&mut self, call: u64, id: String, block: Value) {
+        if let Some(call) = self.call_mut(call) {
+            call.shown.push(block.clone());
+        }
+        self.terminals.insert(id, block);
+    }
+
+    /// What ran in a terminal has ended.
+    pub(in super::super) fn end_terminal(&mut self, id: &str, block: &Value) {
+        let shown = self.all_calls_mut().flat_map(|call| &mut call.shown);
+        for shown in shown.filter(|shown| shown["resource"] == block["resource"]) {
+            *shown = block.clone();
+        }
+        self.terminals.insert(id.to_owned(), block.clone());
+    }
+}
+
+impl MappedCall {
+    /// Shows the terminals that its content names.
+    pub(super) fn show_terminals(&mut self, known: &BTreeMap<String, Value>) {
+        let named = self
+            .told_content()
+            .iter()
+            .filter_map(|content| match content {
+                acp::ToolCallContent::Terminal(terminal) => known.get(&*terminal.terminal_id.0),
+                _ => None,
+            });
+        let named: Vec<Value> = named.cloned().collect();
+        for block in named {
+            if !self.shown.contains(&block) {
+                self.shown.push(block);
+            }
+        }
     }
 }
 

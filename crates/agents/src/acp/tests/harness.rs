@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_api::{
     Agent, AgentError, AgentEvent, AgentReply, CallEnd, CallEstimate, CallId, CallKind, CallPermit,
     ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section,
-    SessionFacts, SharedSources, StoreError, TurnInput, TurnOver, UserMessage, WaitingSteering,
+    SessionFacts, StoreError, TurnInput, TurnOver, UserMessage, WaitingSteering,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use wire::Object;
 use wire::published::state::{ChatInputResponseKind, ContentRef};
 
 use crate::acp::{AcpAgent, AcpAgentConfig, TrustPolicy};
+use crate::test_turn::user_turn;
 use crate::trust::TrustStore;
 
 /// What people say, in this order.
@@ -95,6 +96,7 @@ impl Place {
                 self.work().as_os_str().as_encoded_bytes(),
             )],
             attachments: None,
+            plugins: Vec::new(),
         }
     }
 
@@ -167,31 +169,8 @@ pub(super) struct Input {
 
 /// A user's message.
 pub(super) fn user(turn: &str, text: &str) -> Input {
-    let turn = TurnInput {
-        switched_off: Default::default(),
-        turn_id: turn.to_owned(),
-        last_turn_id: None,
-        text: text.to_owned(),
-        message: json!({"text": text}),
-        user: Arc::new(UserMessage::text(text)),
-        reaches_model: true,
-        compact: None,
-        sources: SharedSources::default(),
-        summary: None,
-        config: Object::new(),
-        resume: None,
-        brief: None,
-        history: Vec::new(),
-        response_parts: Vec::new(),
-        usage: None,
-        summarised_rounds: 0,
-        untitled: false,
-        chat_notes: None,
-        refusals: None,
-        outputs: Vec::new(),
-    };
     Input {
-        turn,
+        turn: user_turn(turn, text),
         chat: "chat",
         history: Vec::new(),
         disk_is_full: false,

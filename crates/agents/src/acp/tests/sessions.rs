@@ -1,8 +1,9 @@
 //! Sessions that are opened, reopened, lost and begun anew.
 
+use agent_api::Agent;
 use serde_json::{Value, json};
 
-use super::harness::{Place, user};
+use super::harness::{Place, until, user};
 
 fn echo() -> Value {
     json!({"scenes": [{"steps": [{"say": ["[{{text}}] after [{{history}}]"]}]}]})
@@ -219,4 +220,38 @@ async fn each_chat_has_a_process_of_its_own_if_told_so() {
         assert_eq!(turn.result, Ok(()));
     }
     assert_eq!(place.starts(), 2);
+}
+
+#[tokio::test]
+async fn ag_13_a_chat_that_leaves_memory_is_closed_while_others_stay_and_goes_on_later() {
+    let place = Place::new(&echo());
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "one")).await;
+    let mut other = user("t2", "other");
+    other.chat = "other-chat";
+    let other = place.turn(&agent, other).await;
+    assert_eq!(place.starts(), 1, "they share a process");
+    let chat = user("t3", "x").chat;
+    agent.unload_chat(chat);
+    until(|| place.count("session/close") == 1).await;
+    agent.unload_chat(chat); // it has none any more
+    let next = place
+        .turn(&agent, user("t3", "two").after("t1", &first))
+        .await;
+    assert_eq!(next.result, Ok(()));
+    let said = &next.texts()[0];
+    assert!(said.starts_with("[two] after [[\"one\""), "{said}");
+    let mut still = user("t4", "still").after("t2", &other);
+    still.chat = "other-chat";
+    let still = place.turn(&agent, still).await;
+    assert_eq!(still.result, Ok(()));
+    assert_eq!(place.count("session/close"), 1);
+    assert_eq!(place.starts(), 1);
+    agent.end_chat(chat);
+    until(|| place.count("session/close") == 2).await;
+    assert_eq!(
+        place.count("session/delete"),
+        0,
+        "its history is the user's"
+    );
 }

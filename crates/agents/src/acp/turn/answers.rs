@@ -10,11 +10,13 @@ use wire::Object;
 use super::super::approvals::{self, ApprovalVerdict};
 use super::super::connection::{AgentQuestion, AgentQuestionKind};
 use super::super::mapper::{
-    AskedPermission as AskedCall, Mapper, PermissionChoice, confirmation_options, option_for,
+    AskedPermission as AskedCall, Mapper, PermissionChoice, confirmation_options, distinct_options,
+    option_for,
 };
 use super::super::question::{self, AgentForm};
 use super::super::rpc::{AcpError, RequestId};
 use super::TurnStopped;
+use super::requested_command::RequestedCommand;
 use super::run::{AskedUser, Injected, RunningTurn};
 use super::writes::AgentWrite;
 
@@ -36,6 +38,11 @@ pub(super) enum AnsweredQuestion {
     },
     /// A write that the agent asks for (AG-51).
     Write { call: u64, write: Box<AgentWrite> },
+    /// A command that the agent asks for (AG-52).
+    Command {
+        call: u64,
+        command: Box<RequestedCommand>,
+    },
 }
 
 impl RunningTurn<'_> {
@@ -43,7 +50,10 @@ impl RunningTurn<'_> {
         let id = question.id;
         match question.kind {
             AgentQuestionKind::Permission(request) => match question::from_permission(&request) {
-                Some(form) => self.ask_form(id, form, request.options).await,
+                Some(form) => {
+                    let options = distinct_options(request.options);
+                    self.ask_form(id, form, options).await
+                }
                 None => self.ask_permission(id, *request).await,
             },
             AgentQuestionKind::Elicitation(request) => match question::from_elicitation(&request) {
@@ -59,6 +69,7 @@ impl RunningTurn<'_> {
             },
             AgentQuestionKind::ReadFile(request) => self.read_file(id, request).await,
             AgentQuestionKind::WriteFile(request) => self.write_file(id, *request).await,
+            AgentQuestionKind::Terminal(request) => self.serve_terminal(id, *request).await,
         }
     }
 
@@ -78,7 +89,7 @@ impl RunningTurn<'_> {
             self.answer(&id, Ok(cancelled())); // more calls than a turn can have
             return Ok(());
         };
-        let options = request.options;
+        let options = distinct_options(request.options);
         let config = self.turn.events.settings().await?;
         match self.verdict(&config, &asked).await {
             ApprovalVerdict::Ask => self.ask_people(id, asked, options).await,
@@ -255,9 +266,8 @@ impl RunningTurn<'_> {
                     ..
                 },
             ) => {
-                let chosen = selected_option
-                    .as_ref()
-                    .and_then(|option| option["id"].as_str());
+                let chosen = selected_option.as_ref();
+                let chosen = chosen.and_then(|option| option["id"].as_str());
                 let is_approved = self.decide(&id, &options, approved, chosen);
                 self.mapper.decide(call, is_approved);
                 match is_approved {
@@ -279,12 +289,16 @@ impl RunningTurn<'_> {
                 AgentReply::ToolDecided { approved: true, .. },
             ) => self.finish_write(id, call, &write).await,
             (
-                AnsweredQuestion::Write { .. },
+                AnsweredQuestion::Command { call, command },
+                AgentReply::ToolDecided { approved: true, .. },
+            ) => self.start_command(id, (call, true), *command).await,
+            (
+                AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. },
                 AgentReply::ToolDecided {
                     suggestion, reason, ..
                 },
             ) => {
-                self.deny_write(&id);
+                self.deny_request(&id);
                 self.pass_on_words(suggestion.as_ref(), reason.as_ref())
             }
             // Skipped with its turn, or no answer to this question at all: nobody said yes.
@@ -293,8 +307,8 @@ impl RunningTurn<'_> {
                 self.answer(&id, Ok(deny(&options)));
                 Ok(())
             }
-            (AnsweredQuestion::Write { .. }, _) => {
-                self.deny_write(&id);
+            (AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. }, _) => {
+                self.deny_request(&id);
                 Ok(())
             }
             (AnsweredQuestion::Form { form, options }, _) => {
@@ -359,6 +373,7 @@ impl RunningTurn<'_> {
 
     /// The agent does not ask any more; it has its answer.
     pub(super) async fn withdraw(&mut self, id: &RequestId) -> Result<(), TurnOver> {
+        self.commands.free_place(id);
         match self.open.remove(id) {
             Some(AskedUser::Call(call)) => {
                 self.mapper.decide(call, false);

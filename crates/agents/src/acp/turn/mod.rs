@@ -5,10 +5,13 @@
 //! Must not know: processes beyond the one it works in.
 
 mod answers;
+mod commands;
 mod edits;
 mod files;
+mod output_tail;
 mod prepare;
 mod prompt;
+mod requested_command;
 mod run;
 mod writes;
 

@@ -19,6 +19,7 @@ use super::super::live_session::LiveSession;
 use super::super::mapper::{MappedMedia, Mapper, MapperStep, UpdatesEnd};
 use super::super::rpc::{AcpError, RequestId};
 use super::answers::UserAnswer;
+use super::commands::TerminalRequests;
 use super::edits::EditWatch;
 use super::prepare::{Place, PreparedTurn};
 use super::{AcpTurn, PromptGuard, TurnStopped, prompt, read_answer};
@@ -51,6 +52,8 @@ pub(super) struct RunningTurn<'a> {
     pub(super) follow_ups: Vec<String>,
     pub(super) has_output: bool,
     last_ask: u64,
+    /// Commands that the agent runs in terminals of the host.
+    pub(super) commands: TerminalRequests<'a>,
 }
 
 /// What a question of the agent became.
@@ -82,6 +85,7 @@ impl<'a> RunningTurn<'a> {
             follow_ups: Vec::new(),
             has_output: false,
             last_ask: used,
+            commands: TerminalRequests::new(&turn.input.turn_id),
         }
     }
 
@@ -137,6 +141,7 @@ impl<'a> RunningTurn<'a> {
                     }
                 }
                 Some(answer) = self.answers.next() => self.answered(answer).await?,
+                Some(ended) = self.commands.next_end() => self.command_ended(ended).await?,
                 Some((what, is_taken)) = self.injections.next() => self.injected(what, is_taken).await?,
                 steering = self.turn.events.steering(), if can_steer => self.steer(steering?).await?,
             }
@@ -169,6 +174,7 @@ impl<'a> RunningTurn<'a> {
     }
 
     async fn finish(&mut self, end: UpdatesEnd) -> Result<(), TurnStopped> {
+        self.end_commands().await?;
         let steps = self.mapper.finish(end);
         self.carry_out(steps).await?;
         self.prepared

@@ -213,7 +213,8 @@ impl RunningTurn<'_> {
     }
 
     /// Nobody allowed it.
-    pub(super) fn deny_write(&self, id: &RequestId) {
+    pub(super) fn deny_request(&mut self, id: &RequestId) {
+        self.commands.free_place(id);
         self.answer(id, Err(refused("The user did not allow it.")));
     }
 

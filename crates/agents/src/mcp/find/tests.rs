@@ -8,16 +8,24 @@ fn write(path: &Path, text: &str) {
 }
 
 fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
-    let settings = (entries, Path::new("/c/greenroom.toml"));
-    let inputs = McpInputs::new();
-    find_declared(settings, &root.join("data"), &root.join("place"), &inputs)
+    find_with(entries, root, &McpInputs::new())
+}
+
+fn find_with(entries: &[McpEntry], root: &Path, inputs: &McpInputs) -> DeclaredServers {
+    let places = ServerPlaces {
+        settings: (entries, Path::new("/c/greenroom.toml")),
+        data: &root.join("data"),
+        directory: &root.join("place"),
+        plugins: &[],
+        brought: &[],
+    };
+    find_declared(&places, inputs)
 }
 
 fn find_answered(root: &Path, file: &str, value: &str) -> Vec<DeclaredServer> {
     let answers = FileInputs::from([("key".to_owned(), value.to_owned())]);
     let inputs = McpInputs::from([(root.join(file), answers)]);
-    let settings: (&[McpEntry], &Path) = (&[], Path::new("/c/greenroom.toml"));
-    find_declared(settings, &root.join("data"), &root.join("place"), &inputs).servers
+    find_with(&[], root, &inputs).servers
 }
 
 #[test]

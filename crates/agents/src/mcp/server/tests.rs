@@ -56,7 +56,10 @@ async fn answer(mut stream: TcpStream, seen: SeenCalls) {
             "serverInfo": {"name": "fake", "version": "1"},
         })),
         "tools/list" => Ok(json!({"tools": []})),
-        "tools/call" if tool == "slow" => return std::future::pending().await,
+        "tools/call" if tool == "slow" => {
+            seen.lock().unwrap().push(tool.to_owned());
+            return std::future::pending().await;
+        }
         "tools/call" if head.contains("authorization: bearer new") => {
             seen.lock().unwrap().push(tool.to_owned());
             Ok(json!({"content": [{"type": "text", "text": "done"}]}))
@@ -101,6 +104,7 @@ async fn start(timeout: Duration) -> (McpServer, SeenCalls) {
         tools: None,
         timeout: Some(timeout),
         trust_hints: false,
+        oauth: None,
     };
     let place = ServerPlace {
         directory: "/".into(),
@@ -143,18 +147,21 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
     assert_eq!(server.state(), ServerState::Ready);
     assert!(Arc::ptr_eq(&connection, &server.connection().unwrap()));
 
-    let (server, _) = start(Duration::from_secs(30)).await;
+    let (server, seen) = start(Duration::from_secs(30)).await;
     let connection = server.connection().unwrap();
     connection.shared.note_challenge(challenge());
     let (called, ()) = tokio::join!(
         server.call("slow", JsonObject::new(), &NobodyAsked),
         async {
-            sleep(Duration::from_millis(300)).await;
+            let mut poll = tokio::time::interval(Duration::from_millis(10));
+            while seen.lock().unwrap().is_empty() {
+                poll.tick().await;
+            }
             server.stop();
         }
     );
     assert_eq!(called.err(), Some(McpError::Stopped));
-    sleep(Duration::from_millis(100)).await;
+    server.settled().await;
     assert_eq!(server.state(), ServerState::Stopped);
 }
 

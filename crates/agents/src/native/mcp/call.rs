@@ -17,9 +17,10 @@ use super::super::call_events::{
     CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call, send_ready,
 };
 use super::super::consent::Verdict;
-use super::super::rules::{client_subject, offer_tool_rule};
+use super::super::rules::{offer_tool_rule, server_subject};
+use super::sign_in::{SignIn, wait_for_sign_in};
 use super::{elicitation, result, shown};
-use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, SessionTool};
+use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, McpError, SessionTool};
 use crate::permission::CallSubject;
 use crate::tool::{Nature, Plan};
 use crate::trust::next_ask;
@@ -40,7 +41,7 @@ pub(in super::super) async fn run_mcp_call(
         ..Plan::default()
     };
     let nature = nature_of(tool);
-    let subject = client_subject(&tool.model_name, &call.tool_use.input);
+    let subject = server_subject(&tool.model_name, &call.tool_use.input);
     // People are asked in the order of the calls.
     let mut turn = Some(context.asking.lock().await);
     loop {
@@ -91,7 +92,7 @@ async fn run_with_consent(
                 return complete_call(context, call, outcome).await;
             }
         };
-        subject = client_subject(&tool.model_name, &edited);
+        subject = server_subject(&tool.model_name, &edited);
         remark = Some(format!("The user changed the input to {edited}"));
     }
     context.remember(scope, offered.as_ref(), &subject).await?;
@@ -166,7 +167,18 @@ async fn run(
         server: &tool.server.declaration().name,
         asked: Mutex::default(),
     };
-    let called = tool.server.call(&tool.tool.name, arguments, &host).await;
+    let name = &tool.tool.name;
+    let mut called = tool.server.call(name, arguments.clone(), &host).await;
+    if let Err(McpError::TokenWanted(_)) = &called {
+        match wait_for_sign_in(context, number, &tool.server).await? {
+            SignIn::Done => called = tool.server.call(name, arguments, &host).await,
+            SignIn::GivenUp => {
+                let text = "The call was given up: nobody signed in to its MCP server.".to_owned();
+                return Ok(CallOutcome::failed(&tool.tool.title, text));
+            }
+            SignIn::NotWanted => {}
+        }
+    }
     Ok(match called {
         Ok(result) => result::to_outcome(tool, result, context.events)
             .await

@@ -140,6 +140,8 @@ mod tests {
         let declared = |file: &str| DeclaredServer {
             name: "s".to_owned(),
             file: file.into(),
+            span: None,
+            plugin: None,
             is_users: false,
             digest: String::new(),
             is_sse: false,

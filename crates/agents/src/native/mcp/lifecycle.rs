@@ -89,6 +89,7 @@ impl SessionMcp {
                     self.stop_one(&declared);
                 }
                 McpRequest::Background => self.background.notify_waiters(),
+                McpRequest::Tell => {}
                 McpRequest::SwitchOff => {
                     self.lock().switched_off.insert(id.clone());
                     self.stop_one(&declared);
@@ -144,7 +145,7 @@ impl SessionMcp {
         let place = {
             let mut memory = self.lock();
             memory.failed.remove(&declared.name);
-            match memory.switched_off.contains(id) {
+            match memory.is_off(&declared.name) {
                 true => None,
                 false => memory.place.clone(),
             }
@@ -220,18 +221,30 @@ fn to_customization(
 
 /// `McpServerAuthRequiredState`
 fn auth_state(request: &TokenRequest) -> Value {
+    let mut state = auth_requirement(request);
+    state["kind"] = json!("authRequired");
+    state
+}
+
+/// `McpAuthRequirement`
+pub(super) fn auth_requirement(request: &TokenRequest) -> Value {
     let reason = match request.reason {
         TokenReason::Required => "required",
         TokenReason::Expired => "expired",
         TokenReason::InsufficientScope => "insufficientScope",
     };
     let mut state = json!({
-        "kind": "authRequired",
         "reason": reason,
         "resource": request.metadata,
     });
     if !request.scopes.is_empty() {
         state["requiredScopes"] = json!(request.scopes);
+    }
+    if let Some(client) = &request.client {
+        state["oauthClient"] = json!({"clientId": client.id});
+        if let Some(secret) = &client.secret {
+            state["oauthClient"]["clientSecret"] = json!(secret);
+        }
     }
     if let Some(description) = &request.description {
         state["description"] = json!(description);

@@ -10,6 +10,7 @@ mod inputs;
 mod lifecycle;
 mod offers;
 mod result;
+mod sign_in;
 mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_api::{AgentEvent, EventSink, HostNews, TurnOver};
+use agent_api::{AgentEvent, ClientPlugin, EventSink, HostNews, TurnOver};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -29,7 +30,7 @@ use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
 use crate::trust::{shown_path, shown_text as shown};
 
-use crate::server_entry::{customization_id, shadowed_entry};
+use crate::server_entry::{customization_id, is_switched_off, shadowed_entry};
 pub(super) use call::run_mcp_call;
 
 /// How long a turn waits for servers that start (MC-4).
@@ -114,6 +115,8 @@ pub(super) struct TurnPlace<'a> {
     pub directories: &'a [PathBuf],
     /// The same as `file:` URIs.
     pub roots: &'a [String],
+    /// What clients brought along.
+    pub plugins: &'a [ClientPlugin],
     /// Whether somebody is there to be asked: not in the chat of a worker.
     pub may_ask: bool,
     /// Ids of customizations that the user switched off.
@@ -186,6 +189,14 @@ impl ServerMemory {
         self.known.clone_from(servers);
     }
 
+    /// Whether a server, or its plugin, is switched off.
+    fn is_off(&self, name: &str) -> bool {
+        let mut known = self.known.iter();
+        let declared = known.find(|declared| declared.name == name);
+        // What is not declared any more is not started.
+        declared.is_none_or(|declared| is_switched_off(declared, &self.switched_off))
+    }
+
     /// A client started a server, which is a yes for this session (MC-5).
     fn consent(&mut self, declared: &DeclaredServer) {
         let key = (declared.name.clone(), declared.digest.clone());
@@ -238,9 +249,9 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
-        let mut found = find_servers(settings, &directory, self.inputs()).await;
+        let mut found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
         if place.may_ask && self.ask_for_inputs(&found.servers, events).await? {
-            found = find_servers(settings, &directory, self.inputs()).await;
+            found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
         }
         for problem in &found.problems {
             let text = format!("MCP servers could not be read from a file. {problem}");
@@ -254,7 +265,7 @@ impl SessionMcp {
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
-            if place.switched_off.contains(&id) {
+            if is_switched_off(&declared, place.switched_off) {
                 continue;
             }
             let declaration = self.allow(settings, (&directory, place), declared, events);
@@ -362,7 +373,7 @@ impl SessionMcp {
         {
             let memory = self.lock();
             let is_stopped = memory.stopped.contains(&server.declaration().name);
-            if is_stopped || memory.switched_off.contains(server.id()) {
+            if is_stopped || memory.is_off(&server.declaration().name) {
                 return false;
             }
         }
@@ -394,8 +405,10 @@ impl SessionMcp {
                 format!("still starts after {wait} s; its tools are there when it is ready")
             }
             ServerState::TokenWanted(_) => {
-                "wants a token: sign in by a client that can, or put one into the `headers` of its declaration"
-                    .to_owned()
+                format!(
+                    "wants a token: `/sign-in {}` in `greenroom chat` gets one, or put one into the `headers` of its declaration",
+                    shown(name)
+                )
             }
             ServerState::Failed(error) => {
                 let mut memory = self.lock();

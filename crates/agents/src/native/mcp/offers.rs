@@ -15,7 +15,7 @@ use crate::mcp::{
     McpContent, McpPrompt, McpServer, McpTemplate, ServerPlace, ServerState, typed_name,
 };
 use crate::mcp_settings::{McpSettings, find_servers};
-use crate::server_entry::customization_id;
+use crate::server_entry::{customization_id, is_switched_off};
 
 /// Resources that are suggested at once.
 const SUGGESTED_MAX: usize = 50;
@@ -35,7 +35,7 @@ impl SessionMcp {
         }
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
-        let found = find_servers(settings, &directory, self.inputs()).await;
+        let found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
         let server_place = ServerPlace {
             directory,
             roots: place.roots.to_vec(),
@@ -44,7 +44,7 @@ impl SessionMcp {
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
-            let is_on = !place.switched_off.contains(&id);
+            let is_on = !is_switched_off(&declared, place.switched_off);
             if is_on
                 && self.may_start(settings, &declared).await
                 && let Ok(declaration) = declared.declaration

@@ -258,3 +258,26 @@ fn what_is_offered_covers_the_call_and_little_else() {
     }
     assert_eq!(offered(file("read", "a/b")), "-");
 }
+
+#[test]
+fn a_rule_about_a_server_allows_nothing_to_a_client_that_uses_its_name() {
+    let input = || SubjectDetail::Input(serde_json::json!({}));
+    let server = subject("mcp__files__read", input());
+    let client = CallSubject {
+        is_clients: true,
+        ..server.clone()
+    };
+    let allow = "[always]\nallow = [\"mcp__files__read\"]\n";
+    assert_eq!(says(allow, &server), "allow mcp__files__read");
+    assert_eq!(says(allow, &client), "-");
+    let deny = "[always]\ndeny = [\"mcp__files__read\"]\n";
+    assert_eq!(says(deny, &client), "deny mcp__files__read");
+    let own = CallSubject {
+        is_clients: true,
+        ..subject("openFile", input())
+    };
+    assert_eq!(
+        says("[always]\nallow = [\"openFile\"]\n", &own),
+        "allow openFile"
+    );
+}

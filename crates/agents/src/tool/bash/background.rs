@@ -9,13 +9,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use terminals::{
+    CommandEnd, CommandHandle, KillOnDrop, OutputSink, ProcessRecord, ShellCommand, run_to_end,
+};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::super::ToolError;
 use super::super::format::group_digits;
+use super::call_scope::{ShowRequest, current_mark};
 use super::capture::{after_boundary, before_boundary};
-use super::process::{self, CommandEnd, CommandHandle, KillOnDrop, OutputSink, ShellCommand};
-use super::process_record::ProcessRecord;
+use super::in_terminal::TerminalCommand;
 
 /// Commands of one chat that run at once.
 const RUNNING_MAX: usize = 16;
@@ -30,15 +33,57 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 const SHOWN_BYTES_MAX: usize = super::super::TEXT_BYTES_MAX / 2;
 
 /// The background commands of a chat.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in super::super) struct BackgroundCommands(Mutex<Vec<BackgroundCommand>>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for BackgroundCommands {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<String> = self.lock().iter().map(|known| known.id.clone()).collect();
+        formatter
+            .debug_tuple("BackgroundCommands")
+            .field(&ids)
+            .finish()
+    }
+}
+
 struct BackgroundCommand {
     id: String,
     text: String,
     shared: Arc<SharedOutput>,
-    kill: KillOnDrop,
+    life: CommandLife,
+}
+
+/// What keeps a command running: it is killed when this is dropped.
+enum CommandLife {
+    Piped(KillOnDrop),
+    InTerminal(Arc<TerminalCommand>),
+}
+
+impl CommandLife {
+    fn kill(&self) {
+        match self {
+            Self::Piped(life) => life.kill(),
+            Self::InTerminal(life) => life.kill(),
+        }
+    }
+
+    /// Whether a person held its terminal at some time.
+    fn was_taken(&self) -> bool {
+        match self {
+            Self::Piped(_) => false,
+            Self::InTerminal(life) => life.was_taken(),
+        }
+    }
+}
+
+impl Drop for CommandLife {
+    fn drop(&mut self) {
+        match self {
+            Self::Piped(life) => life.kill(),
+            // Who follows it has it too.
+            Self::InTerminal(life) => life.let_go(),
+        }
+    }
 }
 
 /// What the thread that follows a command and those who look at it share.
@@ -68,6 +113,8 @@ pub(super) struct Look {
     pub(super) end: Option<Result<CommandEnd, String>>,
     /// There is more to look at.
     pub(super) has_more: bool,
+    /// A person held its terminal at some time.
+    pub(super) was_taken: bool,
 }
 
 impl SharedOutput {
@@ -133,7 +180,7 @@ impl BackgroundCommands {
     ) -> Result<(String, ProcessRecord), ToolError> {
         self.make_space()?;
         let shared = Arc::new(SharedOutput::default());
-        let handle = CommandHandle::new();
+        let handle = CommandHandle::new(current_mark());
         let kill = KillOnDrop(handle.clone());
         let text = command.text.clone();
         let (started, has_started) = oneshot::channel();
@@ -147,6 +194,64 @@ impl BackgroundCommands {
             let why = end.and_then(Result::err);
             return Err(failed(why.unwrap_or_else(|| "its thread died".to_owned())));
         };
+        let id = self.add(process, text, shared, CommandLife::Piped(kill));
+        Ok((id, process))
+    }
+
+    /// Starts a command in a terminal; its id, its process, and the URI of the terminal if it is shown.
+    pub(super) async fn start_in_terminal(
+        &self,
+        command: ShellCommand,
+        title: String,
+        shower: &mpsc::Sender<ShowRequest>,
+    ) -> Result<(String, ProcessRecord, Option<String>), ToolError> {
+        self.make_space()?;
+        let shared = Arc::new(SharedOutput::default());
+        let text = command.text.clone();
+        let sink = Box::new(BackgroundSink(Arc::clone(&shared)));
+        let running = TerminalCommand::start(command, title, shower, sink).await?;
+        let (process, resource) = (running.process(), running.resource.clone());
+        let id = self.follow_terminal(running, text, shared);
+        Ok((id, process, resource))
+    }
+
+    /// Takes a command over that runs in a terminal already.
+    pub(super) fn adopt(
+        &self,
+        running: TerminalCommand,
+        text: String,
+    ) -> Result<(String, ProcessRecord), ToolError> {
+        self.make_space()?;
+        let shared = Arc::new(SharedOutput::default());
+        running.redirect(Box::new(BackgroundSink(Arc::clone(&shared))));
+        let process = running.process();
+        Ok((self.follow_terminal(running, text, shared), process))
+    }
+
+    fn follow_terminal(
+        &self,
+        running: TerminalCommand,
+        text: String,
+        shared: Arc<SharedOutput>,
+    ) -> String {
+        let process = running.process();
+        let running = Arc::new(running);
+        let (followed, follower) = (Arc::clone(&running), Arc::clone(&shared));
+        tokio::spawn(async move {
+            let _end = EndOnDrop(&follower);
+            let end = followed.ended().await;
+            follower.lock().end = Some(Ok(end));
+        });
+        self.add(process, text, shared, CommandLife::InTerminal(running))
+    }
+
+    fn add(
+        &self,
+        process: ProcessRecord,
+        text: String,
+        shared: Arc<SharedOutput>,
+        life: CommandLife,
+    ) -> String {
         let id = format!("b{}", process.pid);
         let mut commands = self.lock();
         commands.retain(|known| known.id != id);
@@ -154,9 +259,9 @@ impl BackgroundCommands {
             id: id.clone(),
             text,
             shared,
-            kill,
+            life,
         });
-        Ok((id, process))
+        id
     }
 
     fn make_space(&self) -> Result<(), ToolError> {
@@ -195,6 +300,8 @@ impl BackgroundCommands {
             // Nothing came in time: then that is what is shown.
             let _ = tokio::time::timeout(wait, changed).await;
         }
+        // Before the output is locked: elsewhere the list is locked first.
+        let was_taken = self.was_taken(id);
         let mut state = shared.lock();
         let (text, has_more) = state.take();
         Ok(Look {
@@ -202,7 +309,14 @@ impl BackgroundCommands {
             text,
             end: state.end.clone().filter(|_| !has_more),
             has_more,
+            was_taken,
         })
+    }
+
+    fn was_taken(&self, id: &str) -> bool {
+        let commands = self.lock();
+        let command = commands.iter().find(|command| command.id == id);
+        command.is_some_and(|command| command.life.was_taken())
     }
 
     /// Kills a command, and waits until it is gone.
@@ -216,7 +330,7 @@ impl BackgroundCommands {
                 return self.look(id, Duration::ZERO).await;
             }
             if let Some(command) = self.lock().iter().find(|known| known.id == id) {
-                command.kill.kill();
+                command.life.kill();
             }
             changed.await;
         }
@@ -262,7 +376,7 @@ fn follow(
     let _end = EndOnDrop(shared);
     let mut sink = BackgroundSink(Arc::clone(shared));
     let mut started = Some(started);
-    let end = process::run_to_end(command, handle, &mut sink, &mut |process| {
+    let end = run_to_end(command, handle, &mut sink, &mut |process| {
         // Who started it may be gone: then it is killed, and this ends.
         if let Some(started) = started.take() {
             let _ = started.send(process);

@@ -1,12 +1,13 @@
 //! The output of a command, bounded: its beginning and end for the model, the last of it for clients while it runs, the
 //! whole for the record.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use terminals::OutputSink;
 use tokio::sync::mpsc;
 
 use super::super::format::group_digits;
-use super::process::OutputSink;
 
 /// How often new output is sent while it runs.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
@@ -146,6 +147,39 @@ impl OutputSink for LiveCapture {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.is_new = false,
             Err(mpsc::error::TrySendError::Full(_)) => {}
         }
+    }
+}
+
+/// The same for two: who captures, and who takes what was captured.
+#[derive(Clone)]
+pub(super) struct SharedCapture(Arc<Mutex<LiveCapture>>);
+
+impl SharedCapture {
+    pub(super) fn new(output: mpsc::Sender<String>) -> Self {
+        Self(Arc::new(Mutex::new(LiveCapture::new(output))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LiveCapture> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what was captured so far.
+    pub(super) fn take(&self) -> Capture {
+        std::mem::take(&mut self.lock().capture)
+    }
+}
+
+impl OutputSink for SharedCapture {
+    fn push(&mut self, bytes: &[u8]) {
+        self.lock().push(bytes);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.lock().due()
+    }
+
+    fn flush(&mut self) {
+        self.lock().flush();
     }
 }
 

@@ -30,6 +30,15 @@ pub(crate) fn command_environment(added: &[String]) -> Vec<(OsString, OsString)>
     variables
 }
 
+/// The environment of a command that the user gave: the user's own (G-51), without these secrets and what turns pages.
+pub(super) fn user_environment(secrets: &[String]) -> Vec<(OsString, OsString)> {
+    let is_key = |name: &str| crate::native::is_key_variable(name);
+    let mut variables = terminals::shell_environment(std::env::vars_os(), secrets, &is_key);
+    let pagers = OVERRIDES.iter().filter(|(name, _)| name.ends_with("PAGER"));
+    variables.extend(pagers.map(|(name, value)| (name.into(), value.into())));
+    variables
+}
+
 fn allowed(
     variables: impl Iterator<Item = (OsString, OsString)>,
     added: &[String],

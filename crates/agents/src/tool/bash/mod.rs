@@ -3,12 +3,13 @@
 //! What a command does is not confined: whoever consents to it decides.
 
 mod background;
+mod call_scope;
 mod capture;
 mod environment;
+mod in_terminal;
+mod plain_lines;
 mod poll;
 mod process;
-mod process_record;
-mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +25,18 @@ use super::input::ToolInput;
 use super::{
     ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
 };
-use capture::Capture;
+pub(crate) use call_scope::{CallScope, ShowRequest, in_scope};
+use capture::{Capture, SharedCapture};
 pub(crate) use environment::{command_environment, is_allowed_variable};
-use process::{CommandEnd, ShellCommand};
-pub(crate) use session::{
-    Mark, end_marked, end_processes, kill_all as kill_session, new_mark, with_mark,
-};
+pub(crate) use in_terminal::TerminalCommand;
+use in_terminal::Waited;
+pub use in_terminal::terminal_change;
+use terminals::{CommandEnd, ShellCommand};
+pub(crate) use terminals::{Mark, end_marked, end_processes, kill_all as kill_session, new_mark};
 
 pub(super) use background::BackgroundCommands;
 pub(super) use poll::{BashKillTool, BashOutputTool};
-pub use process_record::ProcessRecord;
+pub use terminals::ProcessRecord;
 
 /// Longer ones do not fit into an argument of a process.
 const COMMAND_BYTES_MAX: usize = 100_000;
@@ -95,8 +98,8 @@ impl Tool for BashTool {
 
     fn description(&self) -> &'static str {
         "Runs a command with `bash -c` in the first working directory and returns what it prints, standard output and \
-         standard error together, and its exit code. There is no input and no terminal. What a command leaves running \
-         ends with it: for a server or a watcher set `background`, which returns an id for `bash_output` and \
+         standard error together, and its exit code. The user may see it in a terminal and may answer what it asks, but need not: \
+         prefer options that ask nothing. What a command leaves running ends with it: for a server or a watcher set `background`, which returns an id for `bash_output` and \
          `bash_kill`. Of long output the beginning and the end are shown."
     }
 
@@ -140,11 +143,20 @@ impl Tool for BashTool {
             variables: environment::command_environment(&self.settings.command_variables),
             timeout: self.timeout(&input),
         };
+        let shower = call_scope::current_shower();
         if input.background {
-            return self.start(command).await;
+            return self.start(command, shower.as_ref()).await;
         }
-        let (end, capture) = process::run(command, output.clone()).await?;
-        Ok(outcome(&input.command, end, capture))
+        match shower {
+            Some(shower) => {
+                let background = Some(&self.chat.background);
+                Self::run_in_terminal(background, command, &shower, output).await
+            }
+            None => {
+                let (end, capture) = process::run(command, output.clone()).await?;
+                Ok(outcome(&input.command, end, capture))
+            }
+        }
     }
 }
 
@@ -159,20 +171,70 @@ impl BashTool {
         }
     }
 
-    async fn start(&self, command: ShellCommand) -> Result<ToolOutcome, ToolError> {
-        let summary = shorten(&command.text, SUMMARY_CHARS_MAX);
-        let (id, process) = self.chat.background.start(command).await?;
-        Ok(ToolOutcome {
-            text: format!(
-                "[it runs in the background as `{id}` (process {}); `bash_output` returns what it prints, `bash_kill` ends \
-                 it; it ends with this chat]",
-                process.pid
-            ),
-            summary: format!("Started in the background: {summary}"),
-            structured: json!({"id": id, "process": process}).as_object().cloned(),
-            success: true,
-            ..ToolOutcome::default()
-        })
+    /// Runs it where people can see it, to its end or until somebody lets it go on alone.
+    async fn run_in_terminal(
+        background: Option<&BackgroundCommands>,
+        command: ShellCommand,
+        shower: &mpsc::Sender<ShowRequest>,
+        output: &mpsc::Sender<String>,
+    ) -> Result<ToolOutcome, ToolError> {
+        let text = command.text.clone();
+        let title = shorten(&text, SUMMARY_CHARS_MAX);
+        let capture = SharedCapture::new(output.clone());
+        let sink = Box::new(capture.clone());
+        let running = TerminalCommand::start(command, title.clone(), shower, sink).await?;
+        let waited = match background {
+            Some(_) => running.wait().await,
+            None => Waited::Ended(running.ended().await),
+        };
+        match (waited, background) {
+            (Waited::Ended(end), _) => {
+                let resource = running.resource.clone();
+                let was_taken = running.was_taken();
+                drop(running);
+                let capture = capture.take();
+                let preview = capture.live();
+                let mut outcome = outcome(&text, end, capture);
+                if was_taken {
+                    outcome.text.push_str(&format!("\n[{TAKEN_OVER}]"));
+                }
+                let ended = resource.map(|resource| ended_block(&resource, &title, end, preview));
+                outcome.content.extend(ended);
+                Ok(outcome)
+            }
+            (Waited::Released, None) => Err(ToolError("nobody waits for it".to_owned())),
+            (Waited::Released, Some(background)) => {
+                let block = running.resource.as_ref();
+                let block = block.map(|resource| terminal_block(resource, &title));
+                let was_taken = running.was_taken();
+                let mut so_far = capture.take().for_model();
+                if was_taken {
+                    so_far.push_str(&format!("\n[{TAKEN_OVER}]"));
+                }
+                let (id, process) = background.adopt(running, text)?;
+                let mut outcome = started_outcome(&id, process, &title, block);
+                outcome.text = format!("{so_far}\n[{RELEASED}]\n{}", outcome.text);
+                Ok(outcome)
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        command: ShellCommand,
+        shower: Option<&mpsc::Sender<ShowRequest>>,
+    ) -> Result<ToolOutcome, ToolError> {
+        let title = shorten(&command.text, SUMMARY_CHARS_MAX);
+        let Some(shower) = shower else {
+            let (id, process) = self.chat.background.start(command).await?;
+            return Ok(started_outcome(&id, process, &title, None));
+        };
+        let background = &self.chat.background;
+        let (id, process, resource) = background
+            .start_in_terminal(command, title.clone(), shower)
+            .await?;
+        let block = resource.map(|resource| terminal_block(&resource, &title));
+        Ok(started_outcome(&id, process, &title, block))
     }
 }
 
@@ -188,6 +250,69 @@ impl BashInput {
         };
         Err(ToolError(wrong.to_owned()))
     }
+}
+
+/// Runs a command that the user gave: as long as it takes, with the user's own environment but for these secrets.
+pub(crate) async fn run_for_user(
+    command: &str,
+    workspace: &Workspace,
+    secrets: &[String],
+    output: &mpsc::Sender<String>,
+) -> Result<ToolOutcome, ToolError> {
+    let input = BashInput::parse(&json!({"command": command}))?;
+    let shower = call_scope::current_shower();
+    let shower = shower.ok_or_else(|| ToolError("there is nowhere to show it".to_owned()))?;
+    let command = ShellCommand {
+        text: input.command,
+        directory: workspace.command_directory()?,
+        variables: environment::user_environment(secrets),
+        timeout: None,
+    };
+    BashTool::run_in_terminal(None, command, &shower, output).await
+}
+
+/// For the model, of a command in whose terminal a person typed.
+const TAKEN_OVER: &str =
+    "the user took the terminal over while this ran: what they typed may be part of the output";
+
+/// For the model, of a command that goes on without it.
+const RELEASED: &str =
+    "the user chose to let this go on in the background; the output so far is above";
+
+/// A command that goes on.
+fn started_outcome(
+    id: &str,
+    process: ProcessRecord,
+    title: &str,
+    block: Option<Value>,
+) -> ToolOutcome {
+    ToolOutcome {
+        text: format!(
+            "[it runs in the background as `{id}` (process {}); `bash_output` returns what it prints, `bash_kill` ends \
+             it; it ends with this chat]",
+            process.pid
+        ),
+        summary: format!("Started in the background: {title}"),
+        structured: json!({"id": id, "process": process}).as_object().cloned(),
+        content: block.into_iter().collect(),
+        success: true,
+        ..ToolOutcome::default()
+    }
+}
+
+/// The terminal that a command runs in, for people.
+pub(crate) fn terminal_block(resource: &str, title: &str) -> Value {
+    json!({"type": "terminal", "resource": resource, "title": title, "isPty": true})
+}
+
+/// The same when the command is over.
+pub(crate) fn ended_block(resource: &str, title: &str, end: CommandEnd, preview: String) -> Value {
+    let mut block = terminal_block(resource, title);
+    block["result"] = json!({"preview": preview});
+    if let CommandEnd::Exited(code) = end {
+        block["result"]["exitCode"] = json!(code);
+    }
+    block
 }
 
 fn outcome(command: &str, end: CommandEnd, capture: Capture) -> ToolOutcome {

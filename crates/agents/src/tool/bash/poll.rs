@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use terminals::CommandEnd;
 use tokio::sync::mpsc;
 use workspace::Workspace;
 
@@ -13,8 +14,7 @@ use super::super::format::shorten;
 use super::super::input::{self, ToolInput};
 use super::super::{ChatTools, Nature, Plan, Tool, ToolError, ToolOutcome};
 use super::background::Look;
-use super::process::CommandEnd;
-use super::{SUMMARY_CHARS_MAX, describe_end};
+use super::{SUMMARY_CHARS_MAX, TAKEN_OVER, describe_end};
 
 /// How long a look may wait for output.
 const WAIT_SECONDS_MAX: u64 = 300;
@@ -200,6 +200,9 @@ fn outcome(look: Look, summary: String) -> ToolOutcome {
         Some(Err(error)) => format!("it could not be followed to its end: {error}"),
     };
     text.push_str(&format!("[{note}]"));
+    if look.was_taken {
+        text.push_str(&format!("\n[{TAKEN_OVER}]"));
+    }
     let failed = matches!(look.end, Some(Err(_) | Ok(CommandEnd::TimedOut(_))));
     ToolOutcome {
         text,

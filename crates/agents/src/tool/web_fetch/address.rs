@@ -54,7 +54,7 @@ pub(super) async fn resolve(url: &Url, allowed: &[String]) -> Result<Vec<SocketA
 }
 
 /// Whether an address is one of the public internet.
-fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -26,6 +26,8 @@ use super::{
 };
 use fetch::WebPage;
 
+pub(crate) use address::is_public as is_public_address;
+
 /// Text of one call.
 const PAGE_BYTES_MAX: usize = TEXT_BYTES_MAX - 2 * 1_024;
 

@@ -3,7 +3,6 @@
 use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
-use crate::chat::budget;
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
@@ -11,6 +10,7 @@ use crate::chat::model_argument;
 use crate::chat::open_options;
 use crate::chat::prompt::{PromptField, item_named};
 use crate::chat::usage::usage_rows;
+use crate::chat::{annotations, budget};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::input_lines::{InputLine, LineSource, LineUse};
@@ -151,6 +151,10 @@ impl PlainChat {
             PromptOutcome::Stays => self.ask()?,
             PromptOutcome::Opens(field) => self.open_field(field)?,
             PromptOutcome::Edits(_) => self.open_field(PromptField::Input)?,
+            PromptOutcome::SignsIn(wanted) => {
+                let name = wanted.resource.clone();
+                self.sign_ins.begin(self.chat.live(), &name, &wanted);
+            }
             PromptOutcome::Wrong(why) => {
                 self.output.note(&why)?;
                 match &asked.input {
@@ -172,6 +176,7 @@ impl PlainChat {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table")]
     async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<PlainFlow> {
         match command {
             ChatCommand::Help => {
@@ -224,6 +229,17 @@ impl PlainChat {
                 let text = budget::apply(&self.chat, &amount).map_err(anyhow::Error::msg)?;
                 self.output.note(&text)?;
             }
+            ChatCommand::Annotations(typed) => {
+                let rows = annotations::apply(&mut self.chat, &typed).await;
+                for row in rows.map_err(anyhow::Error::msg)? {
+                    self.output.note(&row)?;
+                }
+            }
+            ChatCommand::SignIn(typed) => {
+                let entered = self.sign_ins.enter(&self.chat, &typed).await;
+                let text = entered.map_err(anyhow::Error::msg)?;
+                self.output.note(&text)?;
+            }
             ChatCommand::Usage => {
                 let chat = self.chat.ahead();
                 let usage = chat.map(|chat| UsageReader::default().read(&chat));
@@ -233,9 +249,13 @@ impl PlainChat {
             }
             ChatCommand::Status
             | ChatCommand::Permissions
+            | ChatCommand::Terminals(_)
             | ChatCommand::Export(_)
             | ChatCommand::Archive
             | ChatCommand::Delete
+            | ChatCommand::Changes(_)
+            | ChatCommand::Discard(_)
+            | ChatCommand::Commit(_)
             | ChatCommand::Earlier => {
                 anyhow::bail!("that needs a terminal; `greenroom --help` lists verbs that do it")
             }

@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::dialog::{PromptNumber, field_prompt};
 use super::part::PROMPT;
 use super::prompt::{PromptField, PromptState};
+use super::sign_in::{SignInEvent, SignIns};
 use super::tool::References;
 use crate::exit::Exit;
 use crate::input_lines::{InputLine, InputLines, LineSource};
@@ -47,6 +48,8 @@ pub(crate) struct PlainChat {
     typed: Vec<String>,
     /// The sessions that were listed last, for `/open NUMBER`.
     sessions: Vec<SessionSummary>,
+    /// Tokens of MCP servers that were got here.
+    sign_ins: SignIns,
     exit: Exit,
     prompts: Prompts,
 }
@@ -72,6 +75,7 @@ enum Activity {
 enum PlainEvent {
     Line(Option<InputLine>),
     Chat(ChatEvent),
+    SignIn(SignInEvent),
     Interrupt,
 }
 
@@ -101,6 +105,7 @@ impl PlainChat {
             has_answered: false,
             typed: Vec::new(),
             sessions: Vec::new(),
+            sign_ins: SignIns::new(),
             exit: Exit::Complete,
             prompts,
         }
@@ -144,6 +149,7 @@ impl PlainChat {
                 }
                 PlainEvent::Line(None) => break,
                 PlainEvent::Chat(event) => self.take_events(event)?,
+                PlainEvent::SignIn(event) => self.show_sign_in(&event)?,
                 PlainEvent::Interrupt => {
                     if !self.chat.cancel()? {
                         self.exit = Exit::Cancelled;
@@ -178,6 +184,7 @@ impl PlainChat {
         Ok(tokio::select! {
             biased;
             event = self.chat.next() => PlainEvent::Chat(event?),
+            event = self.sign_ins.next() => PlainEvent::SignIn(event),
             line = self.input.next(), if activity != Activity::Working => PlainEvent::Line(line?),
             _ = interrupts.recv() => PlainEvent::Interrupt,
         })
@@ -194,6 +201,7 @@ impl PlainChat {
         while is_running(&self.chat) {
             match self.next_event(Activity::Working, interrupts).await? {
                 PlainEvent::Chat(event) => self.take_events(event)?,
+                PlainEvent::SignIn(event) => self.show_sign_in(&event)?,
                 PlainEvent::Interrupt | PlainEvent::Line(_) => {
                     self.exit = Exit::Cancelled;
                     return Ok(PlainFlow::Leave);
@@ -245,8 +253,9 @@ impl PlainChat {
                 self.output.note(&format!("{why}; trying again"))?;
             }
             ChatEvent::Reconnected => self.output.note("connected again")?,
-            // What is shown is read from the state; of attempts to connect only the outcome is shown.
-            ChatEvent::Changed | ChatEvent::ReconnectFailed { .. } => {}
+            // What else is shown is read from the state; of attempts to connect only the outcome is shown.
+            ChatEvent::Changed => self.sign_ins.renew_wanted(&self.chat),
+            ChatEvent::ReconnectFailed { .. } => {}
         }
         Ok(())
     }

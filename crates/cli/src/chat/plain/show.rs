@@ -10,6 +10,7 @@ use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
 use crate::chat::prompt::PromptState;
 use crate::chat::render::{Page, UNBROKEN};
+use crate::chat::sign_in::SignInEvent;
 use crate::chat::tool::Detail;
 use crate::exit::Exit;
 
@@ -50,6 +51,13 @@ impl PlainChat {
             }
         }
         Ok(())
+    }
+
+    /// The page to visit to sign in somewhere, and what became of it.
+    pub(super) fn show_sign_in(&mut self, event: &SignInEvent) -> anyhow::Result<()> {
+        self.sign_ins.take(event);
+        self.output.end_line()?;
+        Ok(self.output.note(&event.describe())?)
     }
 
     fn show_event(&mut self, event: TurnEvent) -> anyhow::Result<()> {

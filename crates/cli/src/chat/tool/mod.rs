@@ -17,6 +17,7 @@ mod references;
 #[cfg(test)]
 mod tests;
 
+use client::token::wanted_resource;
 use serde_json::Value;
 use wire::Object;
 
@@ -108,11 +109,13 @@ pub(crate) fn tool_lines_with(
         "completed" | "pending-result-confirmation" => {
             lines.extend(output::result_lines(call, width, detail, references));
         }
-        "auth-required" => lines.extend(body(
-            "it needs you to sign in to its server; this client cannot do that",
-            Style::Dim,
-            width,
-        )),
+        "auth-required" => {
+            let resource = escape_line(wanted_resource(call).unwrap_or("RESOURCE"));
+            let text = format!(
+                "its server wants another token: sign in, or bring one by `greenroom agents token {resource}`"
+            );
+            lines.extend(body(&text, Style::Dim, width));
+        }
         "cancelled" => lines.extend(output::cancelled_lines(call, width)),
         _ => {}
     }

@@ -33,7 +33,7 @@ pub(super) fn result_lines(
     let mut output = Vec::new();
     let blocks = call.get("content").and_then(Value::as_array);
     let blocks = blocks.map_or(&[][..], Vec::as_slice);
-    for block in blocks.iter().filter(|block| block["type"] != "fileEdit") {
+    for block in own_blocks(blocks).filter(|block| block["type"] != "fileEdit") {
         // A file that was read is known by its name, and answers stand with their questions; the model alone needs the lines.
         if is_known_otherwise(call) && !has_failed && is_short {
             continue;
@@ -84,7 +84,7 @@ fn names_file(title: &str, edit: &Value) -> bool {
 /// The last lines of what comes out of a call that still runs.
 pub(super) fn running_lines(call: &Object, width: usize) -> Vec<Line> {
     let content = call.get("content").and_then(Value::as_array);
-    let last = content.and_then(|blocks| blocks.last());
+    let last = content.and_then(|blocks| own_blocks(blocks).last());
     last.map_or_else(Vec::new, |block| {
         last_lines(&block_text_end(block, width), width)
     })
@@ -154,6 +154,13 @@ fn block_text_end(block: &Value, width: usize) -> String {
 fn last_bytes(text: &str, bytes: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     text.get(from..).unwrap_or("")
+}
+
+/// The blocks that say something of their own: what was printed in a terminal is there as text too.
+fn own_blocks(blocks: &[Value]) -> impl Iterator<Item = &Value> {
+    let has_text = blocks.iter().any(|block| block["type"] == "text");
+    let blocks = blocks.iter();
+    blocks.filter(move |block| !(has_text && block["type"] == "terminal"))
 }
 
 fn block_text(block: &Value) -> String {

@@ -4,7 +4,7 @@
 
 use client::ClientError;
 use client::SessionSummary;
-use client::chat::{ChatError, CommandCheck, Completion};
+use client::chat::{ChangesList, ChatError, CommandCheck, Completion, FileChangeEntry};
 use tokio::sync::mpsc;
 
 use super::entering::EnteredLine;
@@ -30,6 +30,14 @@ pub(super) enum BackgroundAnswer {
     EarlierTurns(Result<(), ClientError>),
     /// Where the session was written to.
     Exported(anyhow::Result<String>),
+    Changes(Result<ChangesList, ClientError>),
+    /// What a changed file held before and holds after.
+    Change {
+        file: FileChangeEntry,
+        contents: Result<(Vec<u8>, Vec<u8>), ClientError>,
+    },
+    /// What the host says of an operation on changes.
+    Operated(Result<String, ClientError>),
 }
 
 /// Where answers come in.
@@ -75,6 +83,9 @@ impl TerminalChat {
                 return self.take_command_check(line, &name, result).await;
             }
             BackgroundAnswer::EarlierTurns(result) => self.take_earlier_turns(result),
+            BackgroundAnswer::Changes(result) => self.take_changes(result),
+            BackgroundAnswer::Change { file, contents } => self.take_change(&file, contents),
+            BackgroundAnswer::Operated(result) => self.take_operated(result),
             BackgroundAnswer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
             BackgroundAnswer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
         }

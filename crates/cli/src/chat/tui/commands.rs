@@ -1,15 +1,18 @@
 //! The commands of this client, on a terminal.
 
 use client::chat::ChatSelector;
+use client::terminals::list_terminals;
 use wire::state::status;
 
 use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
-use crate::chat::budget;
 use crate::chat::command::{COMMANDS, ChatCommand, KEYS, pick};
 use crate::chat::complete::host_commands;
 use crate::chat::line::{Line, Style};
+use crate::chat::{annotations, budget};
 use crate::export;
+use crate::terminal::escape_line;
+use crate::terminals::list_lines;
 
 impl TerminalChat {
     pub(super) async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<Flow> {
@@ -36,7 +39,24 @@ impl TerminalChat {
                 Ok(text) => self.note(&text),
                 Err(text) => self.note_error(&text),
             },
+            ChatCommand::Annotations(typed) => {
+                match annotations::apply(&mut self.chat, &typed).await {
+                    Ok(rows) => {
+                        let rows = rows.iter().map(|row| escape_line(row));
+                        self.print(
+                            rows.map(|row| Line::new(Style::Plain, row))
+                                .collect::<Vec<_>>(),
+                        );
+                    }
+                    Err(text) => self.note_error(&text),
+                }
+            }
             ChatCommand::Permissions => self.show_permissions(),
+            ChatCommand::SignIn(typed) => self.enter_sign_in(&typed).await,
+            ChatCommand::Changes(argument) => self.show_changes(&argument),
+            ChatCommand::Discard(argument) => self.ask_to_discard(&argument),
+            ChatCommand::Commit(message) => self.commit(&message),
+            ChatCommand::Terminals(what) => self.open_terminals(&what).await?,
             ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
@@ -102,6 +122,48 @@ impl TerminalChat {
             });
             BackgroundAnswer::Exported(written.await.map_err(anyhow::Error::from).flatten())
         });
+    }
+
+    /// Lists terminals, or lets `greenroom terminals` have this one.
+    async fn open_terminals(&mut self, what: &str) -> anyhow::Result<()> {
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let arguments: &[&str] = match words.as_slice() {
+            [] => {
+                let lines = list_lines(&list_terminals(self.chat.live()));
+                let hint = match lines.is_empty() {
+                    true => "  There are none: /terminals new starts a shell",
+                    false => "  /terminals NUMBER opens one, /terminals kill NUMBER ends it",
+                };
+                let lines = lines.into_iter().map(|line| Line::new(Style::Plain, line));
+                self.print(lines.collect::<Vec<Line>>());
+                self.print([Line::new(Style::Dim, hint)]);
+                return Ok(());
+            }
+            ["new"] => &["new"],
+            [number] => &["attach", *number],
+            ["kill", number] => &["kill", *number],
+            _ => {
+                self.note_error(
+                    "/terminals takes nothing, `new`, a number, or `kill` and a number",
+                );
+                return Ok(());
+            }
+        };
+        let program = std::env::current_exe()?;
+        let mut command = tokio::process::Command::new(program);
+        command.arg("terminals").args(arguments);
+        self.host.pass_to(&mut command);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        // What went wrong it says itself.
+        let ended = self
+            .hand_over(|| Ok(command.kill_on_drop(true).spawn()?))
+            .await;
+        if let Err(error) = ended {
+            self.note_error(&format!("{error:#}"));
+        }
+        Ok(())
     }
 
     async fn show_help(&mut self) {

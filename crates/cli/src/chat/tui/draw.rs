@@ -65,7 +65,11 @@ impl TerminalChat {
             dialog,
             hides_queue: overlay.hides_queue,
             above: overlay.above,
-            note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
+            note: self
+                .note
+                .clone()
+                .or_else(|| self.creation.clone())
+                .or_else(|| self.status(ahead.as_deref())),
             prompt: overlay.prompt.unwrap_or(self.line_prompt()),
             editor: self.overlay_editor().unwrap_or(&self.editor),
             below: overlay.below,

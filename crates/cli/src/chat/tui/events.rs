@@ -7,6 +7,7 @@ use client::chat::{AskedInput, ChatEvent, Undelivered};
 use super::TerminalChat;
 use super::prompt_keys::UnreadQuestion;
 use crate::chat::dialog::PromptNumber;
+use crate::chat::line::{Line, Style};
 use crate::chat::prompt::PromptState;
 use crate::terminal::{escape, escape_line};
 
@@ -23,6 +24,23 @@ impl TerminalChat {
             self.take_event(event);
         }
         Ok(())
+    }
+
+    /// A session that takes its time to be made says what it is at, until it is there.
+    fn show_creation(&mut self) {
+        let Some(progress) = self.chat.take_creation_progress() else {
+            return; // nothing new
+        };
+        if progress.is_over() {
+            self.creation = None;
+            return;
+        }
+        let message = progress.message.as_deref().unwrap_or("starting");
+        let text = match progress.total {
+            Some(total) => format!("{message}: {} of {total}", progress.done),
+            None => format!("{message} …"),
+        };
+        self.creation = Some(Line::new(Style::Dim, escape_line(&text)));
     }
 
     fn take_event(&mut self, event: ChatEvent) {
@@ -45,7 +63,10 @@ impl TerminalChat {
                 // What was said about sessions meanwhile is not repeated.
                 self.ask_for_sessions();
             }
-            ChatEvent::Changed => {} // what is drawn is read from the state
+            ChatEvent::Changed => {
+                self.show_creation(); // what else is drawn is read from the state
+                self.sign_ins.renew_wanted(&self.chat);
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod agent_picker;
 mod background;
+mod changes;
 mod commands;
 mod compose;
 mod draw;
@@ -26,6 +27,7 @@ mod reading;
 mod rewrite;
 mod search;
 mod session_picker;
+mod sign_in;
 mod status_line;
 
 use std::collections::VecDeque;
@@ -34,7 +36,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
+use client::chat::{AcceptedCompletions, AskedInput, ChangesList, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -55,11 +57,13 @@ use super::line::{Colors, Line};
 use super::paint::Painter;
 use super::popup::Popup;
 use super::prompt::{PromptField, PromptState};
+use super::sign_in::SignIns;
 use super::terminal_traits::TerminalTraits;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
 use crate::models::local_servers::Hint;
+use crate::target::HostOptions;
 use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
@@ -86,6 +90,8 @@ pub(crate) struct TerminalOptions {
     pub(crate) signal: UserSignal,
     /// The data directory of the host, if it is on this machine.
     pub(crate) data: Option<PathBuf>,
+    /// How the host is found.
+    pub(crate) host: HostOptions,
 }
 
 pub(crate) struct TerminalChat {
@@ -117,6 +123,8 @@ pub(crate) struct TerminalChat {
     unprinted: Vec<Line>,
     /// One line about what just happened.
     note: Option<Line>,
+    /// How far the session is that is being made. A note stands above it: progress that comes late hides nothing.
+    creation: Option<Line>,
     /// What the word at the cursor may become.
     popup: Popup,
     accepted: AcceptedCompletions,
@@ -139,12 +147,17 @@ pub(crate) struct TerminalChat {
     is_suspended: bool,
     /// What was asked in the background.
     answers: Answers,
+    /// Tokens of MCP servers that were got here.
+    sign_ins: SignIns,
+    /// The changed files that were listed last.
+    changes: Option<ChangesList>,
     /// It is being found out whether a command is one; what was entered behind it waits.
     is_checking: bool,
     unsent: VecDeque<EnteredLine>,
     status: Status,
     /// The data directory of the host, if it is on this machine.
     data: Option<PathBuf>,
+    host: HostOptions,
     /// Where agents of new sessions work, if that is on this machine.
     directory: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
@@ -199,6 +212,7 @@ impl TerminalChat {
             rewriting: None,
             unprinted: Vec::new(),
             note: None,
+            creation: None,
             popup: Popup::default(),
             accepted: AcceptedCompletions::default(),
             disconnected: None,
@@ -211,10 +225,13 @@ impl TerminalChat {
             unread: None,
             is_suspended: false,
             answers: Answers::new(),
+            sign_ins: SignIns::new(),
+            changes: None,
             is_checking: false,
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),
             data: options.data,
+            host: options.host,
             directory: options.directory,
             hint: options.hint,
             exit: Exit::Complete,
@@ -274,6 +291,10 @@ impl TerminalChat {
                     }
                 }
                 answer = self.answers.next() => self.take_answer(answer).await?,
+                event = self.sign_ins.next() => {
+                    self.take_sign_in(&event);
+                    Flow::Continue
+                }
                 () = self.reading.read_more() => Flow::Continue,
                 () = reading::wait_for(readable_at) => {
                     self.end_reading_time();

@@ -82,6 +82,7 @@ impl TerminalChat {
 
     fn start_over(&mut self) {
         self.transcript = Transcript::below();
+        self.creation = None;
         self.asked = None;
         self.prompt = PromptState::default();
         self.field = None;

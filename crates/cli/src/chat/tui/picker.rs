@@ -3,7 +3,7 @@
 //! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
 //! much, is asked about once, in words that are never cut, and done only on an Enter that came after its answer was drawn.
 
-use client::chat::{AgentOffer, ModelOffer, OfferedMode};
+use client::chat::{AgentOffer, ChangesList, FileChangeEntry, ModelOffer, OfferedMode};
 use wire::ChannelUri;
 
 use super::model_picker::SettingPicker;
@@ -51,6 +51,11 @@ pub(super) enum QuestionAction {
         is_listed: bool,
     },
     SetMode(OfferedMode),
+    /// Takes back the changes of a file, or of all in a list.
+    Discard {
+        list: Box<ChangesList>,
+        file: Option<Box<FileChangeEntry>>,
+    },
 }
 
 impl YesNoQuestion {
@@ -148,6 +153,7 @@ impl TerminalChat {
                 self.delete_session(&uri, is_listed).await
             }
             QuestionAction::SetMode(mode) => self.set_mode(&mode)?,
+            QuestionAction::Discard { list, file } => self.discard(&list, file.as_deref()),
         }
         Ok(())
     }

@@ -210,6 +210,10 @@ impl TerminalChat {
             PromptOutcome::Stays => self.expect_reading(),
             PromptOutcome::Opens(field) => self.open_field(field),
             PromptOutcome::Edits(input) => self.edit_input(&input).await,
+            PromptOutcome::SignsIn(wanted) => {
+                self.prompt.clear_choice();
+                self.begin_sign_in(&wanted);
+            }
             PromptOutcome::Wrong(why) => self.note_error(&why),
         }
         Ok(())

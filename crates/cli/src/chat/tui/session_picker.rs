@@ -188,11 +188,11 @@ impl TerminalChat {
             if uri == self.chat.session() {
                 self.go_to(new).await?;
             }
-            self.chat.live().dispose_session(uri).await?;
-            anyhow::Ok(())
+            anyhow::Ok(self.chat.live().dispose_session(uri).await?)
         };
         match deleted.await {
-            Ok(()) => self.note("Deleted"),
+            Ok(None) => self.note("Deleted"),
+            Ok(Some(kept)) => self.note(&format!("Deleted; {kept}")),
             Err(error) => self.note_error(&format!("{error:#}")),
         }
         if is_listed {

@@ -1,8 +1,8 @@
 //! Restores files, as a tool call of the host's own in the turn of the command: everyone sees what was done, and it can be
 //! taken back like any other change.
 //!
-//! Promises: what each file holds is stored, and what will be done is recorded, before the first file is changed. What is
-//! reported is what was done.
+//! Promises: what each file holds is stored, and what will be done is recorded, before the first file is changed. If one cannot be
+//! written, all are left as they were. What is reported is what was done.
 //! Must not know: which files, and why.
 
 use agent_api::{
@@ -48,15 +48,13 @@ pub(super) async fn restore(
     let (prepared, failed) = prepare(plan.files, files).await?;
     problems.extend(failed);
     start_call(command, target, &prepared, events).await?;
-    let mut done = Vec::new();
-    for prepared in prepared {
-        let file = prepared.file.clone();
-        match restore_one(file, files.clone()).await? {
-            Ok(()) => done.push(prepared),
-            Err(problem) => problems.push(problem),
-        }
+    let own = files.clone();
+    let written = run_blocking(move |cancellation| write_all(prepared, &own, cancellation));
+    let (done, failed) = written.await?;
+    problems.extend(failed);
+    if !done.is_empty() {
+        record(&done, events).await?;
     }
-    record(&done, events).await?;
     let blocks = done.iter().map(|prepared| prepared.block.clone());
     let blocks = blocks.collect();
     let restored = Restored {
@@ -89,7 +87,7 @@ async fn prepare(
 fn prepare_one(file: PlannedFile, files: &Files) -> Result<PreparedFile, String> {
     let say = |error: FileError| error.to_string();
     let path = files.workspace.path_of_uri(&file.uri).map_err(say)?;
-    let now = files.workspace.look_at(&path).map_err(say)?;
+    let now = files.look_at(&path, file.may_be_link).map_err(say)?;
     if now.as_ref().map(|now| now.digest) != file.seen {
         let path = file.path;
         return Err(say(FileError::ChangedSinceProposal { path }));
@@ -145,8 +143,41 @@ fn side(file: &PlannedFile, digest: Digest, bytes: &[u8]) -> Value {
     })
 }
 
-async fn restore_one(file: PlannedFile, files: Files) -> Result<Result<(), String>, AgentError> {
-    run_blocking(move |cancellation| write_one(&file, &files, cancellation)).await
+/// Writes all files. If one cannot be written (a full disk), those before it are brought back to what they held. Which are written
+/// in the end, and why others are not.
+fn write_all(
+    prepared: Vec<PreparedFile>,
+    files: &Files,
+    cancellation: &Cancellation,
+) -> (Vec<PreparedFile>, Vec<String>) {
+    let mut done = Vec::new();
+    for prepared in prepared {
+        if let Err(problem) = write_one(&prepared.file, files, cancellation) {
+            let brought_back = done.len();
+            // Also if the turn was cancelled meanwhile.
+            let never = Cancellation::default();
+            done.retain(|done: &PreparedFile| write_one(&done.inverse(), files, &never).is_err());
+            let mut problems = vec![problem];
+            if brought_back > done.len() {
+                problems.push("the other files are left as they were".to_owned());
+            }
+            return (done, problems);
+        }
+        done.push(prepared);
+    }
+    (done, Vec::new())
+}
+
+impl PreparedFile {
+    /// What makes the file again what it was before it was restored.
+    fn inverse(&self) -> PlannedFile {
+        PlannedFile {
+            wanted: self.edit.before,
+            seen: self.file.wanted.map(|wanted| wanted.digest),
+            directories: self.edit.new_directories,
+            ..self.file.clone()
+        }
+    }
 }
 
 fn write_one(file: &PlannedFile, files: &Files, cancellation: &Cancellation) -> Result<(), String> {
@@ -158,6 +189,7 @@ fn write_one(file: &PlannedFile, files: &Files, cancellation: &Cancellation) -> 
         Some(bytes) => WantedFile::Content {
             bytes,
             mode: file.wanted.and_then(|content| content.mode),
+            sets_mode: file.sets_mode,
         },
         None => WantedFile::Absent {
             directories: file.directories,
@@ -229,3 +261,7 @@ async fn complete_call(
     };
     Ok(events.send(completed).await?)
 }
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

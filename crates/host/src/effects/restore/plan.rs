@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_api::{AgentError, FileContent};
 use wire::Digest;
-use workspace::{DiffStats, FILE_BYTES_MAX, Workspace};
+use workspace::{DiffStats, FILE_BYTES_MAX, FileError, FileNow, Workspace, WorkspacePath};
 
 use super::run_blocking;
 use super::turns::FileTurn;
@@ -29,6 +29,9 @@ pub(super) struct ChangedFile {
     wanted: Option<FileContent>,
     /// How many directories were made for it.
     directories: usize,
+    /// Its permissions were changed, or it was or is a link.
+    sets_mode: bool,
+    may_be_link: bool,
     /// Every content that turns recorded of it since: these are kept, so nothing is lost if one is replaced.
     known: BTreeSet<Digest>,
 }
@@ -49,6 +52,10 @@ pub(super) struct PlannedFile {
     pub path: String,
     pub wanted: Option<FileContent>,
     pub directories: usize,
+    /// It gets the permissions that it had.
+    pub sets_mode: bool,
+    /// It was or is a link, so one is no surprise.
+    pub may_be_link: bool,
     /// What it holds now: it is restored only if it still does.
     pub seen: Option<Digest>,
     /// Somebody changed it after the agent did.
@@ -97,8 +104,15 @@ pub(super) fn changes_of(turns: &[&FileTurn], since: &[FileTurn]) -> Vec<Changed
                 uri: edit.uri.clone(),
                 wanted: edit.before,
                 directories: edit.new_directories,
+                sets_mode: false,
+                may_be_link: false,
                 known: BTreeSet::new(),
             });
+        }
+        let change = indexes.get(edit.uri.as_str());
+        if let Some(change) = change.and_then(|index| changes.get_mut(*index)) {
+            change.sets_mode |= edit.changes_mode();
+            change.may_be_link |= edit.has_link();
         }
     }
     for edit in since.iter().flat_map(|turn| &turn.edits) {
@@ -136,10 +150,13 @@ impl Files {
     fn plan_one(&self, change: ChangedFile) -> Result<Option<PlannedFile>, String> {
         let path = self.workspace.path_of_uri(&change.uri);
         let path = path.map_err(|error| error.to_string())?;
-        let now = self.workspace.look_at(&path);
+        let now = self.look_at(&path, change.may_be_link);
         let now = now.map_err(|error| error.to_string())?;
         let seen = now.as_ref().map(|now| now.digest);
-        if seen == change.wanted.map(|wanted| wanted.digest) {
+        let wanted_mode = change.wanted.and_then(|wanted| wanted.mode);
+        let mode = now.as_ref().map(|now| now.mode);
+        let has_mode = !change.sets_mode || wanted_mode.is_none() || wanted_mode == mode;
+        if seen == change.wanted.map(|wanted| wanted.digest) && has_mode {
             return Ok(None);
         }
         let display_path = self.workspace.display_path(&path);
@@ -155,8 +172,22 @@ impl Files {
             path: display_path,
             wanted: change.wanted,
             directories: change.directories,
+            sets_mode: change.sets_mode,
+            may_be_link: change.may_be_link,
             seen,
         }))
+    }
+
+    /// What is at a path now. A link is only looked at where one was recorded.
+    pub(super) fn look_at(
+        &self,
+        path: &WorkspacePath,
+        may_be_link: bool,
+    ) -> Result<Option<FileNow>, FileError> {
+        match may_be_link {
+            true => self.workspace.look_at_any(path),
+            false => self.workspace.look_at(path),
+        }
     }
 
     /// What a file held.

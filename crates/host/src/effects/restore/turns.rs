@@ -6,13 +6,14 @@
 //! Promises: bounded; a damaged turn changed nothing. An undo that was cut off counts as not done.
 //! Must not know: what files hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_api::{AgentError, RecordedEdit, edits_of_call};
 use kernel::{Answer, ChannelId, Query, RestoreTask, StoredTurn, TurnPage};
 use serde_json::{Value, json};
 use wire::meta;
 
+use crate::changes::{DamagedChanges, FileChanges, RecordedChange};
 use crate::journal::JournalHandle;
 
 /// Turns that are looked at in all, and at once.
@@ -25,6 +26,9 @@ const CHOICES_MAX: u32 = 9;
 
 /// How much of a message names its turn, in characters.
 const NAME_CHARS_MAX: usize = 60;
+
+/// What was found to be changed, by ids of turns.
+type FoundChanges = BTreeMap<String, FileChanges>;
 
 /// The commands that restore files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,13 +95,14 @@ pub(super) fn restoration_meta(command: RestoreCommand, turn_id: &str) -> wire::
 
 impl FileTurn {
     /// A turn of the journal; `None` if it changed no file.
-    fn read(stored: &StoredTurn) -> Option<Self> {
+    fn read(stored: &StoredTurn, found: &FoundChanges) -> Option<Self> {
         let keys = [meta::EDITS, meta::RESTORE, "\"fileEdit\""];
-        if !keys.iter().any(|key| meta::may_hold(&stored.json, key)) {
+        let found = found.get(&stored.id);
+        if found.is_none() && !keys.iter().any(|key| meta::may_hold(&stored.json, key)) {
             return None;
         }
         match serde_json::from_slice(&stored.json) {
-            Ok(turn) => Self::of(&turn),
+            Ok(turn) => Self::of(&turn, found),
             Err(error) => {
                 tracing::error!(turn = stored.n, %error, "a turn of the journal is damaged; its files cannot be restored");
                 None
@@ -105,11 +110,14 @@ impl FileTurn {
         }
     }
 
-    fn of(turn: &Value) -> Option<Self> {
+    /// What was found comes first: it knows what files were before all calls, also of those that commands changed.
+    fn of(turn: &Value, found: Option<&FileChanges>) -> Option<Self> {
         let parts = turn["responseParts"].as_array()?.iter();
         let calls = parts.filter(|part| part["kind"] == "toolCall");
         let calls: Vec<&Value> = calls.map(|part| &part["toolCall"]).collect();
+        let found = found.into_iter().flat_map(|found| found.files.values());
         let edits = calls.iter().flat_map(|call| edits_of_call(call));
+        let edits = found.filter_map(RecordedChange::edit).chain(edits);
         let edits: Vec<RecordedEdit> = edits.collect();
         let restores = calls.iter().find_map(|call| Restoration::of(call));
         if edits.is_empty() && restores.is_none() {
@@ -236,9 +244,12 @@ impl TurnReader {
         self.turns_left = self.turns_left.saturating_sub(page.turns.len());
         let goes_on = page.older && self.turns_left > 0;
         let oldest = page.turns.first().map(|turn| turn.n);
+        let found = self.read_changes(&page).await?;
         let turns = page.turns.iter().rev();
         Ok(FileTurns {
-            turns: turns.filter_map(FileTurn::read).collect(),
+            turns: turns
+                .filter_map(|turn| FileTurn::read(turn, &found))
+                .collect(),
             next: oldest.filter(|_| goes_on),
         })
     }
@@ -261,9 +272,10 @@ impl TurnReader {
             };
             let page = self.read(query).await?;
             self.turns_left = self.turns_left.saturating_sub(page.turns.len());
+            let found = self.read_changes(&page).await?;
             let turns = page.turns.iter().rev();
             let wanted = turns.filter(|turn| turn.n >= first_n);
-            newest_first.extend(wanted.filter_map(FileTurn::read));
+            newest_first.extend(wanted.filter_map(|turn| FileTurn::read(turn, &found)));
             match page.turns.first() {
                 Some(oldest) if oldest.n > first_n && self.turns_left > 0 => {
                     through_n = oldest.n - 1;
@@ -275,17 +287,37 @@ impl TurnReader {
         Ok(newest_first)
     }
 
-    async fn read(&self, query: Query) -> Result<TurnPage, AgentError> {
-        let why = match self.journal.read(query).await {
-            Ok(Answer::Turns(page)) => return Ok(page),
-            Ok(_) => "the journal answered something else".to_owned(),
-            Err(error) => error.to_string(),
+    /// What was found to be changed in the turns of a page, by their ids.
+    async fn read_changes(&self, page: &TurnPage) -> Result<FoundChanges, AgentError> {
+        let query = Query::FileChanges {
+            channel: self.chat,
+            turn_ids: page.turns.iter().map(|turn| turn.id.clone()).collect(),
         };
-        Err(AgentError {
-            error_type: "historyUnreadable".to_owned(),
-            message: format!("earlier turns cannot be read: {why}; resume the turn to try again"),
-            resumable: true,
-        })
+        match self.journal.read(query).await {
+            Ok(Answer::FileChanges(rows)) => Ok(rows
+                .into_iter()
+                .map(|row| Ok((row.turn_id, FileChanges::from_json(&row.json)?)))
+                .collect::<Result<_, DamagedChanges>>()
+                .map_err(|damage| unreadable(&damage.to_string()))?),
+            Ok(_) => Err(unreadable("the journal answered something else")),
+            Err(error) => Err(unreadable(&error.to_string())),
+        }
+    }
+
+    async fn read(&self, query: Query) -> Result<TurnPage, AgentError> {
+        match self.journal.read(query).await {
+            Ok(Answer::Turns(page)) => Ok(page),
+            Ok(_) => Err(unreadable("the journal answered something else")),
+            Err(error) => Err(unreadable(&error.to_string())),
+        }
+    }
+}
+
+fn unreadable(why: &str) -> AgentError {
+    AgentError {
+        error_type: "historyUnreadable".to_owned(),
+        message: format!("earlier turns cannot be read: {why}; resume the turn to try again"),
+        resumable: true,
     }
 }
 
@@ -376,16 +408,16 @@ mod tests {
             let message = json!({"text": format!("\n{}\nmore", "é".repeat(80))});
             json!({"id": "u", "message": message, "responseParts": [{"kind": "markdown"}, call]})
         };
-        let read = FileTurn::of(&turn(call("completed", true))).unwrap();
+        let read = FileTurn::of(&turn(call("completed", true)), None).unwrap();
         assert_eq!((read.id.as_str(), read.edits.len()), ("u", 1));
         assert_eq!(read.name.chars().count(), NAME_CHARS_MAX + 1);
         let restored = read.restores.unwrap();
         assert!(restored.is_complete && restored.turn_id == "t1");
         for call in [call("completed", false), call("cancelled", false)] {
-            let read = FileTurn::of(&turn(call)).unwrap();
+            let read = FileTurn::of(&turn(call), None).unwrap();
             assert!(!read.restores.unwrap().is_complete);
         }
         let other = json!({"kind": "toolCall", "toolCall": {"status": "completed"}});
-        assert_eq!(FileTurn::of(&turn(other)), None);
+        assert_eq!(FileTurn::of(&turn(other), None), None);
     }
 }

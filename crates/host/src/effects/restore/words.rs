@@ -285,6 +285,8 @@ mod tests {
             uri: String::new(),
             path: path.to_owned(),
             wanted: wanted.then_some(FileContent { digest, mode: None }),
+            sets_mode: false,
+            may_be_link: false,
             directories: 0,
             seen: seen.then_some(digest),
             is_foreign,

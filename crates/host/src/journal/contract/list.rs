@@ -1,7 +1,7 @@
 //! The session list and the sessions that nobody used.
 
 use bytes::Bytes;
-use kernel::{Answer, ChannelId, ClientRecord, Query, Record, SummaryRecord};
+use kernel::{Answer, ChannelId, ClientRecord, EmptySessions, Query, Record, SummaryRecord};
 use wire::Timestamp;
 
 use super::{Book, uri};
@@ -27,11 +27,16 @@ fn page(book: &mut Book, after: Option<(i64, u64)>, limit: u32) -> Vec<SummaryRe
 }
 
 fn empty_before(book: &mut Book, created_before: i64, limit: u32) -> Vec<String> {
+    let empty = empty_sessions(book, created_before, limit);
+    empty.due.iter().map(ToString::to_string).collect()
+}
+
+fn empty_sessions(book: &mut Book, created_before: i64, limit: u32) -> EmptySessions {
     match book.ask(Query::EmptySessions {
         created_before: Timestamp(created_before),
         limit,
     }) {
-        Answer::EmptySessions(uris) => uris.iter().map(ToString::to_string).collect(),
+        Answer::EmptySessions(empty) => empty,
         other => panic!("{other:?}"),
     }
 }
@@ -134,4 +139,12 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut Book) {
         ["test:/s3", "test:/s4"],
         "seen at the bound is seen since"
     );
+    let next_since = |book: &mut Book, before| {
+        let next = empty_sessions(book, before, 9).next_since;
+        next.map(|at| at.0)
+    };
+    assert_eq!(next_since(book, 11), Some(11), "when the next is as old");
+    assert_eq!(next_since(book, 14), Some(20), "its creator was seen then");
+    assert_eq!(next_since(book, 51), Some(100));
+    assert_eq!(next_since(book, 101), None);
 }

@@ -141,6 +141,57 @@ pub(super) fn disposing_of_a_session_disposes_of_its_chats(book: &mut Book) {
     assert_eq!(found, [false, false, true, true]);
 }
 
+pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(book: &mut Book) {
+    let running = BootWork {
+        running_process: true,
+        ..BootWork::default()
+    };
+    let kinds = [
+        ("changes", Kind::Changeset, Some(1)),
+        ("notes", Kind::Annotations, Some(1)),
+        ("tool", Kind::Terminal, Some(1)),
+        ("shell", Kind::Terminal, None),
+    ];
+    book.write([session(1, "s")]);
+    for (id, (name, kind, parent)) in (2..).zip(kinds) {
+        let record = ChannelRecord {
+            boot_work: if kind == Kind::Terminal {
+                running
+            } else {
+                BootWork::default()
+            },
+            ..channel(id, name, kind, parent)
+        };
+        book.write([Record::Channel(record)]);
+        book.write([action(id, 10 + id)]);
+    }
+    book.reopen();
+    let boot = book.boot();
+    let mut left: Vec<_> = boot
+        .boot_work
+        .iter()
+        .map(|(uri, kind, work)| (uri.clone(), *kind, *work))
+        .collect();
+    left.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(
+        left,
+        [
+            (uri("shell"), Kind::Terminal, running),
+            (uri("tool"), Kind::Terminal, running)
+        ]
+    );
+    for (name, kind, parent) in kinds {
+        let found = book.channel(name);
+        assert_eq!((found.kind, found.later.len()), (kind, 1), "{name}");
+        let session = found.parent.map(|session| session.id.0);
+        assert_eq!(session, parent, "{name}");
+    }
+    book.write([dispose(1, 10)]);
+    book.reopen();
+    let found = kinds.map(|(name, ..)| book.find_channel(name).is_some());
+    assert_eq!(found, [false, false, false, true]);
+}
+
 pub(super) fn two_live_channels_never_share_a_uri(book: &mut Book) {
     book.write([chat(1, "a")]);
     assert!(book.try_write(vec![chat(2, "a")]).is_err());

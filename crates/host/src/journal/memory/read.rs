@@ -3,9 +3,9 @@
 //! Must not know: how the maps came to be what they are.
 
 use kernel::{
-    Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, MessageRecord,
-    ModelOutputRecord, Query, Seq, StoredChannel, StoredMessage, StoredTurn, SummaryRecord,
-    TurnPage,
+    Answer, Boot, ChannelId, ClientRecord, EmptySessions, FileChangesRecord, FloorRecord,
+    FoundTurn, Kind, LogSlice, MessageRecord, ModelOutputRecord, Query, Seq, StoredChannel,
+    StoredMessage, StoredTurn, SummaryRecord, TurnPage,
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
@@ -85,6 +85,11 @@ impl JournalTables {
                 let of = |turn_id: &String| self.messages_of(chat.0, turn_id);
                 Answer::Messages(turn_ids.iter().flat_map(of).collect())
             }
+            Query::FileChanges { channel, turn_ids } => {
+                let found = turn_ids.iter();
+                let found = found.filter_map(|turn_id| self.changes_of(*channel, turn_id));
+                Answer::FileChanges(found.collect())
+            }
             Query::ModelOutputs {
                 chat,
                 turn_ids,
@@ -143,6 +148,18 @@ impl JournalTables {
         Vec::new()
     }
 
+    /// What was changed in a turn, from the nearest chat that has it.
+    fn changes_of(&self, channel: ChannelId, turn_id: &str) -> Option<FileChangesRecord> {
+        let sources = self.ranges.get(&channel.0).into_iter().flatten().rev();
+        let mut chats = std::iter::once(channel.0).chain(sources.map(|range| range.source));
+        let json = chats.find_map(|chat| self.file_changes.get(&(chat, turn_id.to_owned())))?;
+        Some(FileChangesRecord {
+            channel,
+            turn_id: turn_id.to_owned(),
+            json: json.clone(),
+        })
+    }
+
     /// The messages of a turn, from the nearest chat that has it.
     fn messages_of(&self, chat: u64, turn_id: &str) -> Vec<StoredMessage> {
         let sources = self.ranges.get(&chat).into_iter().flatten().rev();
@@ -199,14 +216,14 @@ impl JournalTables {
             channel.turns = self.turns_before(*id, u64::MAX, page);
             channel.next_n = self.next_n(*id);
             channel.checkpoint = self.checkpoints.get(id).cloned();
-            channel.parent = row.parent.and_then(|parent| {
-                let session = self
-                    .channels
-                    .get(&parent)
-                    .filter(|session| session.is_live())?;
-                Some(Box::new(self.stored(parent, session)))
-            });
         }
+        channel.parent = row.parent.and_then(|parent| {
+            let session = self
+                .channels
+                .get(&parent)
+                .filter(|session| session.is_live())?;
+            Some(Box::new(self.stored(parent, session)))
+        });
         Some(channel)
     }
 
@@ -335,7 +352,7 @@ impl JournalTables {
         page.into_iter().take(limit as usize).cloned().collect()
     }
 
-    fn empty_sessions(&self, created_before: Timestamp, limit: u32) -> Vec<ChannelUri> {
+    fn empty_sessions(&self, created_before: Timestamp, limit: u32) -> EmptySessions {
         let last_seen = |summary: &SummaryRecord| {
             let creator = summary
                 .creator
@@ -343,18 +360,20 @@ impl JournalTables {
                 .and_then(|creator| self.clients.get(creator));
             creator.map(|client| client.last_seen_ms)
         };
-        let mut found: Vec<&SummaryRecord> = self
-            .summaries
-            .values()
-            .filter(|summary| summary.empty && summary.created < created_before)
-            .filter(|summary| last_seen(summary).is_none_or(|seen| seen < created_before.0))
-            .collect();
-        found.sort_by_key(|summary| (summary.created, summary.session));
-        found
-            .into_iter()
-            .take(limit as usize)
-            .map(|summary| summary.uri.clone())
-            .collect()
+        // Since when nobody did anything with it.
+        let since = |summary: &SummaryRecord| match last_seen(summary) {
+            Some(seen) => summary.created.max(Timestamp(seen)),
+            None => summary.created,
+        };
+        let empty = self.summaries.values().filter(|summary| summary.empty);
+        let (mut due, others): (Vec<&SummaryRecord>, Vec<&SummaryRecord>) =
+            empty.partition(|summary| since(summary) < created_before);
+        due.sort_by_key(|summary| (summary.created, summary.session));
+        let due = due.into_iter().take(limit as usize);
+        EmptySessions {
+            due: due.map(|summary| summary.uri.clone()).collect(),
+            next_since: others.into_iter().map(since).min(),
+        }
     }
 }
 

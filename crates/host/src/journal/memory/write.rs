@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
-    Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, ModelOutputRecord, Record, Seq,
+    Batch, ChannelId, ChannelRecord, ClientRecord, FileChangesRecord, FrozenRecord,
+    ModelOutputRecord, Record, Seq,
 };
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
@@ -119,6 +120,7 @@ impl JournalTables {
                 self.floors.remove(&(client_id.clone(), channel.clone()));
             }
             Record::ModelOutput(output) => self.put_output(output),
+            Record::FileChanges(changes) => self.put_changes(changes),
             // For inspection from another process only: it cannot look into memory.
             Record::Lowered(_)
             | Record::Render(_)
@@ -168,6 +170,11 @@ impl JournalTables {
     fn put_output(&mut self, output: &ModelOutputRecord) {
         let key = (output.chat.0, output.turn_id.clone(), output.round);
         self.outputs.insert(key, output.json.clone());
+    }
+
+    fn put_changes(&mut self, changes: &FileChangesRecord) {
+        let key = (changes.channel.0, changes.turn_id.clone());
+        self.file_changes.insert(key, changes.json.clone());
     }
 
     fn put_client(&mut self, client: &ClientRecord) {
@@ -308,6 +315,10 @@ impl JournalTables {
             !due.contains(&message.chat.0) || has_turn
         });
         self.outputs.retain(|(chat, turn_id, _), _| {
+            let mut rows = turns.range((*chat, 0)..=(*chat, u64::MAX));
+            !due.contains(chat) || rows.any(|(_, row)| row.turn.id == *turn_id)
+        });
+        self.file_changes.retain(|(chat, turn_id), _| {
             let mut rows = turns.range((*chat, 0)..=(*chat, u64::MAX));
             !due.contains(chat) || rows.any(|(_, row)| row.turn.id == *turn_id)
         });

@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use super::int;
 
 /// Larger envelopes have a row of their own elsewhere.
-const SMALL_BYTES_MAX: usize = 16 * 1_024;
+pub(crate) const SMALL_BYTES_MAX: usize = 16 * 1_024;
 
 pub(super) const IN_ORDER: &str =
     "SELECT seq, bytes FROM action WHERE channel = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";

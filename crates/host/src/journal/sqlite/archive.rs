@@ -68,7 +68,9 @@ impl Archive {
                 (found, chats.collect::<Result<_, _>>()?)
             }
             (Kind::Chat, Some(session)) => (*session, vec![chat_of(&found)?]),
-            (Kind::Root | Kind::Chat, _) => return Ok(None),
+            (Kind::Root | Kind::Chat | Kind::Changeset | Kind::Annotations | Kind::Terminal, _) => {
+                return Ok(None);
+            }
         };
         Ok(Some(ArchivedSession {
             state: session_of(&session)?,

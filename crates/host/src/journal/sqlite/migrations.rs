@@ -93,6 +93,18 @@ pub(super) fn store_outputs(tx: &Transaction<'_>) -> Result<()> {
     )
 }
 
+/// Format 9: what turns and sessions changed in files (G-53).
+pub(super) fn store_file_changes(tx: &Transaction<'_>) -> Result<()> {
+    tx.execute_batch(
+        "CREATE TABLE file_changes (
+             channel INTEGER NOT NULL,
+             turn_id TEXT NOT NULL,
+             json BLOB NOT NULL
+         );
+         CREATE UNIQUE INDEX file_changes_key ON file_changes (channel, turn_id);",
+    )
+}
+
 /// Format 8: what models were asked, in pieces that calls share (G-37).
 pub(super) fn store_calls(tx: &Transaction<'_>) -> Result<()> {
     tx.execute_batch(

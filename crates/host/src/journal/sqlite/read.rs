@@ -14,7 +14,7 @@ use kernel::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::{actions, int, messages, outputs, references};
+use super::{actions, changes, int, messages, outputs, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, PageBuilder};
 
@@ -93,6 +93,9 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
         Query::Messages { chat, turn_ids } => {
             Answer::Messages(messages::of_turns(conn, *chat, turn_ids)?)
         }
+        Query::FileChanges { channel, turn_ids } => {
+            Answer::FileChanges(changes::of_turns(conn, *channel, turn_ids)?)
+        }
         Query::ModelOutputs {
             chat,
             turn_ids,
@@ -147,11 +150,11 @@ fn open_channel(
         channel.turns = turns::before(conn, channel.id, u64::MAX, page)?;
         channel.next_n = turns::next_n(conn, channel.id)?;
         channel.checkpoint = checkpoint(conn, channel.id)?;
-        channel.parent = match row.get::<_, Option<i64>>(4)? {
-            Some(parent) => session(conn, parent)?.map(Box::new),
-            None => None,
-        };
     }
+    channel.parent = match row.get::<_, Option<i64>>(4)? {
+        Some(parent) => session(conn, parent)?.map(Box::new),
+        None => None,
+    };
     Ok(Some(channel))
 }
 

@@ -10,7 +10,7 @@ use super::write::run;
 use crate::journal::JournalError;
 
 /// How many are stored of each chat.
-pub(super) const KEPT: i64 = 50;
+pub(in crate::journal) const KEPT: i64 = 50;
 
 /// A render as it was stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,11 +66,11 @@ pub(super) fn put(conn: &Connection, rendered: &Rendered) -> Result<()> {
     )
 }
 
-fn section_json(section: &Section) -> Value {
+pub(in crate::journal) fn section_json(section: &Section) -> Value {
     json!([section.id, section.content])
 }
 
-fn asked_json(asked: &Asked, transform: &Transform) -> Value {
+pub(in crate::journal) fn asked_json(asked: &Asked, transform: &Transform) -> Value {
     let mut json = json!({
         "clientId": asked.client_id,
         "method": asked.method,

@@ -23,6 +23,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     migrations::part_large_rows,
     migrations::store_outputs,
     migrations::store_calls,
+    migrations::store_file_changes,
 ];
 
 /// "GRjl": distinguishes a journal from any other SQLite file.

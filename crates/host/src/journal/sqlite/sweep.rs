@@ -7,7 +7,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::write::{forget_client, run};
-use super::{actions, calls, messages, outputs, references};
+use super::{actions, calls, changes, messages, outputs, references};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
 const SWEEP_CHANNELS_MAX: i64 = 100;
@@ -75,6 +75,7 @@ fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
         references::forget_turn(conn, channel, *n)?;
         messages::forget_turn(conn, channel, id)?;
         outputs::forget_turn(conn, channel, id)?;
+        changes::forget_turn(conn, channel, id)?;
     }
     Ok(i64::try_from(unused.len()).unwrap_or(i64::MAX))
 }
@@ -93,6 +94,7 @@ fn bury(conn: &Connection, channel: i64) -> Result<()> {
     run(conn, "DELETE FROM render WHERE chat = ?1", &[&channel])?;
     messages::forget_chat(conn, channel)?;
     outputs::forget_chat(conn, channel)?;
+    changes::forget_channel(conn, channel)?;
     calls::forget_chat(conn, channel)?;
     let held: bool = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM turn WHERE channel = ?1)")?

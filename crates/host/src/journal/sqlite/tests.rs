@@ -11,7 +11,9 @@ use tempfile::tempdir;
 
 use super::read::{self, list, turns};
 use super::schema::{MIGRATIONS, Migration};
-use super::{FILE, Sqlite, SqliteReader, actions, messages, outputs, references, sweep, write};
+use super::{
+    FILE, Sqlite, SqliteReader, actions, changes, messages, outputs, references, sweep, write,
+};
 use crate::journal::{Journal, JournalError, JournalReader};
 
 fn batch(seq: u64, bytes: usize) -> Batch {
@@ -450,6 +452,7 @@ fn every_question_and_sweep_goes_by_an_index() {
         list::FIRST_PAGE,
         list::NEXT_PAGE,
         list::EMPTY,
+        list::NEXT_EMPTY,
         write::HIDE_TURNS,
         write::DISPOSE_CHATS,
         sweep::DUE,
@@ -461,6 +464,7 @@ fn every_question_and_sweep_goes_by_an_index() {
         references::FORGET_CHANNEL,
         messages::OF_TURN,
         outputs::OF_TURN,
+        changes::OF_TURN,
         messages::BY_ID,
         messages::PARTS,
     ];

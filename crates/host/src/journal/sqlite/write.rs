@@ -12,7 +12,7 @@ use wire::state::Turn;
 
 use super::actions::{self, ActionWriter};
 use super::read::list;
-use super::{calls, int, messages, outputs, references, renders, sweep, unwritten};
+use super::{calls, changes, int, messages, outputs, references, renders, sweep, unwritten};
 use crate::journal::JournalError;
 
 pub(super) const HIDE_TURNS: &str =
@@ -67,6 +67,7 @@ fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> 
         Record::PartReference { part_id, digest } => references::put_of_part(conn, part_id, digest),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::ModelOutput(output) => outputs::put(conn, output),
+        Record::FileChanges(changes) => changes::put(conn, changes),
         Record::ModelCall(call) => calls::put(conn, call),
         Record::ModelCallEnd(end) => calls::put_end(conn, end),
         Record::Channel(channel) => put_channel(conn, channel),

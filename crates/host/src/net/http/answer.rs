@@ -5,12 +5,14 @@
 //! Must not know: requests, sockets.
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::header::{
     self, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use hyper::{Response, StatusCode};
 use serde_json::Value;
+
+use crate::cluster::ForwardedBody;
 
 /// What scripts of the page may load and do: nothing from elsewhere, nothing inline, no HTML from strings. The one policy is
 /// the one that registers the service worker, which Trusted Types refuse otherwise.
@@ -18,7 +20,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     media-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types greenroom-sw";
 
-pub(crate) type AnswerBody = Full<Bytes>;
+/// What this node says, or what another says and is passed on as it comes.
+pub(crate) type AnswerBody = Either<Full<Bytes>, ForwardedBody>;
 
 /// A plain answer.
 #[derive(Debug, Clone)]
@@ -77,6 +80,11 @@ impl HttpResponse {
         self
     }
 
+    /// Only the node that serves a space answers this.
+    pub(crate) fn elsewhere() -> Self {
+        Self::new(421, "another node serves the space of this token\n")
+    }
+
     pub(crate) fn too_slow() -> Self {
         Self::new(408, "the request did not come in time\n")
     }
@@ -100,7 +108,7 @@ impl HttpResponse {
             true => "keep-alive",
             false => "close",
         };
-        let mut response = Response::new(Full::new(self.body));
+        let mut response = Response::new(Either::Left(Full::new(self.body)));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         *headers = *self.headers;

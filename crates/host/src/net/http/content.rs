@@ -10,15 +10,20 @@ use hyper::header::{
     ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use wire::Digest;
+use wire::{Digest, Timestamp};
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::query::one_value;
 use super::range::{AskedPart, find_part};
-use super::visitor::Visitor;
+use super::token;
+use super::visitor::{Visitor, refuse_silent};
+use crate::accounts::Accounts;
 use crate::net::access::Access;
-use crate::page::{AddressFault, AddressParts, PageServices, ServedAs, served_as};
+use crate::net::{Admission, SpaceDoor};
+use crate::page::{
+    AddressFault, AddressParts, ContentAddresses, PageServices, ServedAs, served_as,
+};
 
 const CONTENT_POLICY: &str = "sandbox; default-src 'none'";
 /// No longer than any address counts.
@@ -35,9 +40,11 @@ pub(super) async fn answer(
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
-    let page = visitor.admission.page.as_deref();
-    let page = page.ok_or_else(HttpResponse::not_ready)?;
-    let (digest, claimed) = check_address(name, query, page, visitor)?;
+    let (door, signed) = open_door(name, query, visitor).await?;
+    refuse_silent(&door)?;
+    check_signer(&signed.device, &door, visitor).await?;
+    let (digest, claimed) = (signed.digest, signed.content_type);
+    let page = find_page(&door.admission)?;
     visitor.admit()?;
     let etag = format!("\"{digest}\"");
     if headers.joined(IF_NONE_MATCH).contains(&etag) {
@@ -85,6 +92,54 @@ pub(super) async fn answer(
     Ok(finish(answer, &etag))
 }
 
+/// The space that an address leads to, and what it says.
+async fn open_door(
+    name: &str,
+    query: &str,
+    visitor: &Visitor,
+) -> Result<(SpaceDoor, SignedContent), HttpResponse> {
+    let check = |door: &SpaceDoor| check_address(name, query, &door.admission);
+    let space = find_space(name, query, visitor).await?;
+    let (Some(space), Some(relays)) = (space, visitor.doors.relays()) else {
+        return visitor.doors.open(check);
+    };
+    let door = relays.find_here(&space).await;
+    let door = door.map_err(token::refuse_relay)?;
+    let signed = check(&door)?;
+    Ok((door, signed))
+}
+
+/// The space of the account that an address was signed for; `None`: it was for a device of a data directory. An address that no
+/// node of this database made is refused before anything is loaded for it.
+pub(super) async fn find_space(
+    name: &str,
+    query: &str,
+    visitor: &Visitor,
+) -> Result<Option<String>, HttpResponse> {
+    let signature = one_value(query, "sig").unwrap_or_default();
+    let device = signature.split_once('.').map(|(device, _)| device);
+    let id = device.and_then(Accounts::signed_for);
+    let Some((id, accounts)) = id.zip(visitor.doors.accounts()) else {
+        return Ok(None);
+    };
+    let space = accounts.space_of(id).await.map_err(|error| {
+        tracing::warn!(%error, "it is not known whose an address is");
+        HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+    })?;
+    let Some(space) = space else {
+        return Err(signed_out());
+    };
+    let first = visitor.doors.first();
+    let now = find_page(&first.admission)?.bodies.now();
+    let addresses = accounts.addresses_of(&space);
+    check_signature(&addresses, (name, query), now)?;
+    Ok(Some(space))
+}
+
+fn signed_out() -> HttpResponse {
+    HttpResponse::new(403, "the device of this address was signed out\n")
+}
+
 fn with_text(answer: HttpResponse, place: String) -> HttpResponse {
     match HeaderValue::try_from(place) {
         Ok(place) => answer.with(CONTENT_RANGE, place),
@@ -106,13 +161,34 @@ fn finish(answer: HttpResponse, etag: &str) -> HttpResponse {
     answer.staying_open()
 }
 
-/// The content that an address names, and the type that was asked for.
+fn find_page(admission: &Admission) -> Result<&PageServices, HttpResponse> {
+    let page = admission.page.as_deref();
+    page.ok_or_else(HttpResponse::not_ready)
+}
+
+/// What an address names.
+struct SignedContent {
+    digest: Digest,
+    /// The type that was asked for.
+    content_type: String,
+    /// Whom it was made for.
+    device: String,
+}
+
 fn check_address(
     name: &str,
     query: &str,
-    page: &PageServices,
-    visitor: &Visitor,
-) -> Result<(Digest, String), HttpResponse> {
+    admission: &Admission,
+) -> Result<SignedContent, HttpResponse> {
+    let page = find_page(admission)?;
+    check_signature(&page.addresses, (name, query), page.bodies.now())
+}
+
+fn check_signature(
+    addresses: &ContentAddresses,
+    (name, query): (&str, &str),
+    now: Timestamp,
+) -> Result<SignedContent, HttpResponse> {
     let wrong = || HttpResponse::new(403, "this address was not made by this host\n");
     let digest = Digest::from_hex(name).ok_or_else(wrong)?;
     let parts = AddressParts {
@@ -120,9 +196,7 @@ fn check_address(
         end: one_value(query, "exp"),
         signature: one_value(query, "sig"),
     };
-    let now = page.bodies.now();
-    let signed = page
-        .addresses
+    let signed = addresses
         .check(&digest, parts, now)
         .map_err(|fault| match fault {
             AddressFault::Wrong => wrong(),
@@ -130,11 +204,25 @@ fn check_address(
                 HttpResponse::new(403, "this address has expired; ask for another\n")
             }
         })?;
-    if !Access::is_known(&visitor.admission, &signed.device) {
-        return Err(HttpResponse::new(
-            403,
-            "the device of this address was signed out\n",
-        ));
+    Ok(SignedContent {
+        digest,
+        content_type: signed.content_type,
+        device: signed.device,
+    })
+}
+
+/// An address counts as long as the one it was made for.
+async fn check_signer(name: &str, door: &SpaceDoor, visitor: &Visitor) -> Result<(), HttpResponse> {
+    let token = Accounts::signed_for(name).zip(visitor.doors.accounts());
+    let is_known = match token {
+        None => Access::is_known(&door.admission, name),
+        Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {
+            tracing::warn!(%error, "it is not known whether an address still counts");
+            HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+        })?,
+    };
+    match is_known {
+        true => Ok(()),
+        false => Err(signed_out()),
     }
-    Ok((digest, signed.content_type))
 }

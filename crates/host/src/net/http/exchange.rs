@@ -22,9 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::routes;
-use super::visitor::Visitor;
-use crate::net::access::Access;
-use crate::net::admission::ConnectionSlot;
+use super::visitor::{UpgradedVisitor, Visitor};
 use crate::net::connection::drain_until_closed;
 use crate::net::stall::StallGuard;
 
@@ -35,8 +33,7 @@ const HEADERS_MAX: usize = 64;
 /// A socket that became a WebSocket.
 pub(crate) struct Upgraded<T> {
     pub socket: T,
-    pub slot: ConnectionSlot,
-    pub access: Access,
+    pub visitor: UpgradedVisitor,
     /// What came behind the head.
     pub early: Vec<u8>,
 }
@@ -51,11 +48,11 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (visitor, stall) = {
-        let stall = Duration::from_millis(visitor.admission.limits.http_stall_ms);
+        let stall = Duration::from_millis(visitor.doors.limits().http_stall_ms);
         (Arc::new(visitor), stall)
     };
     let socket = TokioIo::new(StallGuard::new(socket, stall));
-    let head_time = Duration::from_millis(visitor.admission.limits.handshake_timeout_ms);
+    let head_time = Duration::from_millis(visitor.doors.limits().handshake_timeout_ms);
     let mut http = Builder::new()
         .max_headers(HEADERS_MAX)
         .max_header_size(HEAD_BYTES_MAX)
@@ -76,11 +73,10 @@ where
     // The one other owner was hyper's.
     let upgraded = Arc::into_inner(visitor).and_then(Visitor::into_upgraded);
     match (end, upgraded) {
-        (ExchangeEnd::Over, Some((slot, access))) => {
+        (ExchangeEnd::Over, Some(visitor)) => {
             return Some(Upgraded {
                 socket,
-                slot,
-                access,
+                visitor,
                 early: read_buf.to_vec(),
             });
         }

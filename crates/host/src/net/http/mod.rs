@@ -8,17 +8,22 @@ mod answer;
 mod api;
 mod content;
 mod exchange;
+mod forward;
 mod gate;
+mod local_user;
 mod page;
 mod query;
 mod range;
 mod routes;
+mod spaces;
 mod token;
 mod upgrade;
 mod visitor;
 
+pub(crate) use answer::AnswerBody;
 pub(super) use exchange::{Upgraded, refuse_plain, serve};
-pub(super) use visitor::Visitor;
+pub(crate) use routes::answer_forwarded;
+pub(super) use visitor::{UpgradedVisitor, UpgradedWay, Visitor};
 
 #[cfg(test)]
 mod tests;

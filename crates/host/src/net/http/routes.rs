@@ -4,21 +4,27 @@
 //! is refused.
 //! Must not know: how answers are made.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::header::CONNECTION;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
+use kernel::Role;
 use serde_json::json;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
-use super::visitor::Visitor;
-use super::{content, page, token, upgrade};
+use super::query::one_value;
+use super::visitor::{UpgradedWay, Visitor, refuse_silent};
+use super::{content, forward, page, spaces, token, upgrade};
+use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
-use crate::net::Admission;
 use crate::net::access::Access;
+use crate::net::{Admission, SpaceDoors};
 
 /// Answers a request, or opens a WebSocket.
 pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Response<AnswerBody> {
@@ -28,6 +34,11 @@ pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Res
     match route(&parts, &headers, body, visitor).await {
         Ok(Routed::Answer(answer)) => answer.into_hyper(goes_on && !visitor.is_late()),
         Ok(Routed::WebSocket { accept }) => upgrade::answer(&headers, &accept),
+        Ok(Routed::Owner(owner, body)) => {
+            let goes_on = goes_on && !visitor.is_late();
+            let answered = forward::pass_on(&parts, body, &owner, (visitor, goes_on)).await;
+            answered.unwrap_or_else(|refusal| refusal.into_hyper(goes_on))
+        }
         Err(refusal) => {
             tracing::debug!(status = refusal.status.as_u16(), "refused a request");
             refusal.into_hyper(goes_on)
@@ -37,7 +48,20 @@ pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Res
 
 enum Routed {
     Answer(HttpResponse),
-    WebSocket { accept: String },
+    WebSocket {
+        accept: String,
+    },
+    /// Another node answers it.
+    Owner(Box<PeerNode>, Incoming),
+}
+
+/// Answers a request that another node passes on.
+pub(crate) async fn answer_forwarded(
+    request: Request<Incoming>,
+    doors: Arc<SpaceDoors>,
+    client: SocketAddr,
+) -> Response<AnswerBody> {
+    answer(request, &Visitor::forwarded(doors, client)).await
 }
 
 async fn route(
@@ -46,18 +70,22 @@ async fn route(
     body: Incoming,
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
-    gate::check(headers, &visitor.admission)?;
+    // The names that the listener answers to are the same for all of its spaces.
+    let first = visitor.doors.first().admission;
+    // Where it was passed on, the other node has checked what it answers to.
+    if !visitor.is_forwarded() {
+        gate::check(headers, &first)?;
+    }
     if parts.uri.authority().is_some() {
         return Err(HttpResponse::new(
             400,
             "the target of a request is a path\n",
         ));
     }
-    let admission = &visitor.admission;
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     match path {
-        "/healthz" | "/readyz" => return answer_probe(&parts.method, path, admission),
+        "/healthz" | "/readyz" => return answer_probe(&parts.method, path, visitor),
         "/proof" => return answer_proof(&parts.method, query, visitor),
         // A client that opens a WebSocket there is not asking for the page, nor is one that sends something.
         "/" if is_upgrade || !is_read(&parts.method) => {}
@@ -74,6 +102,12 @@ async fn route(
             }
         }
     }
+    if !is_upgrade
+        && path != "/api/pair"
+        && let Some(owner) = forward::find_owner(parts, headers, visitor).await?
+    {
+        return Ok(Routed::Owner(Box::new(owner), body));
+    }
     if let Some(name) = path.strip_prefix("/content/") {
         let answer = content::answer(&parts.method, name, query, headers, visitor);
         return answer.await.map(Routed::Answer);
@@ -85,30 +119,67 @@ async fn route(
             query,
             headers,
             visitor,
+            admission: &first,
         };
         return api::answer(&request, body).await.map(Routed::Answer);
     }
-    let access = token::check(headers, query, admission, visitor.address.ip())?;
+    route_with_token(parts, headers, &body, visitor).await
+}
+
+/// What is served to whoever has a token: the space that it names is here, or elsewhere.
+async fn route_with_token(
+    parts: &Parts,
+    headers: &Headers<'_>,
+    body: &Incoming,
+    visitor: &Visitor,
+) -> Result<Routed, HttpResponse> {
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let is_upgrade = upgrade::is_asked_for(headers);
+    let (way, access) = token::identify(headers, query, visitor, is_upgrade).await?;
+    if let UpgradedWay::Here(door) = &way {
+        refuse_silent(door)?;
+    }
     if parts.method != Method::GET {
         return Err(refuse_method());
     }
+    let door = match way {
+        UpgradedWay::Here(door) => door,
+        way @ UpgradedWay::There(_) => {
+            return open_websocket(parts, headers, body, (access, way), visitor).await;
+        }
+    };
     match path {
         "/status" => {
             visitor.admit()?;
-            return Ok(Routed::Answer(describe_status(admission)));
+            return Ok(Routed::Answer(describe_status(&door.admission)));
+        }
+        "/spaces" => {
+            visitor.admit()?;
+            return spaces::answer(&door, &access, visitor)
+                .await
+                .map(Routed::Answer);
+        }
+        "/metrics" => {
+            visitor.admit()?;
+            if access.role() < Role::Owner {
+                let text = "metrics are for owners of the space\n";
+                return Err(HttpResponse::new(403, text));
+            }
+            return Ok(Routed::Answer(describe_metrics(&door.admission)));
         }
         "/" | "/ahp" => {}
         _ if is_upgrade => {}
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
-    open_websocket(parts, headers, &body, access, visitor)
+    let way = UpgradedWay::Here(door);
+    open_websocket(parts, headers, body, (access, way), visitor).await
 }
 
-fn open_websocket(
+async fn open_websocket(
     parts: &Parts,
     headers: &Headers<'_>,
     body: &Incoming,
-    access: Access,
+    (access, way): (Access, UpgradedWay),
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
     if !access.may(DeviceScope::Use) {
@@ -122,10 +193,15 @@ fn open_websocket(
             "a request that opens a WebSocket has no body\n",
         ));
     }
-    if !visitor.admission.is_ready() {
-        return Err(HttpResponse::not_ready());
+    let mut place = None;
+    if let UpgradedWay::Here(door) = &way {
+        if !door.admission.is_ready() {
+            return Err(HttpResponse::not_ready());
+        }
+        let found = door.admission.place_in_space().await;
+        place = found.map_err(|why| HttpResponse::text(429, format!("{why}\n")))?;
     }
-    visitor.upgrade(access)?;
+    visitor.upgrade(access, way, place)?;
     Ok(Routed::WebSocket { accept })
 }
 
@@ -137,14 +213,10 @@ fn refuse_method() -> HttpResponse {
     HttpResponse::new(405, "only GET is served here\n")
 }
 
-fn answer_probe(
-    method: &Method,
-    path: &str,
-    admission: &Admission,
-) -> Result<Routed, HttpResponse> {
+fn answer_probe(method: &Method, path: &str, visitor: &Visitor) -> Result<Routed, HttpResponse> {
     match (
         *method == Method::GET,
-        path == "/healthz" || admission.is_ready(),
+        path == "/healthz" || visitor.doors.is_ready(),
     ) {
         (false, _) => Err(refuse_method()),
         (true, true) => Ok(Routed::Answer(HttpResponse::new(200, "ok\n"))),
@@ -161,9 +233,21 @@ fn answer_proof(method: &Method, query: &str, visitor: &Visitor) -> Result<Route
     if visitor.is_late() {
         return Err(HttpResponse::too_slow());
     }
-    let proof = token::prove(query, visitor.admission.token.as_deref())?;
+    let space = one_value(query, "space");
+    let door = visitor.doors.named(space.as_deref());
+    let unknown = || HttpResponse::new(404, "this host has no space of that name\n");
+    let door = door.ok_or_else(unknown)?;
+    let proof = token::prove(query, door.admission.token.as_deref())?;
     let answer = HttpResponse::with_body(200, "text/plain; charset=utf-8", Bytes::from(proof));
     Ok(Routed::Answer(answer.staying_open()))
+}
+
+/// What Prometheus asks for (G-58).
+fn describe_metrics(admission: &Admission) -> HttpResponse {
+    let metrics = &admission.telemetry.metrics;
+    let text = metrics.to_prometheus(admission.connections(), env!("CARGO_PKG_VERSION"));
+    let content_type = "text/plain; version=0.0.4; charset=utf-8";
+    HttpResponse::with_body(200, content_type, Bytes::from(text))
 }
 
 /// What an operator asks a host that no client sees: how many are connected, and which process it is.

@@ -4,16 +4,21 @@
 //! Must not know: sockets, what a connection is used for.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
-use hyper::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL};
 use sha2::Sha256;
+use wire::percent;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
-use super::query::{percent_decoded, values_of};
-use crate::net::Admission;
+use super::query::values_of;
+use super::visitor::{UpgradedWay, Visitor};
+use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
+use crate::cluster::{Reached, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
+use crate::net::{Admission, SpaceDoor};
 
 /// A page puts its token into a subprotocol: browsers let it choose those, but no header and, for good, no query (G-25).
 const PROTOCOL_PREFIX: &[u8] = b"tkn.";
@@ -23,14 +28,142 @@ pub(super) const PROTOCOL: &str = "ahp";
 /// Hex digits of a nonce.
 const NONCE_DIGITS: usize = 32;
 
-/// Who asks. Every token in the request must be of the same one, so that two that contradict each other are refused.
-pub(super) fn check(
+/// Who asks, and where their space is. A token of an account names its space; any other is tried at each. Only what opens a
+/// WebSocket is passed on to another node.
+pub(super) async fn identify(
     headers: &Headers<'_>,
     query: &str,
-    admission: &Admission,
-    address: IpAddr,
-) -> Result<Access, HttpResponse> {
-    let in_query = values_of(query, "tkn").map(percent_decoded);
+    visitor: &Visitor,
+    opens_websocket: bool,
+) -> Result<(UpgradedWay, Access), HttpResponse> {
+    let presented = presented_tokens(headers, query);
+    let is_of_account = presented.iter().any(|it| AccountToken::is_claimed(it));
+    if let Some(accounts) = visitor.doors.accounts().filter(|_| is_of_account) {
+        let granted = check_account(accounts, &presented).await?;
+        let way = find_way(&granted, visitor, opens_websocket).await?;
+        return Ok((way, Access::Account(granted)));
+    }
+    let address = visitor.address.ip();
+    let check = |door: &SpaceDoor| check(&presented, &door.admission, address);
+    let (door, access) = visitor.doors.open(check)?;
+    Ok((UpgradedWay::Here(door), access))
+}
+
+/// The same for routes where a token must not be in an address: browsers keep those.
+pub(super) async fn identify_by_header(
+    headers: &Headers<'_>,
+    query: &str,
+    visitor: &Visitor,
+) -> Result<(SpaceDoor, Access), HttpResponse> {
+    if values_of(query, "tkn").next().is_some() {
+        let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
+        return Err(HttpResponse::new(401, text));
+    }
+    match identify(headers, query, visitor, false).await? {
+        (UpgradedWay::Here(door), access) => Ok((door, access)),
+        (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
+    }
+}
+
+/// The way to the space of an account.
+async fn find_way(
+    granted: &GrantedToken,
+    visitor: &Visitor,
+    opens_websocket: bool,
+) -> Result<UpgradedWay, HttpResponse> {
+    let space = &granted.space_name;
+    let Some(relays) = visitor.doors.relays() else {
+        let door = visitor.doors.named(Some(space));
+        return door
+            .map(UpgradedWay::Here)
+            .ok_or_else(HttpResponse::elsewhere);
+    };
+    if !opens_websocket {
+        let door = relays.find_here(space).await.map_err(refuse_relay)?;
+        return Ok(UpgradedWay::Here(door));
+    }
+    let client = RelayedClient {
+        space: space.clone(),
+        token: granted.id.clone(),
+        principal: granted.principal_name.clone(),
+        role: granted.role.name().to_owned(),
+        address: visitor.address,
+    };
+    match relays.reach(&client).await.map_err(refuse_relay)? {
+        Reached::Here(door) => Ok(UpgradedWay::Here(door)),
+        Reached::There(owner) => Ok(UpgradedWay::There(owner)),
+    }
+}
+
+pub(super) fn refuse_relay(refusal: RelayRefusal) -> HttpResponse {
+    match refusal {
+        RelayRefusal::NoSpace => HttpResponse::new(404, "the space of this token is gone\n"),
+        RelayRefusal::Elsewhere => HttpResponse::elsewhere(),
+        RelayRefusal::Refused(status) if status == 429 => {
+            HttpResponse::new(429, "the space has as many connections as it may\n")
+        }
+        RelayRefusal::Refused(status) => {
+            let text = format!("the node that serves the space refuses with {status}; try again\n");
+            HttpResponse::text(503, text).with(RETRY_AFTER, HeaderValue::from_static("2"))
+        }
+        RelayRefusal::TryAgain => {
+            let text = "nobody serves the space at the moment; try again\n";
+            HttpResponse::new(503, text).with(RETRY_AFTER, HeaderValue::from_static("1"))
+        }
+    }
+}
+
+/// The space of whoever asks with the token of an account; `None`: they show none.
+pub(super) async fn find_space(
+    headers: &Headers<'_>,
+    query: &str,
+    accounts: &Accounts,
+) -> Result<Option<String>, HttpResponse> {
+    let presented = presented_tokens(headers, query);
+    if !presented.iter().any(|it| AccountToken::is_claimed(it)) {
+        return Ok(None);
+    }
+    let granted = check_account(accounts, &presented).await?;
+    Ok(Some(granted.space_name.clone()))
+}
+
+/// All tokens of a request must be the same one, as elsewhere.
+async fn check_account(
+    accounts: &Accounts,
+    presented: &[Vec<u8>],
+) -> Result<Arc<GrantedToken>, HttpResponse> {
+    let tokens = presented.iter().map(|it| AccountToken::parse(it));
+    let tokens: Option<Vec<AccountToken>> = tokens.collect();
+    let tokens = tokens.ok_or_else(wrong)?;
+    let (first, others) = tokens.split_first().ok_or_else(wrong)?;
+    if others.iter().any(|other| other.id() != first.id()) {
+        return Err(wrong());
+    }
+    let mut granted = None;
+    for token in &tokens {
+        granted = Some(accounts.check(token).await.map_err(refuse_account)?);
+    }
+    granted.ok_or_else(wrong)
+}
+
+fn refuse_account(refusal: TokenRefusal) -> HttpResponse {
+    match refusal {
+        TokenRefusal::Wrong => wrong(),
+        TokenRefusal::Busy => HttpResponse::new(503, "too many sign in at once; try again\n"),
+        TokenRefusal::Unavailable(error) => {
+            tracing::warn!(%error, "nobody can sign in: accounts cannot be read");
+            HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+        }
+    }
+}
+
+fn wrong() -> HttpResponse {
+    HttpResponse::new(401, "the token is not the right one\n")
+}
+
+/// Every token in a request, wherever it is.
+fn presented_tokens(headers: &Headers<'_>, query: &str) -> Vec<Vec<u8>> {
+    let in_query = values_of(query, "tkn").map(percent::decoded_leniently);
     let in_header = headers.all(AUTHORIZATION).filter_map(|value| {
         let (scheme, token) = value.split_at_checked("Bearer ".len())?;
         scheme
@@ -40,10 +173,18 @@ pub(super) fn check(
     let in_protocols = headers
         .items(SEC_WEBSOCKET_PROTOCOL)
         .filter_map(|item| item.strip_prefix(PROTOCOL_PREFIX).map(<[u8]>::to_vec));
-    let wrong = || HttpResponse::new(401, "the token is not the right one\n");
+    in_query.chain(in_header).chain(in_protocols).collect()
+}
+
+/// Who asks. Every token in the request must be of the same one, so that two that contradict each other are refused.
+fn check(
+    presented: &[Vec<u8>],
+    admission: &Admission,
+    address: IpAddr,
+) -> Result<Access, HttpResponse> {
     let mut found: Option<Access> = None;
-    for presented in in_query.chain(in_header).chain(in_protocols) {
-        let access = Access::of_token(admission, &presented, Some(address)).ok_or_else(wrong)?;
+    for presented in presented {
+        let access = Access::of_token(admission, presented, Some(address)).ok_or_else(wrong)?;
         if found.as_ref().is_some_and(|found| !found.is_same(&access)) {
             return Err(wrong());
         }
@@ -58,20 +199,6 @@ pub(super) fn check(
             Err(HttpResponse::new(401, text))
         }
     }
-}
-
-/// The same for routes where a token must not be in an address: browsers keep those.
-pub(super) fn check_header(
-    headers: &Headers<'_>,
-    query: &str,
-    admission: &Admission,
-    address: IpAddr,
-) -> Result<Access, HttpResponse> {
-    if values_of(query, "tkn").next().is_some() {
-        let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
-        return Err(HttpResponse::new(401, text));
-    }
-    check(headers, query, admission, address)
 }
 
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.

@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::header::{
     CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -27,7 +27,7 @@ pub(super) fn is_asked_for(headers: &Headers<'_>) -> bool {
 
 /// The answer to a request that may open one.
 pub(super) fn answer(headers: &Headers<'_>, accept: &str) -> Response<AnswerBody> {
-    let mut response = Response::new(Full::new(Bytes::new()));
+    let mut response = Response::new(Either::Left(Full::new(Bytes::new())));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let fields = response.headers_mut();
     fields.insert(UPGRADE, HeaderValue::from_static("websocket"));

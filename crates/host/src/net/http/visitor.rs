@@ -12,16 +12,22 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::HttpResponse;
+use crate::accounts::BoundedSlot;
+use crate::cluster::OwnerSocket;
 use crate::net::access::Access;
-use crate::net::admission::{Admission, ConnectionSlot, HttpSlot};
-use crate::net::handshakes::Handshake;
+use crate::net::admission::{ConnectionSlot, HttpSlot};
+use crate::net::doors::{SpaceDoor, SpaceDoors};
+use crate::net::handshakes::{Handshake, Handshakes};
 
 /// One socket.
 pub(crate) struct Visitor {
-    pub(super) admission: Arc<Admission>,
+    /// The spaces that it may ask for.
+    pub(super) doors: Arc<SpaceDoors>,
     pub(super) address: SocketAddr,
     /// Until when it must have shown a secret.
     pub(super) deadline: Instant,
+    /// It came to another node, which passes its request on.
+    is_forwarded: bool,
     state: Mutex<VisitorState>,
 }
 
@@ -35,25 +41,50 @@ enum VisitorStanding {
     Unknown(Handshake),
     Admitted(HttpSlot),
     /// The answer that opens the WebSocket is on its way.
-    Upgrading(ConnectionSlot, Access),
+    Upgrading(UpgradedVisitor),
+}
+
+/// What a socket becomes that is upgraded.
+pub(crate) struct UpgradedVisitor {
+    pub(crate) slot: ConnectionSlot,
+    pub(crate) access: Access,
+    pub(crate) way: UpgradedWay,
+}
+
+/// Who serves it.
+pub(crate) enum UpgradedWay {
+    /// This node: the space that its token named.
+    Here(SpaceDoor),
+    /// The node at the other end.
+    There(Box<OwnerSocket>),
 }
 
 impl Visitor {
-    pub(crate) fn new(
-        admission: Arc<Admission>,
-        address: SocketAddr,
-        handshake: Handshake,
-    ) -> Self {
-        let time = Duration::from_millis(admission.limits.handshake_timeout_ms);
+    pub(crate) fn new(doors: Arc<SpaceDoors>, address: SocketAddr, handshake: Handshake) -> Self {
+        let time = Duration::from_millis(doors.limits().handshake_timeout_ms);
         Self {
-            admission,
+            doors,
             address,
             deadline: Instant::now() + time,
+            is_forwarded: false,
             state: Mutex::new(VisitorState {
                 standing: VisitorStanding::Unknown(handshake),
                 has_asked: false,
             }),
         }
+    }
+
+    /// Somebody whose one request another node passes on.
+    pub(super) fn forwarded(doors: Arc<SpaceDoors>, address: SocketAddr) -> Self {
+        let handshake = Handshakes::new(1).begin();
+        Self {
+            is_forwarded: true,
+            ..Self::new(doors, address, handshake)
+        }
+    }
+
+    pub(super) fn is_forwarded(&self) -> bool {
+        self.is_forwarded
     }
 
     fn lock(&self) -> MutexGuard<'_, VisitorState> {
@@ -82,7 +113,7 @@ impl Visitor {
     pub(crate) fn eviction(&self) -> CancellationToken {
         match &self.lock().standing {
             VisitorStanding::Unknown(handshake) => handshake.eviction(),
-            VisitorStanding::Admitted(_) | VisitorStanding::Upgrading(..) => {
+            VisitorStanding::Admitted(_) | VisitorStanding::Upgrading(_) => {
                 CancellationToken::new()
             }
         }
@@ -98,7 +129,7 @@ impl Visitor {
     pub(super) fn admit(&self) -> Result<(), HttpResponse> {
         let mut state = self.lock();
         if matches!(state.standing, VisitorStanding::Unknown(_)) {
-            let slot = self.admission.try_admit_http();
+            let slot = self.doors.first().admission.try_admit_http();
             let slot = slot.ok_or_else(HttpResponse::full)?;
             state.standing = VisitorStanding::Admitted(slot);
         }
@@ -106,25 +137,42 @@ impl Visitor {
     }
 
     /// The next that is sent over this socket are frames.
-    pub(super) fn upgrade(&self, access: Access) -> Result<(), HttpResponse> {
+    pub(super) fn upgrade(
+        &self,
+        access: Access,
+        way: UpgradedWay,
+        place: Option<BoundedSlot>,
+    ) -> Result<(), HttpResponse> {
         let mut state = self.lock();
+        let admission = match &way {
+            UpgradedWay::Here(door) => Arc::clone(&door.admission),
+            UpgradedWay::There(_) => self.doors.first().admission,
+        };
         let slot = match &state.standing {
             // Its own slot is the one that it gets.
             VisitorStanding::Admitted(slot) => Some(slot.become_connection()),
-            VisitorStanding::Unknown(_) => self.admission.try_admit(),
-            VisitorStanding::Upgrading(..) => None,
+            VisitorStanding::Unknown(_) => admission.try_admit(),
+            VisitorStanding::Upgrading(_) => None,
         };
-        let slot = slot.ok_or_else(HttpResponse::full)?;
-        state.standing = VisitorStanding::Upgrading(slot, access);
+        let slot = slot.ok_or_else(HttpResponse::full)?.in_space(place);
+        state.standing = VisitorStanding::Upgrading(UpgradedVisitor { slot, access, way });
         Ok(())
     }
 
     /// What the socket became, if it was upgraded.
-    pub(super) fn into_upgraded(self) -> Option<(ConnectionSlot, Access)> {
+    pub(super) fn into_upgraded(self) -> Option<UpgradedVisitor> {
         let state = self.state.into_inner();
         match state.unwrap_or_else(PoisonError::into_inner).standing {
-            VisitorStanding::Upgrading(slot, access) => Some((slot, access)),
+            VisitorStanding::Upgrading(upgraded) => Some(upgraded),
             VisitorStanding::Unknown(_) | VisitorStanding::Admitted(_) => None,
         }
+    }
+}
+
+/// A node that may not speak for a space says nothing of it.
+pub(super) fn refuse_silent(door: &SpaceDoor) -> Result<(), HttpResponse> {
+    match door.admission.may_speak() {
+        true => Ok(()),
+        false => Err(HttpResponse::not_ready()),
     }
 }

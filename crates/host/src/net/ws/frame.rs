@@ -16,6 +16,8 @@ pub mod close {
     pub const BAD_TEXT: u16 = 1007;
     pub const POLICY: u16 = 1008;
     pub const TOO_BIG: u16 = 1009;
+    /// Connect again: the same is served elsewhere, or here in a moment.
+    pub const SERVICE_RESTART: u16 = 1012;
 }
 
 /// The longest payload of a ping, pong or close frame.

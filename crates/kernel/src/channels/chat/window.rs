@@ -5,7 +5,8 @@ use std::sync::Arc;
 use wire::state::TurnList;
 
 use super::{Chat, split_page};
-use crate::record::{Seq, StoredTurn, TurnPage};
+use crate::journal_query::{StoredTurn, TurnPage};
+use crate::record::Seq;
 
 impl Chat {
     pub(crate) fn turn_count(&self) -> u32 {

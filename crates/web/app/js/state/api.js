@@ -1,5 +1,5 @@
 /**
- * What the host serves beside the protocol: pairing, devices, markup, content, prompts.
+ * What the host serves beside the protocol: pairing, devices, markup, content, prompts, sign-ins.
  *
  * Promises: every request goes to this page's own origin and carries the token in a header, never in an address. An answer
  * that is no success is an `ApiError` with the host's words.
@@ -82,6 +82,12 @@ export const api = {
   /** Stores a body; the answer names it. @param {Blob} body @param {AbortSignal} [signal] */
   putContent: (body, signal) =>
     call('/api/content', { method: 'PUT', body, type: body.type || 'application/octet-stream', signal }),
+
+  /** Asks for the page at which somebody signs in to a server. @param {unknown} auth what the server wants @param {string} back @returns {Promise<{url: string, host: string}>} */
+  beginSignIn: (auth, back) => call('/api/sign-in', { method: 'POST', json: { auth, back } }),
+
+  /** The token for the address that the browser came back to. @param {string} address @returns {Promise<{resource: string, token: string, expiresIn?: number}>} */
+  finishSignIn: (address) => call('/api/sign-in/finish', { method: 'POST', json: { address } }),
 
   /** What models were sent in a chat: all calls, or one. @param {string} chat @param {string} [callId] */
   prompt: (chat, callId) => {

@@ -72,6 +72,8 @@ export class Store {
   #inboxListeners = new Listeners();
   /** @type {Listeners<RootState | undefined>} */
   #rootListeners = new Listeners();
+  /** @type {Listeners<any>} */
+  #progressListeners = new Listeners();
   #isNewVersion = false;
   #ends = new AbortController();
   /** Drafts of messages, by chat. */
@@ -108,11 +110,12 @@ export class Store {
       { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
       {
         onState: () => this.#connectionListeners.call(this.connection),
-        onEnvelope: (envelope, effect) => this.#takeEnvelope(envelope, effect),
+        onEnvelope: (envelope, effect) => this.#takeReplay([{ envelope, effect }]),
+        onReplay: (missed) => this.#takeReplay(missed),
         onReset: (channel) => this.#takeReset(channel),
         onGone: (channel) => this.#takeGone(channel),
         onDropped: (dropped) => this.#takeDropped(dropped),
-        onNotification: (method, params) => this.#sessions.hear(method, params),
+        onNotification: (method, params) => (method === 'root/progress' ? this.#progressListeners.call(params) : this.#sessions.hear(method, params)),
         onRestored: (how) => this.#takeRestored(how),
       },
     );
@@ -188,6 +191,11 @@ export class Store {
   /** @param {(root: RootState | undefined) => void} listener @returns {() => void} */
   onRoot(listener) {
     return this.#rootListeners.add(listener);
+  }
+
+  /** How creations go on that were asked for with a token. @param {(progress: {progressToken: string, progress: number, total?: number, message?: string}) => void} listener */
+  onProgress(listener) {
+    return this.#progressListeners.add(listener);
   }
 
   /** The state of a watched channel, ahead of the host by what is on its way. @param {string} channel @returns {any} */
@@ -278,8 +286,37 @@ export class Store {
       for (const entry of [...watch.watchers]) {
         const told = entry.isTold ? changes : ALL;
         entry.isTold = true;
-        tellSafely(() => entry.watcher(after?.value, told));
+        // One that was told before may have done something: the others are not told what was so before that.
+        tellSafely(() => entry.watcher(watch.shown?.value, told));
       }
+    }
+  }
+
+  /**
+   * Takes what the host did. The states have all of it, so watchers are told once for all of it: one that does something when it is
+   * told of the first would make the rest look as if it had been told already.
+   * @param {{envelope: import('../wire/envelope.js').Envelope, effect: import('../wire/replica.js').EnvelopeEffect}[]} done
+   */
+  #takeReplay(done) {
+    /** @type {Map<string, Change[] | undefined>} */
+    const changed = new Map();
+    for (const { envelope, effect } of done) {
+      this.#takeEnvelope(envelope, effect);
+      if (effect.kind === 'not-for-us') {
+        continue;
+      }
+      const channel = effect.kind === 'refused' ? effect.channel : envelope.channel;
+      // What the reducer says is right of what is shown only while nothing is ahead of it; else the two are compared.
+      const shown = this.#watches.get(channel)?.shown;
+      const isExact = effect.kind === 'foreign' && !this.#live.replica.isAhead(channel) && shown?.value !== undefined;
+      const before = changed.has(channel) ? changed.get(channel) : [];
+      changed.set(channel, isExact && before !== undefined ? [...before, ...effect.changes] : undefined);
+    }
+    for (const [channel, changes] of changed) {
+      this.#show(channel, changes);
+    }
+    for (const { envelope, effect } of done) {
+      this.#takeTurns(envelope, effect);
     }
   }
 
@@ -292,20 +329,17 @@ export class Store {
       // Later ones have answers of their own, which may be in the same replay.
       this.#outbox.takePending(replica.pending(), origin.clientSeq);
     }
-    if (effect.kind === 'refused') {
-      this.#show(effect.channel);
-      return;
-    }
-    if (effect.kind === 'not-for-us') {
-      return;
-    }
-    if (action.type === 'chat/draftChanged') {
+    const isTaken = effect.kind !== 'refused' && effect.kind !== 'not-for-us';
+    if (isTaken && action.type === 'chat/draftChanged') {
       this.drafts.hear(channel, action.draft ?? undefined, origin?.clientId === replica.clientId);
     }
-    // What the reducer says is right of what is shown only while nothing is ahead of it; else the two are compared.
-    const shown = this.#watches.get(channel)?.shown;
-    const isExact = effect.kind === 'foreign' && !replica.isAhead(channel) && shown?.value !== undefined;
-    this.#show(channel, isExact ? effect.changes : undefined);
+  }
+
+  /** @param {import('../wire/envelope.js').Envelope} envelope @param {import('../wire/replica.js').EnvelopeEffect} effect */
+  #takeTurns({ channel, action }, effect) {
+    if (effect.kind === 'refused' || effect.kind === 'not-for-us') {
+      return; // nothing changed
+    }
     if (action.type === 'chat/turnsLoaded') {
       this.#window.takePage(channel, action);
     } else if (effect.changes.some((change) => change.kind === 'list')) {

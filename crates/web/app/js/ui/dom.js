@@ -1,5 +1,6 @@
-// Builds and updates elements. Promises: text is only ever set as text; a keyed list keeps the element of an item as long as
-// the item is there, and moves no more of them than it must. Must not know: AHP, the store, what is shown.
+// Builds and updates elements, once a frame. Promises: text is only ever set as text; a keyed list keeps the element of an item as long as
+// the item is there, and moves no more of them than it must. What is asked for twice before a frame runs once, and one drawing
+// that fails does not keep the others from running. Must not know: AHP, the store, what is shown.
 
 /**
  * Makes an element.
@@ -163,4 +164,70 @@ export function icon(name) {
 /** A button with an icon and a name for it. @param {keyof typeof SHAPES} name @param {string} label @param {(event: Event) => void} onClick @param {string} [classes] */
 export function iconButton(name, label, onClick, classes = '') {
   return h('button.button.quiet.icon', { type: 'button', 'aria-label': label, title: label, class: classes, on: { click: onClick } }, icon(name));
+}
+
+/** @type {Set<() => void>} */
+let waiting = new Set();
+let isAsked = false;
+
+/** Runs a function at the next frame; the same function only once. @param {() => void} draw */
+export function onFrame(draw) {
+  waiting.add(draw);
+  if (!isAsked) {
+    isAsked = true;
+    // A hidden page has no frames, but its title and what it says must be right.
+    if (document.visibilityState === 'hidden') setTimeout(run, 250);
+    else requestAnimationFrame(run);
+  }
+}
+
+/** Takes back what was asked for. @param {() => void} draw */
+export function cancelFrame(draw) {
+  waiting.delete(draw);
+}
+
+document.addEventListener('visibilitychange', () => {
+  // A frame that was asked for and never came, because the page was hidden meanwhile.
+  if (isAsked) setTimeout(run, 250);
+});
+
+function run() {
+  if (!isAsked) return; // it ran meanwhile by the other way
+  isAsked = false;
+  const draws = waiting;
+  waiting = new Set();
+  for (const draw of draws) {
+    try {
+      draw();
+    } catch (error) {
+      reportError(error);
+    }
+  }
+}
+
+/** Styles that the list of sessions does not need. */
+const LATER_STYLES = ['sheet', 'chat', 'diff'];
+/** @type {Promise<unknown> | undefined} */
+let laterStyles;
+
+/** Loads the styles of what is not on the first screen: once, and again after a failure. */
+export function loadStyles() {
+  laterStyles ??= Promise.all(LATER_STYLES.map(loadStyle)).catch((error) => {
+    laterStyles = undefined;
+    throw error;
+  });
+  return laterStyles;
+}
+
+/** @param {string} name @returns {Promise<void>} */
+function loadStyle(name) {
+  return new Promise((resolve, reject) => {
+    const link = h('link', { rel: 'stylesheet', href: new URL(`../../css/${name}.css`, import.meta.url).href });
+    link.addEventListener('load', () => resolve());
+    link.addEventListener('error', () => {
+      link.remove();
+      reject(new Error(`css/${name}.css did not load`));
+    });
+    document.head.append(link);
+  });
 }

@@ -3,10 +3,12 @@
 
 import { h } from './dom.js';
 
+/** @typedef {{label: string, hint?: string, danger?: boolean, run: () => void} | 'line'} MenuEntry */
+
 /**
  * Opens a menu at a button.
  * @param {HTMLElement} anchor
- * @param {({label: string, hint?: string, danger?: boolean, run: () => void} | 'line')[]} entries
+ * @param {MenuEntry[]} entries
  * @returns {() => void} takes it away
  */
 export function openMenu(anchor, entries) {

@@ -34,13 +34,13 @@ export async function allowNotifications() {
 }
 
 /**
- * Shows a notification, if the page is hidden.
+ * Shows a notification, if the page is hidden in all of its tabs: the worker sees them.
  * @param {{title: string, body: string, tag: string, hash: string}} about one with the same tag is replaced; `hash` is where it leads
  */
 export async function notify({ title, body, tag, hash }) {
   if (document.visibilityState === 'visible' || notificationState() !== 'granted') return; // somebody looks, or nobody wants it
   const worker = await navigator.serviceWorker.ready;
-  await worker.showNotification(title, { body, tag, icon: '/icons/icon-192.png', badge: '/icons/badge.png', data: { hash } });
+  worker.active?.postMessage({ kind: 'notify', title, body, tag, hash });
 }
 
 /** Takes back what is not asked any more. @param {(tag: string) => boolean} isGone */

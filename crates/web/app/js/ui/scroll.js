@@ -26,7 +26,7 @@ export class ScrollKeeper {
     this.isFollowing = true;
     /** @type {Anchor[]} from the outermost element to the innermost */
     this.anchors = [];
-    this.expected = -1;
+    this.expected = -Infinity;
     this.last = 0;
     this.abort = new AbortController();
     view.addEventListener('scroll', () => this.heardScroll(), { passive: true, signal: this.abort.signal });
@@ -47,14 +47,18 @@ export class ScrollKeeper {
 
   heardScroll() {
     const top = this.view.scrollTop;
+    const moved = top - this.last;
     const isOwn = Math.abs(top - this.expected) < 2;
-    const movedUp = top < this.last - 1;
+    const movedUp = moved < -1;
     this.last = top;
-    this.expected = -1;
+    this.expected = -Infinity;
     if (!isOwn) {
       const distance = this.distanceToEnd();
       this.setFollowing(distance <= NEAR_END && !(movedUp && distance > 2));
+      for (const anchor of this.anchors) anchor.top -= moved;
     }
+    // Looking at places lays the page out: what grew above since the last frame shows only now, and is not what the reader did.
+    this.restore();
     this.noteAnchor();
     this.hooks.onScroll?.();
   }

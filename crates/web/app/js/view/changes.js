@@ -1,10 +1,11 @@
-// The files that a chat or one of its turns changed, with counts and diffs, and comments on their lines.
+// The files that a session, a chat or one of its turns changed, with counts and diffs, and comments on their lines.
 //
-// Promises: what is shown comes from the results of tool calls; several edits of a file are one diff, from what it was before the first to
-// what it is after the last. Must not know: how a diff is made.
+// Promises: what the host keeps of changes is shown where it does; else what the results of tool calls say, several edits of a file as one
+// diff, from what it was before the first to what it is after the last. Must not know: how a diff is made.
 
-import { fill, h, iconButton, show } from '../ui/dom.js';
-import { onFrame } from '../ui/frame.js';
+import { fill, h, iconButton, onFrame, show } from '../ui/dom.js';
+import { createAnnotations } from './annotations.js';
+import { createChangeset, expandTemplate } from './changeset.js';
 import { createChatContext } from './chat_context.js';
 import { createComments } from './comments.js';
 import { drawCounts } from './diff.js';
@@ -42,7 +43,10 @@ function addEdit(files, edit) {
   return undefined;
 }
 
-/** @type {import('./slot.js').Mount} */
+/** A turn in a list. @param {any} turn */
+const labelOf = (turn) => `${formatTime(turn.startedAt)} ${String(turn.message?.text ?? '').split('\n', 1)[0]?.slice(0, 40)}`;
+
+/** @type {import('./shell.js').Mount} */
 export function mountChanges(container, context) {
   const { store, navigate, goBack } = /** @type {any} */ (context);
   let { route } = context;
@@ -58,7 +62,13 @@ export function mountChanges(container, context) {
   let comments;
   /** @type {any} */
   let chatContext;
-  const choice = h('select.field', { 'aria-label': 'Which changes', on: { change: () => navigate({ ...route, turn: choice.value === ALL ? undefined : choice.value }, { replace: true }) } });
+  /** The changeset that is chosen, if the host keeps any. @type {string | undefined} */
+  let chosen;
+  /** @type {{ uri: string, element: HTMLElement, release: () => void } | undefined} */
+  let changeset;
+  /** @type {any} */
+  let annotations;
+  const choice = h('select.field', { 'aria-label': 'Which changes', on: { change: choose } });
   const counts = h('span.changes-counts');
   const list = h('div.changes-list');
   const barPlace = h('div');
@@ -70,6 +80,7 @@ export function mountChanges(container, context) {
   const releaseSession = store.watch(route.session, (/** @type {any} */ state) => {
     session = state;
     openChat();
+    onFrame(draw);
   });
 
   function openChat() {
@@ -87,9 +98,52 @@ export function mountChanges(container, context) {
     });
   }
 
+  function choose() {
+    const turn = choice.selectedOptions[0]?.dataset.turn;
+    chosen = listChangesets().length > 0 && !turn ? choice.value : undefined;
+    navigate({ ...route, turn: turn ?? undefined }, { replace: true });
+    onFrame(draw);
+  }
+
+  /** What the host keeps of changes: of the session, and of this chat. @returns {any[]} */
+  const listChangesets = () => [...(session?.changesets ?? []), ...(chat?.changesets ?? [])].filter((one) => typeof one?.uriTemplate === 'string');
+
+  /** The addresses that can be chosen, the changes of single turns last. @param {any[]} turns */
+  function listChoices(turns) {
+    const whole = listChangesets().map((one) => ({ uri: expandTemplate(one.uriTemplate), label: String(one.label ?? 'Changes'), turn: undefined }));
+    const ofTurn = listChangesets().find((one) => one.uriTemplate.includes('{turnId}'));
+    const single = ofTurn ? turns.filter((turn) => collectEdits([turn]).length > 0 || turn.id === route.turn).reverse() : [];
+    return [...whole, ...single.map((turn) => ({ uri: expandTemplate(ofTurn.uriTemplate, turn.id), label: labelOf(turn), turn: turn.id }))].filter((one) => one.uri !== null);
+  }
+
+  /** Shows what the host keeps. @param {any[]} turns @returns {boolean} whether it keeps any */
+  function drawKept(turns) {
+    const choices = listChoices(turns);
+    const found = route.turn ? choices.find((one) => one.turn === route.turn) : choices.find((one) => one.uri === chosen) ?? choices.find((one) => !one.turn);
+    if (!found) return false;
+    fill(choice, choices.map((one) => h('option', { value: one.uri, data: { turn: one.turn ?? null } }, one.label)));
+    choice.value = found.uri;
+    show(choice, choices.length > 1);
+    if (changeset?.uri === found.uri) return true; // it draws itself
+    changeset?.release();
+    annotations ??= createAnnotations(chatContext);
+    const made = createChangeset(chatContext, String(found.uri), {
+      onLine: (path, edit, line, row) => comments.open(path, line, row, (/** @type {string} */ text) => annotations.add(edit, line, text)),
+      drawNotes: (edit) => annotations.drawNotes(edit),
+      onCounts: (node) => fill(counts, node),
+    });
+    changeset = { uri: String(found.uri), ...made };
+    drawn = '';
+    fill(list, made.element);
+    return true;
+  }
+
   function draw() {
     if (!chat) return; // on its way
     const turns = chat.activeTurn ? [...chat.turns, chat.activeTurn] : chat.turns;
+    if (drawKept(turns)) return; // the host's own word
+    changeset?.release();
+    changeset = undefined;
     drawChoice(turns);
     const shown = route.turn ? turns.filter((/** @type {any} */ turn) => turn.id === route.turn) : turns;
     const edits = collectEdits(shown);
@@ -113,7 +167,7 @@ export function mountChanges(container, context) {
   function drawChoice(turns) {
     const withEdits = turns.filter((turn) => collectEdits([turn]).length > 0);
     fill(choice, h('option', { value: ALL }, 'This chat'), withEdits.reverse().map((turn) =>
-      h('option', { value: turn.id }, `${formatTime(turn.startedAt)} ${String(turn.message?.text ?? '').split('\n', 1)[0]?.slice(0, 40)}`)));
+      h('option', { value: turn.id, data: { turn: turn.id } }, labelOf(turn))));
     choice.value = route.turn ?? ALL;
     show(choice, withEdits.length > 0);
   }
@@ -134,6 +188,8 @@ export function mountChanges(container, context) {
     unmount() {
       releaseSession();
       releaseChat();
+      changeset?.release();
+      annotations?.release();
       element.remove();
     },
   };

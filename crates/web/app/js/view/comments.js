@@ -61,17 +61,23 @@ export function createComments(context, { onSent }) {
     return onSent();
   }
 
-  /** Opens a field for a comment below a row. @param {string} path @param {import('./diff.js').DiffLine} line @param {HTMLElement} row */
-  function open(path, line, row) {
+  /**
+   * Opens a field for a comment below a row.
+   * @param {string} path
+   * @param {import('./diff.js').DiffLine} line
+   * @param {HTMLElement} row
+   * @param {(text: string) => Promise<boolean>} [keep] keeps it on the host instead
+   */
+  function open(path, line, row, keep) {
     const key = `${line.side}${line.line}`;
     const next = row.nextElementSibling;
     if (next instanceof HTMLElement && next.dataset.comment === key) return void next.querySelector('textarea')?.focus();
-    row.after(drawEditor(path, line, undefined));
+    row.after(drawEditor(path, line, undefined, keep));
     return void (/** @type {HTMLElement} */ (row.nextElementSibling)).querySelector('textarea')?.focus();
   }
 
-  /** @param {string} path @param {import('./diff.js').DiffLine} line @param {Comment | undefined} before */
-  function drawEditor(path, line, before) {
+  /** @param {string} path @param {import('./diff.js').DiffLine} line @param {Comment | undefined} before @param {(text: string) => Promise<boolean>} [keep] */
+  function drawEditor(path, line, before, keep) {
     const field = h('textarea.field', { 'aria-label': `Comment on line ${line.line}`, placeholder: 'What should be different here?', dir: 'auto', value: before?.text ?? '' });
     const place = h('div.comment', { data: { comment: `${line.side}${line.line}` } });
     const save = () => {
@@ -92,6 +98,7 @@ export function createComments(context, { onSent }) {
     });
     fill(place, field, h('div.comment-buttons', null,
       h('button.button.small', { type: 'button', on: { click: () => place.replaceWith(...(before ? [drawComment(before)] : [])) } }, 'Cancel'),
+      keep && h('button.button.small', { type: 'button', title: 'Everyone who looks at this session sees it', on: { click: async () => { if (field.value.trim() && (await keep(field.value.trim()))) place.remove(); } } }, 'Keep as a note'),
       h('button.button.primary.small', { type: 'button', on: { click: save } }, 'Add comment')));
     return place;
   }

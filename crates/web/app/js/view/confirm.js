@@ -10,6 +10,7 @@ import { drawFileEdit } from './file_edit.js';
 import { textOf } from './format.js';
 import { drawResult } from './result.js';
 import { aboutOf, decisionAction, editsOf, inputFields, readDecision, riskInWords } from './request.js';
+import { createSignIn, wantedTokens } from './sign_in.js';
 
 /**
  * @param {{body: HTMLElement, foot: HTMLElement, title: HTMLElement, dialog: any}} places
@@ -187,11 +188,20 @@ function drawAbout(call, decision, chat, onInput) {
     if (text && text !== textOf(call.confirmationTitle)) parts.push(h('p.ask-message', { dir: 'auto' }, text));
   }
   if (call.contributor?.kind === 'mcp' || call.contributor?.name) parts.push(h('p.hint', null, `From ${writeOut(textOf(call.contributor.name) || 'another program')}`));
-  if (decision?.subject === 'sign-in') parts.push(h('p.hint', null, 'It waits for a sign-in that this page cannot do. Sign in where the agent asks for it, or deny.'));
+  if (decision?.subject === 'sign-in') parts.push(drawSignIn(call, chat));
   parts.push(drawInput(call.toolInput, chat, onInput));
   for (const edit of editsOf(call)) parts.push(drawFileEdit(chat, edit, { isOpen: true }));
   if (decision?.subject === 'result') parts.push(h('h3', null, 'What came out'), drawResult(call, chat));
   return parts;
+}
+
+/** @param {any} call @param {any} chat */
+function drawSignIn(call, chat) {
+  const auth = call.auth;
+  const resource = auth?.resource?.resource;
+  if (typeof resource !== 'string') return h('p.hint', null, 'It waits for a sign-in. Sign in where the agent asks for it, or deny.');
+  const server = wantedTokens(chat.sessionState()).find((one) => one.auth.resource.resource === resource);
+  return createSignIn(chat.store, { name: server?.name || writeOut(resource), auth });
 }
 
 /** Where an input is read that is not in the call itself. @param {any} input @returns {string | null} */

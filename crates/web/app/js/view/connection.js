@@ -1,7 +1,7 @@
 // The state of the connection in words, with what can be done about it. Promises: it is on screen in every state; nothing is said
 // to be live that is not. Must not know: sockets, how often is tried.
 
-import { fill, h, setData, setText } from '../ui/dom.js';
+import { fill, h, loadStyles, setData, setText } from '../ui/dom.js';
 
 /** @typedef {{status: string, retryAt?: number | null, behind?: number, retryNow: () => void}} Connection */
 
@@ -34,7 +34,7 @@ export function describeConnection(connection) {
 /** What the button beside a state does. @param {Connection} connection */
 async function act(connection) {
   if (connection.status === 'new-version') (await import('./worker.js')).loadNewVersion();
-  else if (connection.status === 'signed-out') (await import('./sign_out.js')).signOut();
+  else if (connection.status === 'signed-out') (await Promise.all([import('./sign_out.js'), loadStyles()]))[0].signOut();
   else connection.retryNow();
 }
 

@@ -1,13 +1,11 @@
 // What a session is made of, for the third column: agent, folders, who is here. Must not know: chats.
 
-import { fill, h } from '../ui/dom.js';
-import { onFrame } from '../ui/frame.js';
+import { fill, h, onFrame } from '../ui/dom.js';
 import { writeOutName } from '../ui/visible.js';
-import { ageInWords } from '../ui/words.js';
-import { pathOf, textOf } from './format.js';
+import { ageInWords, pathOf, textOf } from './format.js';
 import { modifiedAt, stateInWords } from './summary.js';
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountDetails(container, { store, route }) {
   const list = h('dl.details-list');
   fill(container, h('div.scroller', null, list));

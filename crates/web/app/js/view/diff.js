@@ -137,7 +137,8 @@ function drawNumber(number, side, row, line, options) {
 /** @param {Row} row @param {[number, number] | undefined} change */
 function drawText(row, change) {
   const text = String(row[3]);
-  const element = h('span.diff-text');
+  // A long word behind an indentation would leave the first row empty.
+  const element = h('span.diff-text', { class: /^\s+\S{20}/.test(text) ? 'diff-long' : '' });
   if (change && change[0] < change[1]) {
     element.append(text.slice(0, change[0]), h('mark', null, text.slice(change[0], change[1])), text.slice(change[1]));
   } else {

@@ -1,16 +1,14 @@
 // Every open request of every session, the oldest first. Promises: none is left out; a request that was answered goes only when the
 // host says so. Must not know: how a request is answered.
 
-import { fill, h, iconButton, keyedList, setAttribute, setData, setText, show } from '../ui/dom.js';
-import { cancelFrame, onFrame } from '../ui/frame.js';
-import { age, exactTime } from '../ui/words.js';
+import { cancelFrame, fill, h, iconButton, keyedList, onFrame, setAttribute, setData, setText, show } from '../ui/dom.js';
+import { age, exactTime, nameOf } from './format.js';
 import { connectionMark } from './connection.js';
-import { nameOf } from './format.js';
 import { chatName, entryDetail, entryTitle, entryVerb } from './request.js';
 import { askKey, formatRoute } from './route.js';
 import { folderOf, titleOf } from './summary.js';
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountInbox(container, { store, navigate }) {
   const mark = connectionMark(store);
   const list = h('ul.requests', { data: { list: 'inbox' } });

@@ -1,18 +1,22 @@
-// A new session: agent, folder, model, approvals, first message. Promises: nothing is made before it is asked for; if the session is made
-// and the message is not taken, the message is kept as the session's draft. Must not know: how settings are checked; the host does that.
+// A new session: agent, folder, model, approvals, first message. Promises: nothing is made before it is asked for, and one session
+// however often it is asked for; if the session is made and the message is not taken, the message is kept as the session's draft, or
+// said to be lost with the session. Must not know: how settings are checked; the host does that.
 
 import { randomId } from '../state/device.js';
 import { fill, h, iconButton, setAttribute, setText, show } from '../ui/dom.js';
 import { createSchemaForm } from '../ui/form.js';
 import { showNote } from '../ui/menu.js';
 import { connectionMark } from './connection.js';
+import { followCreation } from './creation.js';
 import { nameOf, pathOf, textOf } from './format.js';
 import { messageOf } from './session_actions.js';
 import { folderOf, isEmpty } from './summary.js';
 
 const FOLDERS_MAX = 6;
+/** The host has a session of this name. */
+const EXISTS = -32003;
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountNewSession(container, context) {
   const { store, navigate } = context;
   const mark = connectionMark(store);
@@ -47,6 +51,10 @@ export function mountNewSession(container, context) {
   const chosenModel = () => (chosenAgent()?.models ?? []).find((/** @type {any} */ one) => one.id === model.value);
   let drawnAgents = '';
   let resolving = 0;
+  let isCreating = false;
+  let isMounted = true;
+  /** One of which it is not known whether the host made it: the same is asked for again. @type {{session: string, params: string} | undefined} */
+  let unknown;
 
   function drawAgents() {
     const names = JSON.stringify(agents().map((/** @type {any} */ one) => [one.provider, one.displayName, (one.models ?? []).map((/** @type {any} */ of) => of.id)]));
@@ -122,18 +130,32 @@ export function mountNewSession(container, context) {
     }
     setAttribute(folder, 'aria-invalid', null);
     if (!form.isComplete() || !modelForm.isComplete()) return; // the fields say what is wrong
+    if (isCreating) return; // a key can ask again while the button cannot
     setProblem('');
-    start.disabled = true;
-    const session = `${agent.value}:/${randomId()}`;
+    isCreating = start.disabled = true;
+    const wanted = { provider: agent.value, config: form.values(), ...directories() };
+    const params = JSON.stringify(wanted);
+    const isRepeated = unknown?.params === params;
+    const session = isRepeated && unknown ? unknown.session : `${agent.value}:/${randomId()}`;
+    const creation = followCreation(store, session);
+    const { isLive } = store.connection;
     try {
-      await store.request('createSession', { channel: session, provider: agent.value, config: form.values(), ...directories() });
+      await store.request('createSession', { channel: session, progressToken: session, ...wanted });
     } catch (error) {
-      start.disabled = false;
-      return void setProblem(`The session was not made: ${messageOf(error)}`);
+      const { code } = /** @type {any} */ (error);
+      if (!isRepeated || code !== EXISTS) {
+        creation.end();
+        isCreating = start.disabled = false;
+        // Only the host's own word says that there is none, if it was asked.
+        if (isLive) unknown = code === undefined ? { session, params } : undefined;
+        return void setProblem(`${isLive && unknown ? 'It is not known whether the session was made; Start asks again for the same' : 'The session was not made'}: ${messageOf(error)}`);
+      }
     }
+    creation.isThere();
     const text = message.value.trim();
     if (text !== '') sendFirst(session, text);
-    navigate({ screen: 'session', session }, { replace: true });
+    // Whoever went elsewhere meanwhile stays there.
+    if (isMounted) navigate({ screen: 'session', session }, { replace: true });
   }
 
   /** @param {string} session @param {string} text */
@@ -145,30 +167,43 @@ export function mountNewSession(container, context) {
     let isSent = false;
     const release = store.watch(session, (/** @type {any} */ state) => {
       const chat = state?.defaultChat ?? state?.chats?.[0]?.resource;
-      if (!chat || isSent) return; // the session is on its way, or it was sent
+      if (isSent) return;
+      if (state?.lifecycle === 'failed' || (!state && store.errorOf(session))) {
+        isSent = true;
+        // There is no chat that could hold it. A watch may tell before it can be left.
+        queueMicrotask(() => release());
+        return void showNote(`The first message was not sent: ${text}`, { isProblem: true });
+      }
+      if (!chat) return; // the session is on its way
       isSent = true;
-      // The chat is watched before it is written to, so that its answer is heard.
-      const leave = store.watch(chat, (/** @type {any} */ chatState) => {
-        if (!chatState || !leave.isWaiting) return; // the chat is on its way, or it was sent
-        leave.isWaiting = false;
-        const sent = store.dispatch(chat, { type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(), message: first });
-        sent.done.then((/** @type {any} */ { status, reason }) => {
-          if (status !== 'confirmed') {
-            store.drafts.set(chat, first);
-            showNote(`The first message was not taken: ${reason ?? status}. It is in the message field.`, { isProblem: true });
-          }
-          leave();
-          release();
-        });
-      }, { view: { turns: 1 } });
-      leave.isWaiting = true;
+      sendTo(chat, first, release);
     });
+  }
+
+  /** The chat is watched before it is written to, so that its answer is heard. @param {string} chat @param {any} first @param {() => void} release */
+  function sendTo(chat, first, release) {
+    let isWaiting = true;
+    const leave = store.watch(chat, (/** @type {any} */ state) => {
+      const gone = state ? undefined : store.errorOf(chat);
+      if (!isWaiting || (!state && !gone)) return; // it was sent, or the chat is on its way
+      isWaiting = false;
+      const over = (/** @type {string | undefined} */ why) => {
+        if (why !== undefined) {
+          store.drafts.set(chat, first);
+          showNote(`The first message was not taken: ${why}. It is in the message field.`, { isProblem: true });
+        }
+        queueMicrotask(() => { leave(); release(); });
+      };
+      if (gone) return over(gone.message);
+      const sent = store.dispatch(chat, { type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(), message: first });
+      sent.done.then((/** @type {any} */ { status, reason }) => over(status === 'confirmed' ? undefined : reason ?? status));
+    }, { view: { turns: 1 } });
   }
 
   const releases = [store.onRoot(drawAgents), store.onSessions(drawFolders), store.onConnection(() => { drawAgents(); drawFolders(); if (form.isEmpty()) resolve(); }), mark.release];
   drawAgents();
   drawFolders();
-  return { update() {}, unmount: () => { for (const release of releases) release(); } };
+  return { update() {}, unmount: () => { isMounted = false; for (const release of releases) release(); } };
 }
 
 /** @param {string} path */

@@ -12,7 +12,7 @@ import { formatBytes, formatCost, formatCount, formatDuration, formatTime } from
 
 const TABS = { sections: 'Sections', message: 'Message', sent: 'As sent' };
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountPrompt(container, context) {
   const view = new PromptView(container, context);
   return { update: (route) => view.update(route), unmount: () => view.unmount() };

@@ -3,17 +3,19 @@
 
 /**
  * @typedef {object} Route
- * @property {'sessions' | 'inbox' | 'new' | 'settings' | 'session' | 'changes' | 'prompt'} screen
+ * @property {'sessions' | 'inbox' | 'new' | 'settings' | 'session' | 'changes' | 'prompt' | 'terminal'} screen
  * @property {string} [session] the URI of the session
  * @property {string} [chat] the URI of the chat; without one, the session's default chat
  * @property {string} [turn] a turn to go to
  * @property {string} [call] the model call that the prompt screen shows
+ * @property {string} [terminal] the URI of the terminal that is open
  * @property {string} [ask] the request whose sheet is open over the screen, as `askKey` names it
  */
 
 // The common schemes are left out of addresses; any other URI is kept whole.
 const SESSION = 'ahp-session:/';
 const CHAT = 'ahp-chat:/';
+const TERMINAL = 'ahp-terminal:/';
 const HAS_SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 
 /** @param {string} uri @param {string} scheme */
@@ -36,6 +38,7 @@ export function formatRoute(route) {
   if (route.chat) path += `/c/${shorten(route.chat, CHAT)}`;
   if (route.turn) path += `/t/${encodeURIComponent(route.turn)}`;
   if (route.screen === 'changes' || route.screen === 'prompt') path += `/${route.screen}`;
+  if (route.screen === 'terminal' && route.terminal) path += `/terminal/${shorten(route.terminal, TERMINAL)}`;
   if (route.call) path += `/${encodeURIComponent(route.call)}`;
   return path + ask;
 }
@@ -63,7 +66,10 @@ function readPath(parts) {
     const part = rest.shift();
     if (part === 'c' && rest.length > 0) route.chat = lengthen(rest.shift() ?? '', CHAT);
     else if (part === 't' && rest.length > 0) route.turn = decodeURIComponent(rest.shift() ?? '');
-    else if (part === 'changes' || part === 'prompt') {
+    else if (part === 'terminal' && rest.length > 0) {
+      route.screen = 'terminal';
+      route.terminal = lengthen(rest.shift() ?? '', TERMINAL);
+    } else if (part === 'changes' || part === 'prompt') {
       route.screen = part;
       if (rest.length > 0) route.call = decodeURIComponent(rest.shift() ?? '');
     }

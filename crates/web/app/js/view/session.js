@@ -3,8 +3,7 @@
 // Promises: every chat has an address; what a phone shows in one column is the same as on a desk; leaving it releases what it watched.
 // Must not know: how a turn or a message is drawn.
 
-import { fill, h, iconButton, keyedList, setAttribute, setData, setText, show } from '../ui/dom.js';
-import { onFrame } from '../ui/frame.js';
+import { fill, h, iconButton, keyedList, onFrame, setAttribute, setData, setText, show } from '../ui/dom.js';
 import { makeId } from '../ui/id.js';
 import { openMenu, showNote } from '../ui/menu.js';
 import { stayAboveKeyboard } from '../ui/scroll.js';
@@ -17,6 +16,7 @@ import { createFind } from './find.js';
 import { createQueue } from './queue.js';
 import { formatRoute } from './route.js';
 import { openSessionMenu } from './session_actions.js';
+import { createSignIns } from './sign_in.js';
 import { stateInWords, stateOf, titleOf } from './summary.js';
 import { Transcript } from './transcript.js';
 import { nameOf, pathOf } from './format.js';
@@ -50,7 +50,7 @@ function orderChats(chats) {
   return ordered;
 }
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountSession(container, context) {
   const view = new SessionView(container, context);
   return { update: (route) => view.update(route), unmount: () => view.unmount() };
@@ -148,11 +148,12 @@ class SessionView {
     });
     this.transcript = new Transcript(context, { onReading: (isFollowing, count) => this.drawReading(isFollowing, count) });
     this.composer = new Composer(context, { onSent: () => this.transcript?.keeper.follow() });
+    this.signIns = createSignIns(this.store);
     this.queue = createQueue(context, { onEdit: (message) => this.composer?.edit(message) });
     this.find = createFind(this.transcript);
     this.newText = h('span');
     this.newBelow = h('button.button.new-below', { type: 'button', hidden: true, on: { click: () => this.transcript?.keeper.follow() } }, this.newText);
-    fill(this.body, this.find.element, h('div.reading', null, this.transcript.element, this.newBelow), h('div.dock', null, this.queue.element, this.composer.element));
+    fill(this.body, this.find.element, h('div.reading', null, this.transcript.element, this.newBelow), h('div.dock', null, this.signIns.element, this.queue.element, this.composer.element));
     if (this.route.turn) this.transcript.goTo(this.route.turn);
     this.releaseChat = this.store.watch(uri, (/** @type {any} */ state, /** @type {any[]} */ changes) => this.heardChat(state, changes));
   }
@@ -195,6 +196,7 @@ class SessionView {
     if (!this.chat) return; // on its way
     this.composer?.update(this.chat);
     this.queue?.update(this.chat);
+    this.signIns?.update(this.session);
   }
 
   drawSession() {
@@ -256,6 +258,7 @@ class SessionView {
       { label: 'Changes', run: () => this.given.navigate({ ...route, screen: 'changes' }) },
       { label: 'Prompt', hint: 'What the model was sent', run: () => this.given.navigate({ ...route, screen: 'prompt' }) },
       { label: 'Find in this chat', run: () => this.find?.open() },
+      ...this.listTerminals(),
       'line',
       ...(parent?.chat ? [{ label: 'Open the chat it came from', run: () => this.given.navigate({ screen: 'session', session: this.sessionUri, chat: parent.chat, turn: parent.turnId }) }] : []),
       ...(capability ? [{ label: 'New chat', run: () => this.createChat(undefined) }] : []),
@@ -263,6 +266,30 @@ class SessionView {
       ...(capability?.fork && lastComplete ? [{ label: 'Fork this chat', hint: 'A copy up to the last answer', run: () => this.createChat({ kind: 'fork', chat: this.chatUri, turnId: lastComplete }) }] : []),
       { label: 'Rename, archive, delete …', run: () => this.openSessionMenu(anchor) },
     ]);
+  }
+
+  /** The terminals of this session and those of clients, and a new one. A host that has none yet does not list any. @returns {(import('../ui/menu.js').MenuEntry)[]} */
+  listTerminals() {
+    const listed = this.store.root()?.terminals;
+    /** @type {any[]} */
+    const terminals = Array.isArray(listed) ? listed : [];
+    const isOurs = (/** @type {any} */ { claim }) => claim?.kind !== 'session' || claim.session === this.sessionUri;
+    const open = (/** @type {string} */ terminal) => this.given.navigate({ screen: 'terminal', session: this.sessionUri, chat: this.chatUri, terminal });
+    return [
+      'line',
+      ...terminals.filter(isOurs).slice(-8).map((one) => ({ label: `Terminal: ${writeOutName(String(one.title ?? '')) || 'untitled'}`, hint: one.lifecycle?.status === 'running' ? 'Runs' : 'Ended', run: () => open(one.resource) })),
+      { label: 'New terminal', hint: 'A shell in the folder of this session', run: () => this.startTerminal(open) },
+    ];
+  }
+
+  /** @param {(terminal: string) => void} open */
+  async startTerminal(open) {
+    try {
+      const { createTerminal } = await import('./terminal.js');
+      open(await createTerminal(this.store, this.session?.workingDirectories?.[0]));
+    } catch (error) {
+      showNote(`No terminal was started: ${error instanceof Error ? error.message : error}`, { isProblem: true });
+    }
   }
 
   /** @param {any} source */

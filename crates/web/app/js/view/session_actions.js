@@ -48,7 +48,9 @@ async function remove(store, summary, onDeleted) {
   const text = `"${titleOf(summary)}" and ${chats > 1 ? `its ${chats} chats are` : 'its chat is'} deleted for every client. Files it changed stay as they are.`;
   if (!(await askYesNo({ title: 'Delete session?', text, yes: 'Delete', danger: true }))) return; // left as it is
   try {
-    await store.request('disposeSession', { channel: summary.resource });
+    const answer = await store.request('disposeSession', { channel: summary.resource });
+    const kept = answer?._meta?.['greenroom.message'];
+    if (typeof kept === 'string') showNote(`Deleted; ${kept}`);
     onDeleted?.();
   } catch (error) {
     showNote(`Not deleted: ${messageOf(error)}`, { isProblem: true });

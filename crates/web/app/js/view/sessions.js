@@ -1,11 +1,9 @@
 // The list of sessions. Promises: what needs somebody comes first; a state is told by a word and a shape, not by colour alone; the
 // list keeps its place while it changes. Must not know: what is in a session.
 
-import { fill, h, icon, iconButton, keyedList, setAttribute, setData, setText, show } from '../ui/dom.js';
-import { cancelFrame, onFrame } from '../ui/frame.js';
-import { age, exactTime } from '../ui/words.js';
+import { cancelFrame, fill, h, icon, iconButton, keyedList, loadStyles, onFrame, setAttribute, setData, setText, show } from '../ui/dom.js';
+import { age, exactTime, nameOf } from './format.js';
 import { connectionMark } from './connection.js';
-import { nameOf } from './format.js';
 import { inboxWords } from './request.js';
 import { askKey, formatRoute } from './route.js';
 import { changedLines, folderOf, groupSessions, modifiedAt, stateInWords, stateOf, titleOf } from './summary.js';
@@ -13,7 +11,7 @@ import { changedLines, folderOf, groupSessions, modifiedAt, stateInWords, stateO
 /** Ages are told anew this often. */
 const AGES_EVERY = 30_000;
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountSessions(container, context) {
   const { store, navigate } = context;
   let route = context.route;
@@ -112,7 +110,7 @@ export function mountSessions(container, context) {
   };
 }
 
-/** @param {any} first @param {import('./slot.js').ViewContext} context */
+/** @param {any} first @param {import('./shell.js').ViewContext} context */
 function createEntry(first, { store, navigate }) {
   let summary = first;
   const title = h('span.session-title.truncate', { dir: 'auto' });
@@ -129,7 +127,7 @@ function createEntry(first, { store, navigate }) {
       h('span.session-line.session-sub', null, words, lines, folder)));
   const review = h('a.button.small.session-review', { hidden: true });
   const more = iconButton('more', 'More', async () => {
-    const { openSessionMenu } = await import('./session_actions.js');
+    const [{ openSessionMenu }] = await Promise.all([import('./session_actions.js'), loadStyles()]);
     const isOpen = link.hasAttribute('aria-current');
     openSessionMenu(more, summary, { store, navigate, onDeleted: () => { if (isOpen) navigate({ screen: 'sessions' }, { replace: true }); } });
   }, 'session-more');

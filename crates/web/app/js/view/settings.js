@@ -7,13 +7,13 @@ import { fill, h, iconButton, keyedList, setText, show } from '../ui/dom.js';
 import { askYesNo, showNote } from '../ui/menu.js';
 import { allowNotifications, notificationState } from '../ui/notify.js';
 import { writeOutName } from '../ui/visible.js';
-import { ageInWords, exactTime } from '../ui/words.js';
+import { ageInWords, exactTime } from './format.js';
 import { connectionMark } from './connection.js';
 import { messageOf } from './session_actions.js';
 import { signOut } from './sign_out.js';
 import { digestIn } from './worker.js';
 
-/** @type {import('./slot.js').Mount} */
+/** @type {import('./shell.js').Mount} */
 export function mountSettings(container, context) {
   const { store } = context;
   const mark = connectionMark(store);

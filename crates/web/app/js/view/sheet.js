@@ -228,7 +228,7 @@ export function startSheet({ store, shell }) {
       own.following = setTimeout(followOn, DONE_MS);
     } else if (status === 'answered-elsewhere') {
       own.outcome = 'gone';
-      setState({ kind: 'gone', text: 'Answered by someone else before yours arrived.', canRetry: false });
+      setState({ kind: 'gone', text: 'Yours came too late: this was answered by someone else, or is not asked any more.', canRetry: false });
       offerNext();
     } else if (status === 'refused') {
       setState({ kind: 'refused', text: `The host refused: ${reason || 'no reason was given'}. It still waits.`, canRetry: true });

@@ -2,27 +2,42 @@
 // Promises: the state of the connection is always on screen; every screen has an address, and a change of the address is the only
 // way to another screen. Must not know: what is in a screen.
 
-import { h, fill, icon, setAttribute, setData, setText, show } from '../ui/dom.js';
-import { onFrame } from '../ui/frame.js';
+import { fill, h, icon, loadStyles, onFrame, setAttribute, setData, setText, show } from '../ui/dom.js';
 import { formatRoute, isSamePlace, readRoute } from './route.js';
-import { mountInbox } from './inbox.js';
 import { mountSessions } from './sessions.js';
-import { createSlot } from './slot.js';
 import { watchConnection } from './connection.js';
 
 /** @typedef {import('./route.js').Route} Route */
+/**
+ * @typedef {object} Mounted
+ * @property {(route: Route) => void} update
+ * @property {() => void} unmount
+ *
+ * @typedef {object} ViewContext
+ * @property {any} store
+ * @property {Route} route
+ * @property {(route: Route, how?: {replace?: boolean}) => void} navigate
+ *
+ * @typedef {(container: HTMLElement, context: ViewContext) => Mounted} Mount
+ */
 
-/** How each screen is loaded. What a first visit does not need comes when it is asked for. @type {Record<string, () => Promise<import('./slot.js').Mount>>} */
+/** How each screen is loaded. What a first visit does not need comes when it is asked for. @type {Record<string, () => Promise<Mount>>} */
 const SCREENS = {
   sessions: async () => mountSessions,
-  inbox: async () => mountInbox,
-  session: async () => (await import('./session.js')).mountSession,
-  new: async () => (await import('./new_session.js')).mountNewSession,
-  settings: async () => (await import('./settings.js')).mountSettings,
-  changes: async () => (await import('./changes.js')).mountChanges,
-  prompt: async () => (await import('./prompt.js')).mountPrompt,
-  details: async () => (await import('./details.js')).mountDetails,
+  inbox: async () => (await import('./inbox.js')).mountInbox,
+  session: styled(async () => (await import('./session.js')).mountSession),
+  new: styled(async () => (await import('./new_session.js')).mountNewSession),
+  settings: styled(async () => (await import('./settings.js')).mountSettings),
+  changes: styled(async () => (await import('./changes.js')).mountChanges),
+  prompt: styled(async () => (await import('./prompt.js')).mountPrompt),
+  terminal: styled(async () => (await import('./terminal.js')).mountTerminal),
+  details: styled(async () => (await import('./details.js')).mountDetails),
 };
+
+/** A screen that is not drawn before the styles of chats and dialogs are there. @param {() => Promise<Mount>} load */
+function styled(load) {
+  return async () => (await Promise.all([load(), loadStyles()]))[0];
+}
 
 const TWO_COLUMNS = matchMedia('(min-width: 900px)');
 const THREE_COLUMNS = matchMedia('(min-width: 1300px)');
@@ -81,7 +96,7 @@ export function startShell({ store }) {
       // There they have a column of their own, beside the chat.
       main.show('session', SCREENS.session, context());
     } else {
-      main.show(route.screen, SCREENS[route.screen], context());
+      main.show(route.terminal ? `${route.screen} ${route.terminal}` : route.screen, SCREENS[route.screen], context());
     }
   }
 
@@ -118,7 +133,7 @@ function depth() {
   return Number(history.state?.depth ?? 0);
 }
 
-/** What stands in the middle while no session is chosen. @type {import('./slot.js').Mount} */
+/** What stands in the middle while no session is chosen. @type {Mount} */
 function mountNothing(container, { navigate }) {
   container.append(h('div.empty', null,
     h('span.splash-mark', { 'aria-hidden': 'true' }),
@@ -194,4 +209,67 @@ function createTabs(nav, store) {
   return (route) => {
     for (const link of links) setAttribute(link, 'aria-current', link.dataset.screen === route.screen && 'page');
   };
+}
+
+/**
+ * A place on the page that holds one screen at a time. One that is left is unmounted; one that loads late does not replace one that
+ * was asked for after it; one that cannot load says so and can be tried again.
+ * @param {HTMLElement} container
+ */
+function createSlot(container) {
+  /** @type {{name: string, mounted: Mounted | null} | null} */
+  let current = null;
+  let attempt = 0;
+
+  /**
+   * Shows a screen, or tells the one that is there where it is now.
+   * @param {string} name screens with one name are one screen
+   * @param {() => Promise<Mount>} load
+   * @param {ViewContext} context
+   */
+  async function show(name, load, context) {
+    if (current?.name === name) {
+      current.mounted?.update(context.route);
+      return;
+    }
+    clear();
+    /** @type {{name: string, mounted: Mounted | null}} */
+    const own = { name, mounted: null };
+    current = own;
+    const ours = ++attempt;
+    latest = context;
+    try {
+      const mount = await load();
+      if (ours !== attempt) return; // another screen was asked for meanwhile
+      fill(container);
+      own.mounted = mount(container, latest);
+    } catch (error) {
+      if (ours !== attempt) return; // nobody looks at it any more
+      reportError(error);
+      current = null;
+      fill(container, failure(() => show(name, load, latest)));
+    }
+  }
+
+  /** @type {any} */
+  let latest = null;
+
+  function clear() {
+    attempt += 1;
+    current?.mounted?.unmount();
+    current = null;
+    fill(container);
+  }
+
+  return { show, clear, name: () => current?.name ?? null };
+}
+
+/** @param {() => void} retry */
+function failure(retry) {
+  return h('div.empty', { role: 'alert' },
+    h('h2', null, 'This screen did not load'),
+    h('p.muted', null, 'The host may be restarting, or this page is older than the host.'),
+    h('div.row', null,
+      h('button.button', { type: 'button', on: { click: retry } }, 'Try again'),
+      h('button.button', { type: 'button', on: { click: () => location.reload() } }, 'Reload')));
 }

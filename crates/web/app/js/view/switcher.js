@@ -1,8 +1,7 @@
 // Switches to another session by a few letters of its title or folder. Must not know: what is in a session.
 
 import { fill, h, setAttribute } from '../ui/dom.js';
-import { age } from '../ui/words.js';
-import { nameOf } from './format.js';
+import { age, nameOf } from './format.js';
 import { folderOf, groupSessions, modifiedAt, stateInWords, stateOf, titleOf } from './summary.js';
 
 const SHOWN_MAX = 50;

@@ -232,7 +232,10 @@ function createOutput(context, place) {
     shown = json;
     const old = place.querySelector('pre.output');
     const wasAtEnd = old ? old.scrollHeight - old.scrollTop - old.clientHeight < 8 : true;
-    const drawn = blocks.map((/** @type {any} */ block) => drawBlock(context, block, showsAll, () => { showsAll = true; shown = ''; draw(call); }));
+    // What was printed in a terminal is there as text too.
+    const hasText = blocks.some((/** @type {any} */ block) => block?.type === 'text');
+    const own = blocks.filter((/** @type {any} */ block) => !(hasText && block?.type === 'terminal'));
+    const drawn = own.map((/** @type {any} */ block) => drawBlock(context, block, showsAll, () => { showsAll = true; shown = ''; draw(call); }));
     if (drawn.length === 0 && call.structuredContent) drawn.push(drawLong(JSON.stringify(call.structuredContent, null, 2)));
     const title = call.status === 'running' ? 'Output so far' : call.status === 'pending-confirmation' ? 'What it would change' : 'Output';
     fill(place, drawn.length > 0 ? [h('h4.tool-title', null, title), ...drawn] : call.status === 'completed' ? [h('p.muted', null, 'No output.')] : []);
@@ -253,7 +256,10 @@ function drawBlock(context, block, showsAll, showAll) {
       return drawContent(context, block);
     case 'terminal':
       return h('div', null, drawLines(String(block.result?.preview ?? block.title ?? ''), showsAll, showAll),
-        block.result?.exitCode !== undefined && h('p.muted', null, `Exit code ${Number(block.result.exitCode)}`));
+        block.result?.exitCode !== undefined && h('p.muted', null, `Exit code ${Number(block.result.exitCode)}`),
+        block.resource && h('button.button.small', {
+          type: 'button', on: { click: () => context.navigate({ screen: 'terminal', session: context.session, chat: context.chat, terminal: String(block.resource) }) },
+        }, 'Open the terminal'));
     case 'subagent':
       return h('button.button.small', {
         type: 'button', on: { click: () => context.navigate({ screen: 'session', session: context.session, chat: block.resource }) },

@@ -3,8 +3,7 @@
 // Promises: at most 150 turns are on the page, and room of their height stands for the others; older pages are asked for before they are
 // reached; what streams is drawn once a frame; the reading position stays (see `ui/scroll.js`). Must not know: how a turn looks.
 
-import { h, keyedList, setText, show } from '../ui/dom.js';
-import { cancelFrame, onFrame } from '../ui/frame.js';
+import { cancelFrame, h, keyedList, onFrame, setText, show } from '../ui/dom.js';
 import { sweepColours } from '../ui/highlight.js';
 import { ScrollKeeper } from '../ui/scroll.js';
 import { writeOutName } from '../ui/visible.js';
@@ -163,7 +162,8 @@ export class Transcript {
     this.turns = listTurns(state);
     const find = (/** @type {string | undefined} */ id) => this.turns.findIndex((turn) => turn.id === id);
     const count = this.turns.length;
-    if (hadNone || find(last) < 0) {
+    const isOther = hadNone || find(last) < 0;
+    if (isOther) {
       this.to = count;
       this.from = Math.max(0, count - TURNS_FIRST);
     } else {
@@ -175,7 +175,7 @@ export class Transcript {
     this.bound();
     this.drawWindow();
     this.goToTarget();
-    if (hadNone) onFrame(this.look);
+    if (isOther) onFrame(this.look); // nobody scrolls for that
   }
 
   /** Keeps the window within its size; the end that is not read gives way. */
@@ -218,10 +218,15 @@ export class Transcript {
 
   /** @param {ResizeObserverEntry[]} entries */
   noteHeights(entries) {
-    for (const { target, borderBoxSize } of entries) {
-      const id = /** @type {HTMLElement} */ (target).dataset.turn;
+    for (const { target, borderBoxSize, contentRect } of entries) {
+      const element = /** @type {HTMLElement} */ (target);
+      const id = element.dataset.turn;
       const height = borderBoxSize[0]?.blockSize;
-      if (id && height && target.isConnected) this.heights.set(id, height);
+      if (!id || !height || !element.isConnected) continue; // it left the page meanwhile
+      this.heights.set(id, height);
+      if (element.querySelector('.md-plain')) continue; // it has another height when it is rendered
+      element.style.containIntrinsicBlockSize = `${contentRect.height}px`;
+      element.classList.add('is-measured');
     }
   }
 
@@ -273,7 +278,9 @@ export class Transcript {
 
   /** Tells the store where somebody reads: what is far from there may leave memory. */
   tellReading() {
-    const at = this.keeper.isFollowing ? undefined : /** @type {HTMLElement | undefined} */ (this.keeper.anchors[0]?.element)?.dataset.turn;
+    const [anchor] = this.keeper.anchors;
+    if (!this.keeper.isFollowing && !anchor) return; // in the room that stands for turns: they are being drawn
+    const at = this.keeper.isFollowing ? undefined : /** @type {HTMLElement | undefined} */ (anchor?.element)?.dataset.turn;
     if (at === this.readingAt) return; // as it was
     this.readingAt = at;
     this.context.store.readAt(this.context.chat, at).catch(() => { this.readingAt = null; }); // tried again when somebody scrolls

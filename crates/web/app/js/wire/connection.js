@@ -15,6 +15,8 @@ export const ROOT = 'ahp-root://';
 const PROTOCOL_VERSIONS = ['1.0.0'];
 const CONNECT_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** The bound of the first wait before another attempt. */
+const FIRST_WAIT_MS = 100;
 /** The code of a close for a broken rule: a client id that another connection took, among others. */
 const CLOSE_POLICY = 1_008;
 
@@ -209,5 +211,38 @@ export class Connection {
   /** @param {number} timeoutMs */
   ping(timeoutMs) {
     return this.request('ping', { channel: ROOT }, timeoutMs);
+  }
+}
+
+/**
+ * How long to wait before the next attempt: doubling up to a bound, and anything below that by chance, so that clients
+ * which lost their host together do not reconnect together.
+ */
+export class Backoff {
+  #attempt = 0;
+  #maxMs;
+  #chance;
+
+  /** @param {number} maxMs @param {() => number} [chance] */
+  constructor(maxMs, chance = Math.random) {
+    this.#maxMs = maxMs;
+    this.#chance = chance;
+  }
+
+  /** The wait before the next attempt, in milliseconds. */
+  next() {
+    this.#attempt += 1;
+    return this.bound() * this.#chance();
+  }
+
+  bound() {
+    return Math.min(FIRST_WAIT_MS * 2 ** Math.min(Math.max(this.#attempt - 1, 0), 20), this.#maxMs);
+  }
+
+  /** A connection lasted this long. One that ends at once counts as a failed attempt, or a host that takes connections and drops them would be asked without pause. @param {number} lastedMs */
+  recordConnection(lastedMs) {
+    if (lastedMs >= this.#maxMs) {
+      this.#attempt = 0;
+    }
   }
 }

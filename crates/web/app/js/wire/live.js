@@ -8,8 +8,7 @@
  * Must not know: what the actions are for, the document.
  */
 
-import { Backoff } from './backoff.js';
-import { Connection, ConnectionLost, ROOT, RpcError } from './connection.js';
+import { Backoff, Connection, ConnectionLost, ROOT, RpcError } from './connection.js';
 import { UnreadableError, readEnvelope, readSnapshot } from './envelope.js';
 import { Replica } from './replica.js';
 import { isObject } from './reduce/fields.js';
@@ -27,6 +26,8 @@ import { Subscriptions } from './subscriptions.js';
  * @typedef {object} LiveHandlers
  * @property {(state: LiveState) => void} onState
  * @property {(envelope: import('./envelope.js').Envelope, effect: import('./replica.js').EnvelopeEffect) => void} onEnvelope
+ * @property {(missed: {envelope: import('./envelope.js').Envelope, effect: import('./replica.js').EnvelopeEffect}[]) => void} onReplay the
+ *   states have all of it
  * @property {(channel: string) => void} onReset the state of a channel is there, or was replaced
  * @property {(channel: string) => void} onGone a channel that was watched is no longer there
  * @property {(dropped: DroppedAction) => void} onDropped
@@ -57,6 +58,8 @@ export class Live {
   #timer;
   /** @type {any} */
   #silence;
+  /** The one question whether the host is there. @type {{connection: Connection, silentMs: number, done: Promise<void>} | undefined} */
+  #asking;
   /** @type {any} */
   #expecting;
   /** @type {{method: string, params: any}[]} what came while a connection was being set up: it is taken after the states */
@@ -121,15 +124,46 @@ export class Live {
     await this.#ping(connection, LOOK_ANSWER_MS);
   }
 
-  /** @param {Connection} connection @param {number} answerMs */
-  async #ping(connection, answerMs) {
-    const before = performance.now();
-    try {
-      await connection.ping(answerMs);
-    } catch {
-      // A long message on its way holds the answer up, but then something is received.
-      if (!connection.isClosed && connection.lastHeard < before) {
-        connection.close('the host does not answer');
+  /**
+   * Asks whether the host is there, and ends a connection that is silent for so long meanwhile. One question at a time: who has less
+   * patience takes it over, others wait for its answer.
+   * @param {Connection} connection @param {number} silentMs @returns {Promise<void>}
+   */
+  #ping(connection, silentMs) {
+    const before = this.#asking;
+    if (before?.connection === connection && before.silentMs <= silentMs) {
+      return before.done;
+    }
+    const asking = { connection, silentMs, done: Promise.resolve() };
+    this.#asking = asking;
+    asking.done = this.#pingUntilAnswered(asking).finally(() => {
+      if (this.#asking === asking) {
+        this.#asking = undefined;
+      }
+    });
+    return asking.done;
+  }
+
+  /**
+   * Only the answer counts: what was on its way when the host was asked says nothing of it now, but a long message holds the answer
+   * up, so after it is asked again.
+   * @param {{connection: Connection, silentMs: number}} asking
+   */
+  async #pingUntilAnswered(asking) {
+    const { connection, silentMs } = asking;
+    while (this.#asking === asking) {
+      const before = performance.now();
+      try {
+        await connection.ping(silentMs);
+        return;
+      } catch (error) {
+        if (connection.isClosed || error instanceof RpcError) {
+          return; // it ended, or a host that refuses is there
+        }
+        if (connection.lastHeard <= before) {
+          connection.close('the host does not answer');
+          return;
+        }
       }
     }
   }
@@ -160,6 +194,7 @@ export class Live {
       const asked = this.#watched.there();
       try {
         const result = await connection.reconnect(clientId, this.replica.lastSeen, asked);
+        this.#checkAttempt(connection);
         return await this.#takeReconnected(connection, result, asked);
       } catch (error) {
         if (!(error instanceof RpcError)) {
@@ -173,6 +208,7 @@ export class Live {
     if (!isObject(result) || typeof result.protocolVersion !== 'string' || !Array.isArray(result.snapshots)) {
       throw new UnreadableError('an `initialize` result without version or snapshots');
     }
+    this.#checkAttempt(connection);
     const how = this.#wasInitialized ? 'snapshot' : 'first';
     this.#wasInitialized = true;
     this.defaultDirectory = typeof result.defaultDirectory === 'string' ? result.defaultDirectory : undefined;
@@ -195,9 +231,7 @@ export class Live {
     const outcome = this.replica.applyReplay(envelopes, missing);
     this.#establish(connection, 'replay');
     this.#reportDropped(outcome);
-    for (const [index, effect] of outcome.effects.entries()) {
-      this.#handlers.onEnvelope(envelopes[index], effect);
-    }
+    this.#handlers.onReplay(envelopes.map((envelope, index) => ({ envelope, effect: outcome.effects[index] })));
     this.#finish(outcome, asked);
     return undefined;
   }
@@ -227,6 +261,7 @@ export class Live {
       }
     });
     await Promise.all(rest);
+    this.#checkAttempt(connection);
     const outcome = this.replica.applySnapshots(snapshots);
     this.#establish(connection, how);
     this.#reportDropped(outcome);
@@ -238,8 +273,16 @@ export class Live {
     this.#finish(outcome, channels);
   }
 
+  /** Whether this is still the one that is set up: it may have ended while its last answers were taken. @param {Connection} connection */
+  #checkAttempt(connection) {
+    if (this.#attempt !== connection || connection.isClosed) {
+      throw new ConnectionLost('the connection was lost');
+    }
+  }
+
   /** @param {Connection} connection @param {'first' | 'replay' | 'snapshot'} how */
   #establish(connection, how) {
+    clearInterval(this.#silence);
     this.#attempt = undefined;
     this.#connection = connection;
     this.#connectedAt = performance.now();
@@ -415,16 +458,16 @@ export class Live {
     return clientSeq;
   }
 
-  /** Whoever did something looks at the page: a host that is silent after it is asked whether it is there. */
+  /** Whoever did something looks at the page: a host that does not answer it is asked whether it is there. */
   #expectNews() {
     const connection = this.#connection;
     if (connection === undefined || this.#expecting !== undefined) {
       return; // it is sent when there is a connection, or an answer is waited for already
     }
-    const since = performance.now();
     this.#expecting = setTimeout(() => {
       this.#expecting = undefined;
-      if (connection === this.#connection && connection.lastHeard < since) {
+      // What else was heard meanwhile says nothing of it.
+      if (connection === this.#connection && this.replica.pending().length > 0) {
         this.#ping(connection, LOOK_ANSWER_MS);
       }
     }, ACTION_ANSWER_MS);

@@ -8,16 +8,19 @@
 
 import { diffChat, readChat, reduceChat } from './reduce/chat.js';
 import { NO_CHANGES, changedFields, isObject } from './reduce/fields.js';
+import { readAnnotations, readChangeset, readTerminal, readWatch, reduceAnnotations, reduceChangeset, reduceTerminal, reduceWatch } from './reduce/plain.js';
 import { readRoot, reduceRoot } from './reduce/root.js';
 import { readSession, reduceSession } from './reduce/session.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {import('./reduce/fields.js').Change} Change */
-/** @typedef {'root' | 'session' | 'chat'} Kind */
+/** @typedef {'root' | 'session' | 'chat' | 'changeset' | 'annotations' | 'terminal' | 'resourceWatch'} Kind */
 /** @typedef {{kind: Kind, value: Json}} State the state of one channel */
 /** @typedef {'changed' | 'unchanged' | 'rejected' | 'not-held'} Applied what an envelope did; `not-held`: no snapshot was taken, or the action is in its state already */
 
-const REDUCERS = { root: reduceRoot, session: reduceSession, chat: reduceChat };
+const REDUCERS = {
+  root: reduceRoot, session: reduceSession, chat: reduceChat, changeset: reduceChangeset, annotations: reduceAnnotations, terminal: reduceTerminal, resourceWatch: reduceWatch,
+};
 
 /** What a snapshot holds; none of a kind that is not mirrored. @param {unknown} value @returns {State | undefined} */
 export function readState(value) {
@@ -25,10 +28,22 @@ export function readState(value) {
   if (has('turns')) {
     return { kind: 'chat', value: readChat(value) };
   }
-  if (has('lifecycle')) {
+  if (has('activeClients')) {
     return { kind: 'session', value: readSession(value) };
   }
-  return has('agents') ? { kind: 'root', value: readRoot(value) } : undefined;
+  if (has('agents')) {
+    return { kind: 'root', value: readRoot(value) };
+  }
+  if (has('content') && has('claim')) {
+    return { kind: 'terminal', value: readTerminal(value) };
+  }
+  if (has('files') && has('status')) {
+    return { kind: 'changeset', value: readChangeset(value) };
+  }
+  if (has('root') && has('recursive')) {
+    return { kind: 'resourceWatch', value: readWatch(value) };
+  }
+  return isObject(value) && Array.isArray(value.annotations) ? { kind: 'annotations', value: readAnnotations(value) } : undefined;
 }
 
 /** Applies an action; the same state if it changed nothing. @param {State} state @param {Json} action @returns {{state: State, changes: Change[]}} */

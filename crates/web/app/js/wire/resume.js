@@ -26,6 +26,8 @@ const ONLY_IF_NOTHING_HAPPENED = new Set([
   'chat/turnResume',
   'chat/toolCallConfirmed',
   'chat/toolCallResultConfirmed',
+  // What was typed was meant for what was on the screen.
+  'terminal/input',
 ]);
 
 /** Whether an action means the same later as now, or the host checks that it does. @param {Json} action */

@@ -329,3 +329,23 @@ fn ag_26_an_id_that_comes_again_counts_again() {
     assert_eq!(begun, CALLS_MAX);
     assert_eq!(mapper.next_call(), None);
 }
+
+#[test]
+fn ag_31_two_options_of_one_id_are_one_and_there_are_not_many() {
+    let option =
+        |id: usize, kind: &str| json!({"optionId": id.to_string(), "name": kind, "kind": kind});
+    let mut options = vec![option(0, "reject_once"), option(0, "allow_always")];
+    options.extend((1..100).map(|id| option(id, "allow_once")));
+    let options: Vec<acp::PermissionOption> = serde_json::from_value(json!(options)).unwrap();
+    let distinct = distinct_options(options);
+    assert_eq!(distinct.len(), 16);
+    let chosen = option_for(&distinct, PermissionChoice::Option("0"));
+    assert_eq!(
+        chosen,
+        Some(("0".to_owned(), false)),
+        "what was shown is what is meant"
+    );
+    let shown = confirmation_options(&distinct);
+    let zeros = shown.iter().filter(|option| option["id"] == "0").count();
+    assert_eq!(zeros, 1);
+}

@@ -81,11 +81,80 @@ fn ag_51_neither_a_denial_nor_a_call_of_another_kind_allows() {
 #[test]
 fn ag_51_a_call_that_asks_again_keeps_nothing() {
     let mut mapper = mapper();
-    let call = ask(&mut mapper, edit(json!([diff("/w/a", "TWO")])));
-    mapper.decide(call, true);
-    assert_eq!(ask(&mut mapper, edit(json!([diff("/w/b", "B")]))), call);
+    let first = ask(&mut mapper, edit(json!([diff("/w/a", "TWO")])));
+    mapper.decide(first, true);
+    let second = ask(&mut mapper, edit(json!([diff("/w/b", "B")])));
+    assert_ne!(second, first);
     assert_eq!(allowed(&mapper, "/w/a"), []);
-    mapper.decide(call, true);
+    mapper.decide(first, true);
+    assert_eq!(allowed(&mapper, "/w/b"), [], "that was the older question");
+    mapper.decide(second, true);
     assert_eq!(allowed(&mapper, "/w/a"), []);
     assert_eq!(allowed(&mapper, "/w/b"), [Some("B".to_owned())]);
+}
+
+fn run(command: &str) -> Value {
+    json!({"toolCallId": "c", "title": command, "kind": "execute", "rawInput": {"command": command}})
+}
+
+/// The line of the command that some call is allowed to run.
+fn take_line(mapper: &mut Mapper) -> Option<String> {
+    let taken = mapper.take_allowed_command(|_| true);
+    taken.map(|(_, shown)| shown.line)
+}
+
+#[test]
+fn ag_31b_a_yes_to_an_older_question_is_none_to_a_newer_one() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, run("ls"));
+    let newer = ask(&mut mapper, run("rm -rf ."));
+    assert_ne!(older, newer, "people see two calls");
+    mapper.decide(older, true);
+    assert_eq!(take_line(&mut mapper).as_deref(), Some("ls"));
+    assert_eq!(take_line(&mut mapper), None, "nobody said yes to the other");
+    mapper.decide(newer, false);
+    mapper.decide(newer, true);
+    assert_eq!(take_line(&mut mapper), None);
+}
+
+#[test]
+fn ag_31b_a_question_again_says_what_it_does_not_repeat() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, run("ls"));
+    let again = serde_json::from_value(json!({"toolCallId": "c"})).unwrap();
+    let again = mapper.ask(again, &mut Vec::new()).unwrap();
+    assert_ne!(again.call, older);
+    assert_eq!(again.kind, acp::ToolKind::Execute);
+    let ready = Value::Object(again.ready.into_object());
+    assert_eq!(ready["toolInput"], "{\"command\":\"ls\"}");
+    assert_eq!(ready["invocationMessage"], "ls");
+}
+
+#[test]
+fn ag_31b_questions_that_are_open_end_with_their_call() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, run("ls"));
+    let newer = ask(&mut mapper, run("id"));
+    let ended = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed"});
+    let steps = mapper.map(update(ended));
+    let withdrawn = |call| MapperStep::Withdraw { call };
+    assert_eq!(steps, [withdrawn(older), withdrawn(newer)]);
+    mapper.decide(older, true);
+    mapper.decide(newer, true);
+    assert_eq!(take_line(&mut mapper), None);
+}
+
+#[test]
+fn ag_31b_a_call_that_runs_and_asks_again_is_over() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, run("ls"));
+    mapper.decide(older, true);
+    let mut steps = Vec::new();
+    let again = serde_json::from_value(run("ls -a")).unwrap();
+    let again = mapper.ask(again, &mut steps).unwrap().call;
+    let over = |step: &MapperStep| matches!(step, MapperStep::Complete(done) if done.call == older);
+    assert!(steps.iter().any(over), "{steps:?}");
+    assert_eq!(take_line(&mut mapper), None, "neither may run now");
+    mapper.decide(again, true);
+    assert_eq!(take_line(&mut mapper).as_deref(), Some("ls -a"));
 }

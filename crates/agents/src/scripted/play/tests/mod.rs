@@ -5,7 +5,7 @@ mod builtin;
 mod tool;
 mod worker;
 
-use agent_api::{Agent, SessionFacts, SharedSources, UserMessage};
+use agent_api::{Agent, SessionFacts};
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -16,31 +16,10 @@ use super::*;
 use crate::scripted::ScriptedAgent;
 use crate::sink::PendingReplies;
 use crate::sink::testing::channel_sink;
+use crate::test_turn::user_turn;
 
 fn input(text: &str) -> TurnInput {
-    TurnInput {
-        switched_off: Default::default(),
-        turn_id: "t".to_owned(),
-        last_turn_id: None,
-        text: text.to_owned(),
-        message: json!({"text": text}),
-        user: Arc::new(UserMessage::text(text)),
-        reaches_model: true,
-        compact: None,
-        sources: SharedSources::default(),
-        summary: None,
-        config: Object::new(),
-        resume: None,
-        brief: None,
-        history: Vec::new(),
-        response_parts: Vec::new(),
-        usage: None,
-        summarised_rounds: 0,
-        untitled: false,
-        chat_notes: None,
-        refusals: None,
-        outputs: Vec::new(),
-    }
+    user_turn("t", text)
 }
 
 async fn session(steps: Value) -> Box<dyn AgentSession> {
@@ -51,6 +30,7 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
         chat: String::new(),
         working_directories: Vec::new(),
         attachments: None,
+        plugins: Vec::new(),
     };
     agent.open(facts).await.unwrap()
 }

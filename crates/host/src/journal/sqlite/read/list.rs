@@ -2,9 +2,9 @@
 //!
 //! Must not know: what a summary means.
 
-use kernel::{ChannelId, ClientRecord, FloorRecord, Seq, SummaryRecord};
+use kernel::{ChannelId, ClientRecord, EmptySessions, FloorRecord, Seq, SummaryRecord};
 use rusqlite::{Connection, Row};
-use wire::{ChannelUri, Timestamp};
+use wire::Timestamp;
 
 use super::{ReadError, ReadResult, bytes_at, int, number, uri_at};
 
@@ -24,6 +24,11 @@ pub(in crate::journal::sqlite) const EMPTY: &str =
      WHERE summary.empty = 1 AND summary.created < ?1
          AND (client.last_seen_ms IS NULL OR client.last_seen_ms < ?1)
      ORDER BY summary.created, summary.session LIMIT ?2";
+
+pub(in crate::journal::sqlite) const NEXT_EMPTY: &str =
+    "SELECT min(max(summary.created, coalesce(client.last_seen_ms, summary.created)))
+     FROM summary LEFT JOIN client ON client.client_id = summary.creator
+     WHERE summary.empty = 1 AND (summary.created >= ?1 OR client.last_seen_ms >= ?1)";
 
 pub(super) fn sessions(
     conn: &Connection,
@@ -60,14 +65,19 @@ pub(super) fn empty_sessions(
     conn: &Connection,
     created_before: Timestamp,
     limit: u32,
-) -> ReadResult<Vec<ChannelUri>> {
+) -> ReadResult<EmptySessions> {
     let mut statement = conn.prepare_cached(EMPTY)?;
     let mut rows = statement.query([created_before.0, i64::from(limit)])?;
-    let mut uris = Vec::new();
+    let mut due = Vec::new();
     while let Some(row) = rows.next()? {
-        uris.push(uri_at(row, 0)?);
+        due.push(uri_at(row, 0)?);
     }
-    Ok(uris)
+    let mut statement = conn.prepare_cached(NEXT_EMPTY)?;
+    let next_since: Option<i64> = statement.query_row([created_before.0], |row| row.get(0))?;
+    Ok(EmptySessions {
+        due,
+        next_since: next_since.map(Timestamp),
+    })
 }
 
 pub(super) fn client(

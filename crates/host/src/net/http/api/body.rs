@@ -44,8 +44,8 @@ pub(super) async fn read(
     if length > bytes_max {
         return Err(too_large());
     }
-    let admission = &request.visitor.admission;
-    let room = admission.inbound.admit_large(length).await;
+    let admission = request.admission;
+    let room = admission.room.inbound.admit_large(length).await;
     let time = Duration::from_millis(admission.limits.message_in_timeout_ms);
     match timeout(time, Limited::new(body, length).collect()).await {
         Ok(Ok(collected)) => Ok(ReadBody {

@@ -13,10 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::answer::HttpResponse;
-use super::super::gate;
+use super::super::{gate, local_user};
 use super::{ApiRequest, body};
 use crate::devices::{
-    CodeGrant, CodePurpose, Device, DeviceId, DeviceScope, PairError, Revocation,
+    CodeGrant, CodePurpose, Device, DeviceId, DeviceScope, Devices, PairError, PairingCaller,
+    Revocation,
 };
 use crate::net::access::Access;
 
@@ -36,9 +37,26 @@ pub(super) async fn pair(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let devices = Arc::clone(&request.visitor.admission.devices);
-    let address = request.visitor.address.ip();
-    let paired = on_disk(move || devices.pair(&given.code, given.name.as_deref(), Some(address)));
+    let doors = request.visitor.doors.iter();
+    let stores: Vec<Arc<Devices>> = doors
+        .map(|door| Arc::clone(&door.admission.devices))
+        .collect();
+    let peer = request.visitor.address;
+    let paired = on_disk(move || {
+        let caller = PairingCaller {
+            address: Some(peer.ip()),
+            is_other_user: local_user::is_other_user(peer),
+        };
+        // The code names the space; a wrong one counts as tried in all of them.
+        let mut tried = Err(PairError::WrongCode);
+        for store in &stores {
+            tried = store.pair(&given.code, given.name.as_deref(), caller);
+            if !matches!(tried, Err(PairError::WrongCode)) {
+                break;
+            }
+        }
+        tried
+    });
     let (token, device) = paired.await?.map_err(|error| refuse_pairing(&error))?;
     tracing::info!(device = device.id.as_str(), "a device was paired");
     let access = Access::Owner;
@@ -51,7 +69,7 @@ pub(super) async fn pair(
 fn refuse_pairing(error: &PairError) -> HttpResponse {
     let status = match error {
         PairError::TooManyTries(_) => 429,
-        PairError::WrongCode => 403,
+        PairError::WrongCode | PairError::OtherUser => 403,
         PairError::BadName(_) => 400,
         PairError::TooManyDevices => 409,
         PairError::NoRandomBytes(_) | PairError::Unstored(_) => 500,
@@ -63,6 +81,10 @@ fn refuse_pairing(error: &PairError) -> HttpResponse {
         }
         PairError::Unstored(_) | PairError::NoRandomBytes(_) => {
             tracing::error!(%error, "a device could not be paired");
+            refusal
+        }
+        PairError::OtherUser => {
+            tracing::warn!("another user of this machine tried a code of `greenroom open`");
             refusal
         }
         PairError::WrongCode | PairError::BadName(_) | PairError::TooManyDevices => refusal,
@@ -86,13 +108,13 @@ pub(super) async fn issue_code(
 ) -> Result<HttpResponse, HttpResponse> {
     match access {
         Access::Owner => {}
-        Access::Device(_) => {
+        Access::Device(_) | Access::Account(_) => {
             let text = "a device pairs no other; run `greenroom pair` on the machine of the host\n";
             return Err(HttpResponse::new(403, text));
         }
     }
     let wanted: CodeParams = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let admission = &request.visitor.admission;
+    let admission = request.admission;
     let purpose = match wanted.purpose.as_str() {
         "open" => CodePurpose::Open,
         "pair" => CodePurpose::Pair,
@@ -133,8 +155,11 @@ pub(super) async fn revoke(
     id: &str,
 ) -> Result<HttpResponse, HttpResponse> {
     let id = DeviceId::from(id);
-    let devices = Arc::clone(&request.visitor.admission.devices);
+    let devices = Arc::clone(&request.admission.devices);
     let revoked = id.clone();
+    if let Some(page) = &request.admission.page {
+        page.sign_ins.forget(id.as_str());
+    }
     match on_disk(move || devices.revoke(&revoked)).await? {
         Revocation::Done => {
             tracing::info!(device = id.as_str(), "a device was signed out");
@@ -153,7 +178,7 @@ pub(super) async fn revoke(
 
 /// All devices.
 pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
-    let devices = request.visitor.admission.devices.list();
+    let devices = request.admission.devices.list();
     let devices: Vec<Value> = devices.iter().map(|it| to_json(it, access)).collect();
     HttpResponse::json(200, &json!({"devices": devices})).staying_open()
 }
@@ -167,20 +192,21 @@ pub(super) fn describe_caller(request: &ApiRequest<'_>, access: &Access) -> Http
         .map(DeviceScope::name)
         .collect();
     let device = match access {
-        Access::Owner => None,
-        Access::Device(device) => request.visitor.admission.devices.find(&device.id),
+        Access::Owner | Access::Account(_) => None,
+        Access::Device(device) => request.admission.devices.find(&device.id),
     };
     let device = device.map(|device| to_json(&device, access));
+    let role = access.role().name();
     HttpResponse::json(
         200,
-        &json!({"device": device, "scopes": scopes, "version": crate::server::VERSION}),
+        &json!({"device": device, "scopes": scopes, "role": role, "version": crate::server::VERSION}),
     )
     .staying_open()
 }
 
 fn to_json(device: &Device, access: &Access) -> Value {
     let is_current = match access {
-        Access::Owner => false,
+        Access::Owner | Access::Account(_) => false,
         Access::Device(caller) => caller.id == device.id,
     };
     let scopes: Vec<&str> = device.scopes.iter().map(|scope| scope.name()).collect();

@@ -4,21 +4,25 @@
 //! has its share of the memory for what comes in.
 //! Must not know: how answers are made.
 
+mod agent_log;
 mod body;
 mod devices;
 mod markup;
 mod prompt;
 mod put_content;
+mod sign_in;
 
 use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
+use kernel::Role;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::token;
-use super::visitor::Visitor;
+use super::visitor::{Visitor, refuse_silent};
 use crate::devices::DeviceScope;
+use crate::net::Admission;
 use crate::net::access::Access;
 use crate::page::PageServices;
 
@@ -26,12 +30,15 @@ use crate::page::PageServices;
 const DEVICES: &str = "/api/devices/";
 
 /// What is known of a request beside its body.
+#[derive(Clone, Copy)]
 pub(super) struct ApiRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
     pub(super) query: &'a str,
     pub(super) headers: &'a Headers<'a>,
     pub(super) visitor: &'a Visitor,
+    /// Of the space that it is for, as far as that is known.
+    pub(super) admission: &'a Admission,
 }
 
 /// Answers a request below `/api`.
@@ -45,9 +52,14 @@ pub(super) async fn answer(
         _ => {}
     }
     let visitor = request.visitor;
-    let address = visitor.address.ip();
-    let access = token::check_header(request.headers, request.query, &visitor.admission, address)?;
+    let identify = token::identify_by_header(request.headers, request.query, visitor);
+    let (door, access) = identify.await?;
+    refuse_silent(&door)?;
     visitor.admit()?;
+    let request = &ApiRequest {
+        admission: &door.admission,
+        ..*request
+    };
     match (request.method.as_str(), request.path) {
         ("POST", "/api/markup") => markup::answer(request, &access, body).await,
         ("PUT", "/api/content") => put_content::answer(request, &access, body).await,
@@ -55,9 +67,17 @@ pub(super) async fn answer(
             put_content::answer_addresses(request, &access, body).await
         }
         ("GET", "/api/prompt") => prompt::answer(request, &access).await,
-        (_, "/api/markup" | "/api/content/addresses") => Err(refuse_method("POST")),
+        ("GET", "/api/agents/log") => agent_log::answer(request, &access),
+        ("POST", "/api/sign-in") => sign_in::begin(request, &access, body).await,
+        ("POST", "/api/sign-in/finish") => sign_in::finish(request, &access, body).await,
+        (_, "/api/markup" | "/api/content/addresses" | "/api/sign-in" | "/api/sign-in/finish") => {
+            Err(refuse_method("POST"))
+        }
         (_, "/api/content") => Err(refuse_method("PUT")),
-        (_, "/api/prompt") => Err(refuse_method("GET")),
+        (_, "/api/prompt" | "/api/agents/log") => Err(refuse_method("GET")),
+        (_, path) if is_about_devices(path) && access.role() < Role::Owner => Err(
+            HttpResponse::new(403, "devices are for owners of the space\n"),
+        ),
         ("POST", "/api/pair/code") => devices::issue_code(request, &access, body).await,
         (_, "/api/pair/code") => Err(refuse_method("POST")),
         ("GET", "/api/devices") => Ok(devices::list(request, &access)),
@@ -68,6 +88,26 @@ pub(super) async fn answer(
             _ => Err(refuse_method("DELETE")),
         },
         _ => Err(HttpResponse::new(404, "there is nothing at this address\n")),
+    }
+}
+
+fn is_about_devices(path: &str) -> bool {
+    path == "/api/pair/code" || path == "/api/devices" || path.starts_with(DEVICES)
+}
+
+/// Whoever may only read brings nothing along.
+fn require_role(access: &Access, needed: Role) -> Result<(), HttpResponse> {
+    let role = access.role();
+    match role >= needed {
+        true => Ok(()),
+        false => Err(HttpResponse::text(
+            403,
+            format!(
+                "this takes the role {}, and your token has the role {}\n",
+                needed.name(),
+                role.name()
+            ),
+        )),
     }
 }
 
@@ -91,6 +131,6 @@ fn require(access: &Access, scope: DeviceScope) -> Result<(), HttpResponse> {
 }
 
 fn services<'a>(request: &ApiRequest<'a>) -> Result<&'a PageServices, HttpResponse> {
-    let services = request.visitor.admission.page.as_deref();
+    let services = request.admission.page.as_deref();
     services.ok_or_else(HttpResponse::not_ready)
 }

@@ -5,12 +5,13 @@
 
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
+use kernel::Role;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::{Digest, Timestamp};
 
 use super::super::answer::HttpResponse;
-use super::{ApiRequest, body, require, services};
+use super::{ApiRequest, body, require, require_role, services};
 use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::end_of_next_day;
@@ -26,6 +27,7 @@ pub(super) async fn answer(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     require(access, DeviceScope::Use)?;
+    require_role(access, Role::Member)?;
     let bodies = &services(request)?.bodies;
     let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
     let content_type = content_type
@@ -34,7 +36,11 @@ pub(super) async fn answer(
     if content_type.len() > TYPE_BYTES_MAX {
         return Err(HttpResponse::new(400, "this Content-Type is too long\n"));
     }
-    let bytes_max = request.visitor.admission.limits.content_in_bytes;
+    if let Some(bounds) = &request.admission.bounds {
+        let stored = bounds.check_stored().await;
+        stored.map_err(|why| HttpResponse::text(507, format!("{why}\n")))?;
+    }
+    let bytes_max = request.admission.limits.content_in_bytes;
     let body = body::read(request, body, bytes_max).await?;
     let size = body.bytes.len();
     let (bytes, _room) = body.into_parts();

@@ -1,0 +1,250 @@
+//! Spaces, tokens and migration with the real binary and a real PostgreSQL; skipped with words where there is none.
+
+use std::fs;
+use std::path::Path;
+
+use host::journal::PostgresSettings;
+use serde_json::{Value, json};
+
+use crate::fixture::{copied, expected, without_moment};
+use crate::running::{Host, data_directory, greenroom, text};
+
+use self::test_server::TestServer;
+
+#[path = "../../host/src/journal/postgres/test_server.rs"]
+#[allow(dead_code, reason = "these tests never stop the server")]
+mod test_server;
+
+/// Runs `greenroom` and expects it to succeed; what it printed.
+#[track_caller]
+fn run(home: &Path, arguments: &[&str]) -> String {
+    let output = greenroom(home).args(arguments).output().unwrap();
+    let (out, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    out
+}
+
+#[track_caller]
+fn run_json(home: &Path, arguments: &[&str]) -> Value {
+    let arguments = [arguments, &["--json"]].concat();
+    serde_json::from_str(&run(home, &arguments)).unwrap()
+}
+
+/// The words of an error.
+#[track_caller]
+fn refused(home: &Path, arguments: &[&str]) -> String {
+    let output = greenroom(home).args(arguments).output().unwrap();
+    assert!(!output.status.success(), "{arguments:?}");
+    text(&output.stderr)
+}
+
+#[test]
+fn spaces_need_a_database() {
+    let home = tempfile::tempdir().unwrap();
+    let error = refused(home.path(), &["space", "list"]);
+    assert!(error.contains("no database is configured"), "{error}");
+    assert!(error.contains("--database"), "{error}");
+    let far = ["space", "list", "--database", "postgres://db.example/x"];
+    let error = refused(home.path(), &far);
+    assert!(error.contains("another machine"), "{error}");
+    let error = refused(
+        home.path(),
+        &["migrate", "--from", "a", "--to", "b", "--space", "s"],
+    );
+    assert!(error.contains("neither is a database"), "{error}");
+    // A password is not taken where others could read it, and not repeated.
+    let address = "postgres://ann:secret@localhost/x";
+    for arguments in [
+        &["space", "list", "--database", address][..],
+        &["node", "list", "--database", address],
+        &["migrate", "--from", "a", "--to", address, "--space", "s"],
+        &["space", "copy", "a", "b", "--database", address],
+    ] {
+        let error = refused(home.path(), arguments);
+        assert!(error.contains("--database-file"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let error = refused(
+        home.path(),
+        &["node", "list", "--database", "host=/nowhere"],
+    );
+    assert!(error.contains("refuses this or is away"), "{error}");
+}
+
+#[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step needs the one before"
+)]
+fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let url = server.make_database().url;
+    // From the settings, as on the machine of a host.
+    let data = data_directory(home);
+    fs::create_dir_all(&data).unwrap();
+    let settings = format!("journal = \"postgres\"\npostgres = \"{url}\"\n");
+    fs::write(data.join("greenroom.toml"), settings).unwrap();
+
+    assert!(run(home, &["space", "list"]).contains("There is no space"));
+    assert!(run(home, &["space", "create", "team-a"]).contains("greenroom space token team-a"));
+    let taken = refused(home, &["space", "create", "team-a"]);
+    assert!(taken.contains("a space `team-a` already"), "{taken}");
+    let bad = refused(home, &["space", "create", "Team A"]);
+    assert!(bad.contains("small letters"), "{bad}");
+    let token = [
+        "space", "token", "team-b", "--for", "ann", "--role", "owner",
+    ];
+    let unknown = refused(home, &token);
+    assert!(unknown.contains("no space `team-b`"), "{unknown}");
+
+    // The token alone on standard output, the rest beside it.
+    let token = [
+        "space", "token", "team-a", "--for", "ann", "--role", "owner",
+    ];
+    let printed = run(home, &token);
+    assert!(
+        printed.starts_with("grt_") && printed.lines().count() == 1,
+        "{printed}"
+    );
+    let token = [
+        "space",
+        "token",
+        "team-a",
+        "--for",
+        "tv",
+        "--role",
+        "viewer",
+        "--expires",
+        "90d",
+    ];
+    let issued = run_json(home, &token);
+    assert_eq!(issued["role"], "viewer");
+    assert!(issued["expiresAt"].is_string(), "{issued}");
+    let id = issued["id"].as_str().unwrap();
+    let listed = run_json(home, &["space", "list", "team-a"]);
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    assert!(
+        listed
+            .iter()
+            .all(|token| token["counts"] == true && token.get("token").is_none())
+    );
+    let table = run(home, &["space", "list", "team-a"]);
+    assert!(
+        table.contains("viewer") && table.contains("never"),
+        "{table}"
+    );
+
+    // By its id, or by the whole of it.
+    assert!(run(home, &["space", "revoke", id]).contains("tv"));
+    run(home, &["space", "revoke", printed.trim()]);
+    let unknown = refused(home, &["space", "revoke", "ffffffffffff"]);
+    assert!(unknown.contains("no token `ffffffffffff`"), "{unknown}");
+    let spaces = run_json(home, &["space", "list"]);
+    assert_eq!(
+        spaces,
+        json!([{"name": "team-a", "seq": 0, "members": 2, "tokens": 0, "state": "idle"}])
+    );
+    let top = run_json(home, &["space", "top"]);
+    assert_eq!(
+        (&top[0]["name"], &top[0]["sessions"]),
+        (&json!("team-a"), &json!(0))
+    );
+
+    // What it may take, and a copy of it.
+    let limits = [
+        "space", "limits", "team-a", "--turns", "4", "--stored", "1GB",
+    ];
+    assert_eq!(
+        run_json(home, &limits)["limits"],
+        json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000})
+    );
+    run(home, &["space", "limits", "team-a", "--turns", "default"]);
+    let limits = run(home, &["space", "limits", "team-a"]);
+    assert!(limits.contains("1000000000 bytes"), "{limits}");
+    let copied = run_json(home, &["space", "copy", "team-a", "team-b"]);
+    assert_eq!(
+        copied,
+        json!({"from": "team-a", "to": "team-b", "rows": 0, "bodies": 0, "seq": 0})
+    );
+    let taken = refused(home, &["space", "copy", "team-a", "team-b"]);
+    assert!(taken.contains("a space `team-b` already"), "{taken}");
+    let both = refused(home, &["space", "copy", "./a", "./b"]);
+    assert!(both.contains("both are directories"), "{both}");
+
+    let asked = refused(home, &["space", "remove", "team-a"]);
+    assert!(asked.contains("pass --yes"), "{asked}");
+    assert!(run(home, &["space", "remove", "team-a", "--yes"]).contains("is gone"));
+    let unknown = refused(home, &["space", "remove", "team-a", "--yes"]);
+    assert!(unknown.contains("no space `team-a`"), "{unknown}");
+}
+
+#[test]
+fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let url = server.make_database().url;
+    let home = copied();
+    let data = data_directory(home.path());
+    let directory = data.display().to_string();
+    // A copy leaves the directory as it is, and is the same sessions again.
+    let copy = home.path().join("copy").display().to_string();
+    let copied = |from: &str, to: &str| {
+        run_json(
+            home.path(),
+            &["space", "copy", from, to, "--database", &url],
+        )
+    };
+    let rows = copied(&directory, "first")["rows"].clone();
+    assert_eq!(copied("first", "second")["rows"], rows);
+    assert_eq!(copied("second", &copy)["rows"], rows);
+    let there = [
+        "migrate", "--from", &directory, "--to", &url, "--space", "default",
+    ];
+    let said = run(home.path(), &there);
+    assert!(said.contains("equal on both sides"), "{said}");
+    let error = refused(home.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(error.contains("moved to the space `default`"), "{error}");
+
+    // The same sessions, from the database.
+    let own = fs::read_to_string(data.join("greenroom.toml")).unwrap_or_default();
+    let settings = format!("journal = \"postgres\"\npostgres = \"{url}\"\n");
+    fs::write(data.join("greenroom.toml"), settings).unwrap();
+    let host = Host::start_with(home, &[]);
+    let listed = host.run(&["sessions", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let wanted = without_moment(expected("sessions.json"));
+    assert_eq!(without_moment(listed), wanted);
+    host.run(&["stop"]);
+    let home = host.kill();
+    fs::write(data.join("greenroom.toml"), own).unwrap();
+
+    let back = [
+        "migrate", "--from", &url, "--to", &directory, "--space", "default",
+    ];
+    let moved = run_json(home.path(), &back);
+    assert_eq!(moved["finishedEarlierRun"], false);
+    let host = Host::start_with(home, &[]);
+    let listed = host.run(&["sessions", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(without_moment(listed), wanted);
+    let spaces = run_json(host.data.path(), &["space", "list", "--database", &url]);
+    let spaces = spaces.as_array().unwrap().iter();
+    let states: Vec<_> = spaces
+        .map(|it| (it["name"].as_str().unwrap(), &it["state"]))
+        .collect();
+    let idle = json!("idle");
+    assert_eq!(
+        states,
+        [
+            ("default", &json!("closed")),
+            ("first", &idle),
+            ("second", &idle)
+        ]
+    );
+}

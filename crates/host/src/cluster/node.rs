@@ -1,0 +1,408 @@
+//! This node among those on the same database: what the rest of the host asks of it.
+//!
+//! Promises: a space that is here is found without a statement; whoever asks where a space is, is told.
+//! Must not know: how leases are kept.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use kernel::HostFacts;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::heartbeat::{NodeTrust, boot_now};
+use super::lease_table::{NodeId, SpaceId};
+use super::living_nodes::LivingNodes;
+use super::node_driver::{DriverInput, NodeDriver};
+use super::node_home::load_home;
+use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
+use super::node_metrics::NodeCounters;
+use super::node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
+use super::peer_identity::PeerIdentity;
+use super::peer_listener::PeerDoor;
+use super::relay::Relays;
+use super::space_directory::SpaceDirectory;
+use crate::config::{ClusterSettings, Config};
+use crate::journal::{DirectoryLock, JournalError, NodeRegistration, PostgresNode, SpaceFacts};
+use crate::net::{NodeRoom, SpaceDoor};
+use crate::server::ServeError;
+use crate::space_host::PreparedSpace;
+use crate::startup::make_private_directory;
+
+/// What waits for the driver; whoever finds no room waits.
+const INPUTS_MAX: usize = 1_024;
+/// Spaces that are started at the same time.
+const LOADING_MAX: usize = 8;
+/// How long a node that starts waits for its own spaces, beside the time for turns that another runs in them: longer than it takes
+/// to judge a node that is gone.
+const HOLD_PATIENCE: Duration = Duration::from_secs(20);
+const HOLD_AGAIN: Duration = Duration::from_millis(200);
+/// Whoever wants to know where a space is, is told by then that nobody serves it: taking and loading one takes less.
+const FINDING_WAIT: Duration = Duration::from_secs(10);
+/// An order is void after a minute.
+const CLAIM_AGAIN: Duration = Duration::from_secs(10);
+const CLAIMS_REFUSED_MAX: u32 = 3;
+
+/// This node among those on the same database.
+pub(crate) struct ClusterNode {
+    shared: Arc<ClusterShared>,
+}
+
+pub(super) struct ClusterShared {
+    pub config: Config,
+    pub database: Arc<PostgresNode>,
+    pub id: NodeId,
+    pub loading: Semaphore,
+    pub trust: Arc<NodeTrust>,
+    pub living: Arc<LivingNodes>,
+    pub identity: Arc<PeerIdentity>,
+    pub counters: NodeCounters,
+    /// Where peers connect, until it is served.
+    pub peers: Mutex<Option<TcpListener>>,
+    /// The driver ends with the node.
+    pub stop: CancellationToken,
+    inputs: mpsc::Sender<DriverInput>,
+    /// The ways into the spaces that are here, by name.
+    pub doors: Mutex<BTreeMap<String, SpaceDoor>>,
+    /// What kernels are told of the host, kept once for all that are told the same.
+    facts: Mutex<Vec<Arc<HostFacts>>>,
+    room: OnceLock<Arc<NodeRoom>>,
+    /// Who holds it is the only process in the data directory.
+    _lock: DirectoryLock,
+}
+
+impl ClusterShared {
+    pub(super) async fn tell(&self, input: DriverInput) {
+        if self.inputs.send(input).await.is_err() {
+            tracing::debug!("the node has left its cluster");
+        }
+    }
+
+    /// Gives a space what all spaces of the node share.
+    pub(super) fn share(&self, space: &mut PreparedSpace) {
+        space.share_facts(&mut lock(&self.facts));
+        if let Some(room) = self.room.get() {
+            space.admission.share_room(room);
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+    }
+}
+
+impl ClusterNode {
+    /// Registers this process as a node, in place of whatever ran in its data directory before.
+    pub(crate) async fn join(
+        config: &Config,
+        database: Arc<PostgresNode>,
+    ) -> Result<Arc<Self>, ServeError> {
+        let unusable = |error: std::io::Error| ServeError::Data {
+            path: config.data.clone(),
+            message: error.to_string(),
+        };
+        make_private_directory(&config.data).map_err(unusable)?;
+        let directory = DirectoryLock::take(&config.data)?;
+        let home = load_home(&config.data).map_err(unusable)?;
+        let cluster = config.cluster.clone().unwrap_or_default();
+        let identity = PeerIdentity::make();
+        let identity = identity.map_err(|error| ServeError::Spaces(error.to_string()))?;
+        let (peers, address) = listen_for_peers(&cluster).await?;
+        let registration = NodeRegistration {
+            name: cluster.name.unwrap_or_else(|| home.clone()),
+            home,
+            address,
+            fingerprint: identity.fingerprint().as_bytes().to_vec(),
+            mounts: Vec::new(),
+        };
+        let sent = boot_now();
+        let id = database.register(&registration).await?;
+        tracing::info!(node = id, "this process is a node");
+        let machine = NodeMachine::registered(id, sent, LEASE_TIMES);
+        let (inputs, arrivals) = mpsc::channel(INPUTS_MAX);
+        let shared = Arc::new(ClusterShared {
+            config: config.clone(),
+            database,
+            id,
+            loading: Semaphore::new(LOADING_MAX),
+            trust: Arc::new(NodeTrust::new(machine.trusted_until())),
+            living: Arc::default(),
+            identity: Arc::new(identity),
+            counters: NodeCounters::default(),
+            peers: Mutex::new(peers),
+            stop: CancellationToken::new(),
+            inputs,
+            doors: Mutex::default(),
+            facts: Mutex::default(),
+            room: OnceLock::new(),
+            _lock: directory,
+        });
+        let driver = NodeDriver::new(Arc::clone(&shared), machine);
+        tokio::spawn(driver.run(arrivals));
+        Ok(Arc::new(Self { shared }))
+    }
+
+    pub(super) fn shared(&self) -> &ClusterShared {
+        &self.shared
+    }
+
+    /// The way from this node to the others.
+    pub(crate) fn relays(self: &Arc<Self>) -> Relays {
+        let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
+        Relays::new(Arc::clone(&self.shared.identity), directory)
+    }
+
+    /// What answers peers, and where; once.
+    pub(crate) fn open_to_peers(
+        self: &Arc<Self>,
+        relays: &Arc<Relays>,
+        room: &Arc<NodeRoom>,
+    ) -> Option<(TcpListener, Arc<PeerDoor>)> {
+        let listener = lock(&self.shared.peers).take()?;
+        let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
+        let (node, relays, room) = (Arc::downgrade(self), Arc::clone(relays), Arc::clone(room));
+        let describe = move || {
+            let node = node.upgrade();
+            node.map_or_else(String::new, |node| {
+                node.describe_metrics(&relays, room.connections())
+            })
+        };
+        let identity = Arc::clone(&self.shared.identity);
+        let door = PeerDoor::new(identity, directory, describe);
+        Some((listener, Arc::new(door)))
+    }
+
+    pub(crate) fn database(&self) -> &Arc<PostgresNode> {
+        &self.shared.database
+    }
+
+    /// Whether this node holds the lock of a directory as its own.
+    pub(crate) fn has_directory(&self, data: &Path) -> bool {
+        self.shared.config.data == data
+    }
+
+    /// Connections to spaces that are loaded later count against the same room.
+    pub(crate) fn set_room(&self, room: &Arc<NodeRoom>) {
+        // The first stays: there is one listener.
+        let _was_set = self.shared.room.set(Arc::clone(room));
+    }
+
+    /// The way into a space that the node holds for as long as it runs.
+    pub(crate) fn add_door(&self, name: &str, door: SpaceDoor) {
+        lock(&self.shared.doors).insert(name.to_owned(), door);
+    }
+
+    /// Where a space is; it is taken and loaded here if nobody serves it. No statement is made for one that is here.
+    pub(crate) async fn space(&self, name: &str) -> Result<SpacePlace, SpaceUnavailable> {
+        if let Some(door) = self.door(name)? {
+            return Ok(SpacePlace::Here(door));
+        }
+        let failed = |error: JournalError| SpaceUnavailable::Failed(error.to_string());
+        let found = self
+            .shared
+            .database
+            .find_space(name)
+            .await
+            .map_err(failed)?;
+        let SpaceFacts { id: space, .. } = found.ok_or(SpaceUnavailable::Missing)?;
+        let (waiter, finding) = oneshot::channel();
+        self.shared
+            .tell(DriverInput::Wanted { space, waiter })
+            .await;
+        let Ok(finding) = timeout(FINDING_WAIT, finding).await else {
+            tracing::warn!(
+                node = self.shared.id,
+                space,
+                "where a space is was not found out in time"
+            );
+            return Err(SpaceUnavailable::Nobody);
+        };
+        match finding {
+            Ok(SpaceFinding::Here) => match self.door(name)? {
+                Some(door) => Ok(SpacePlace::Here(door)),
+                None => Err(SpaceUnavailable::Nobody), // it ended in this moment
+            },
+            Ok(SpaceFinding::At(node)) => Ok(SpacePlace::At(node)),
+            Ok(SpaceFinding::Missing) => Err(SpaceUnavailable::Missing),
+            Ok(SpaceFinding::Unavailable) | Err(_) => Err(SpaceUnavailable::Nobody),
+        }
+    }
+
+    /// The way into a space that is here; nobody is let in while the node may not speak for it.
+    fn door(&self, name: &str) -> Result<Option<SpaceDoor>, SpaceUnavailable> {
+        let door = lock(&self.shared.doors).get(name).cloned();
+        match door {
+            Some(door) if !door.admission.may_speak() => Err(SpaceUnavailable::Nobody),
+            door => Ok(door),
+        }
+    }
+
+    /// Takes a space for as long as the node runs, making it if there is none of this name. Another node that took it over while
+    /// this one was away gives it back.
+    pub(crate) async fn hold(&self, name: &str) -> Result<HeldJournal, JournalError> {
+        let database = &self.shared.database;
+        database.make_space(name).await?;
+        let missing = || JournalError::Unreadable(format!("the space `{name}` was removed"));
+        let space = database.find_space(name).await?.ok_or_else(missing)?.id;
+        let until = Instant::now() + HOLD_PATIENCE + self.turns_limit();
+        let (mut claimed_at, mut refusals): (Option<Instant>, _) = (None, 0);
+        loop {
+            let ((holder, held), (waiter, finding)) = (oneshot::channel(), oneshot::channel());
+            let input = DriverInput::Hold {
+                space,
+                holder,
+                waiter,
+            };
+            self.shared.tell(input).await;
+            let holder = match finding.await {
+                Ok(SpaceFinding::Here) => {
+                    let gone = |_| JournalError::Lost(format!("the space `{name}` was lost"));
+                    let held = held.await.map_err(gone)?;
+                    self.note_held(space).await;
+                    return Ok(held);
+                }
+                Ok(SpaceFinding::Missing) => return Err(missing()),
+                Ok(SpaceFinding::At(node)) => Some(node.name),
+                Ok(SpaceFinding::Unavailable) => None,
+                Err(_) => return Err(not_to_be_had(name, None)),
+            };
+            if holder.is_some() && claimed_at.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN) {
+                match database.claim(space, self.shared.id).await? {
+                    true => claimed_at = Some(Instant::now()),
+                    false => refusals += 1,
+                }
+                // It is the other's own, or was given back in this very moment; that does not happen every time.
+                if refusals >= CLAIMS_REFUSED_MAX {
+                    return Err(not_to_be_had(name, holder));
+                }
+            }
+            if Instant::now() >= until {
+                return Err(not_to_be_had(name, holder));
+            }
+            tokio::time::sleep(HOLD_AGAIN).await;
+        }
+    }
+
+    async fn note_held(&self, space: SpaceId) {
+        let (database, node) = (&self.shared.database, self.shared.id);
+        let noted = async {
+            database.note_held(space, node).await?;
+            database.end_order(space, node).await
+        };
+        if let Err(error) = noted.await {
+            tracing::warn!(node, space, %error, "operators cannot see that a space stays on this node");
+        }
+    }
+
+    /// What served a space that the node holds has ended: it can be held again.
+    pub(crate) async fn let_go(&self, name: &str) -> Result<(), JournalError> {
+        lock(&self.shared.doors).remove(name);
+        if let Some(SpaceFacts { id, .. }) = self.shared.database.find_space(name).await? {
+            let input = DriverInput::Machine(NodeInput::Ended(id));
+            self.shared.tell(input).await;
+        }
+        Ok(())
+    }
+
+    /// The spaces that are here.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> Vec<String> {
+        lock(&self.shared.doors).keys().cloned().collect()
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.shared.id
+    }
+
+    /// Takes no space any more.
+    pub(crate) async fn drain(&self) -> Result<(), JournalError> {
+        let input = DriverInput::Machine(NodeInput::Drain);
+        self.shared.tell(input).await;
+        let database = &self.shared.database;
+        database.set_draining(self.shared.id, true).await
+    }
+
+    /// Ends a space here in order and gives its lease back; returns when that is done. One that is not here is nobody's loss.
+    pub(crate) async fn give_back(&self, name: &str) -> Result<(), JournalError> {
+        let found = self.shared.database.find_space(name).await?;
+        if let Some(SpaceFacts { id, .. }) = found {
+            self.give_back_some(Some(id)).await;
+        }
+        Ok(())
+    }
+
+    async fn give_back_some(&self, space: Option<SpaceId>) {
+        let (done, given) = oneshot::channel();
+        self.shared
+            .tell(DriverInput::GiveBack { space, done })
+            .await;
+        // Nobody answers if the driver is gone: nothing is held then.
+        let _gone = given.await;
+    }
+
+    /// The same for all spaces that are loaded when they are wanted; none is taken any more.
+    pub(crate) async fn give_all_back(&self) {
+        if let Err(error) = self.drain().await {
+            tracing::debug!(%error, "nobody was told that the node is going down");
+        }
+        self.give_back_some(None).await;
+    }
+
+    /// Takes the node out of the table; what it still holds is free.
+    pub(crate) async fn leave(&self) {
+        let left = self.shared.database.unregister(self.shared.id).await;
+        if let Err(error) = left {
+            tracing::debug!(%error, "the node is still listed; others find it gone after a while");
+        }
+    }
+
+    /// Waits until another process has taken this node's place.
+    pub(crate) async fn wait_until_ended(&self) {
+        self.shared.trust.wait_until_ended().await;
+    }
+}
+
+fn not_to_be_had(name: &str, holder: Option<String>) -> JournalError {
+    JournalError::Locked(match holder {
+        Some(holder) => format!(
+            "the node {holder} serves the space `{name}` and does not give it back; if it is of that node's own settings, give \
+             this one a [cluster] table with a name of its own, and its [[spaces]] other names"
+        ),
+        None => {
+            format!("the space `{name}` is held by a node that is not alive and cannot be taken")
+        }
+    })
+}
+
+/// Listens where peers connect, and says what they connect to; nowhere, if the settings name no address.
+async fn listen_for_peers(
+    cluster: &ClusterSettings,
+) -> Result<(Option<TcpListener>, String), ServeError> {
+    let Some(address) = cluster.address.clone() else {
+        return Ok((None, String::new()));
+    };
+    let listen = cluster.listen.clone().unwrap_or_else(|| address.clone());
+    let wrong = |error: std::io::Error| {
+        ServeError::Spaces(format!(
+            "[cluster]: cannot listen on {listen} for other nodes: {error}"
+        ))
+    };
+    let listener = TcpListener::bind(&listen).await.map_err(wrong)?;
+    let bound = listener.local_addr().map_err(wrong)?;
+    // The system chose a port.
+    let address = match address.strip_suffix(":0") {
+        Some(name) => format!("{name}:{}", bound.port()),
+        None => address,
+    };
+    Ok((Some(listener), address))
+}

@@ -1,0 +1,373 @@
+//! Runs the node's state machine over the database: asks what it wants asked, and does what it decides.
+//!
+//! Promises: every answer reaches the machine once, with the moment before it was asked; whoever waits for a space is told.
+//! Must not know: why the machine decides what it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::heartbeat::{Tenure, boot_now};
+use super::lease_table::{BootInstant, LeaseAnswer, SpaceId, TakenLease};
+use super::node::{ClusterShared, lock};
+use super::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFinding};
+use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
+use crate::journal::SpaceJournal;
+use crate::net::SpaceDoor;
+
+/// What reaches the driver.
+pub(super) enum DriverInput {
+    Machine(NodeInput),
+    /// Somebody wants to know where a space is.
+    Wanted {
+        space: SpaceId,
+        waiter: oneshot::Sender<SpaceFinding>,
+    },
+    /// The node wants a space for as long as it runs.
+    Hold {
+        space: SpaceId,
+        holder: oneshot::Sender<HeldJournal>,
+        waiter: oneshot::Sender<SpaceFinding>,
+    },
+    Started {
+        space: SpaceId,
+        name: String,
+        door: SpaceDoor,
+    },
+    /// Which spaces are here that can be given back?
+    List(oneshot::Sender<Vec<LoadedSpace>>),
+    /// A space is to be given back, or all are; told when it is.
+    GiveBack {
+        space: Option<SpaceId>,
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// A space that is here until somebody wants it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LoadedSpace {
+    pub id: SpaceId,
+    /// `None`: it is still being started.
+    pub name: Option<String>,
+    /// Turns or terminals run.
+    pub is_busy: bool,
+    /// Connections, and whoever else has the way in.
+    pub users: usize,
+}
+
+/// A space that is here or about to be.
+struct DrivenSpace {
+    control: SpaceControl,
+    name: Option<String>,
+    /// It is the node's for as long as that runs.
+    is_held: bool,
+    idle_since: Option<Instant>,
+}
+
+/// The node's state machine at work.
+pub(super) struct NodeDriver {
+    node: Arc<ClusterShared>,
+    machine: NodeMachine,
+    spaces: BTreeMap<SpaceId, DrivenSpace>,
+    waiters: BTreeMap<SpaceId, Vec<oneshot::Sender<SpaceFinding>>>,
+    holders: BTreeMap<SpaceId, oneshot::Sender<HeldJournal>>,
+    /// Who waits until a space, or all, are given back.
+    leaving: Vec<(Option<SpaceId>, oneshot::Sender<()>)>,
+}
+
+impl NodeDriver {
+    pub(super) fn new(node: Arc<ClusterShared>, machine: NodeMachine) -> Self {
+        Self {
+            node,
+            machine,
+            spaces: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, mut arrivals: mpsc::Receiver<DriverInput>) {
+        let idle = Duration::from_secs(self.node.config.limits.server.space_idle_s);
+        let mut look = tokio::time::interval((idle / 4).max(Duration::from_millis(250)));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stop = self.node.stop.clone();
+        loop {
+            let now = boot_now();
+            let wake = self.machine.next_wake();
+            let wait = wake.map(|wake| Duration::from_millis(wake.0.saturating_sub(now.0)));
+            tokio::select! {
+                input = arrivals.recv() => match input {
+                    Some(input) => self.take(input),
+                    None => return, // nobody can want anything any more
+                },
+                () = stop.cancelled() => return self.drop_all(),
+                () = wait_for(wait) => self.step(NodeInput::Woke),
+                _at = look.tick() => self.unload_idle(idle),
+            }
+        }
+    }
+
+    fn take(&mut self, input: DriverInput) {
+        match input {
+            DriverInput::Machine(input) => {
+                if let NodeInput::Ended(space) | NodeInput::Failed(space) = input {
+                    self.forget(space);
+                }
+                if let NodeInput::Answered {
+                    sent,
+                    answer: LeaseAnswer::Heartbeat(Some(row)),
+                    ..
+                } = &input
+                {
+                    self.node.living.note(*sent, &row.living);
+                }
+                self.step(input);
+            }
+            DriverInput::Wanted { space, waiter } => {
+                self.add_waiter(space, waiter);
+                self.step(NodeInput::Wanted(space));
+            }
+            DriverInput::Hold {
+                space,
+                holder,
+                waiter,
+            } => {
+                self.holders.insert(space, holder);
+                self.add_waiter(space, waiter);
+                self.step(NodeInput::Wanted(space));
+            }
+            DriverInput::Started { space, name, door } => {
+                if let Some(driven) = self.spaces.get_mut(&space) {
+                    driven.name = Some(name.clone());
+                }
+                lock(&self.node.doors).insert(name, door);
+                self.step(NodeInput::Loaded(space));
+                let mut leaving = self.leaving.iter();
+                if leaving.any(|(wanted, _)| wanted.is_none_or(|wanted| wanted == space)) {
+                    self.unload(space);
+                }
+            }
+            DriverInput::List(done) => {
+                // Whoever asked may have gone.
+                let _gone = done.send(self.list_loaded());
+            }
+            DriverInput::GiveBack { space, done } => {
+                self.leaving.push((space, done));
+                let all = self.spaces.iter().filter(|(_, driven)| !driven.is_held);
+                let all: Vec<SpaceId> = all.map(|(space, _)| *space).collect();
+                for one in all {
+                    if space.is_none_or(|space| space == one) {
+                        self.unload(one);
+                    }
+                }
+                self.tell_left();
+            }
+        }
+    }
+
+    /// Those who gave up meanwhile are forgotten, so that one space that nobody answers for gathers no more than wait for it.
+    fn add_waiter(&mut self, space: SpaceId, waiter: oneshot::Sender<SpaceFinding>) {
+        let waiters = self.waiters.entry(space).or_default();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(waiter);
+    }
+
+    fn list_loaded(&self) -> Vec<LoadedSpace> {
+        let doors = lock(&self.node.doors);
+        let loaded = self.spaces.iter().filter(|(_, driven)| !driven.is_held);
+        let loaded = loaded.map(|(space, driven)| {
+            let name = driven.name.clone();
+            let door = name.as_ref().and_then(|name| doors.get(name));
+            LoadedSpace {
+                id: *space,
+                is_busy: driven.control.tenure.is_busy(),
+                users: door.map_or(0, SpaceDoor::users),
+                name,
+            }
+        });
+        loaded.collect()
+    }
+
+    fn step(&mut self, input: NodeInput) {
+        let now = boot_now();
+        for command in self.machine.handle(input, now) {
+            self.perform(command, now);
+        }
+    }
+
+    fn perform(&mut self, command: NodeCommand, now: BootInstant) {
+        match command {
+            NodeCommand::Ask(ask) => {
+                let node = Arc::clone(&self.node);
+                tokio::spawn(async move {
+                    let answer = node.database.ask(node.id, &ask).await;
+                    let sent = now;
+                    let answered = NodeInput::Answered { ask, sent, answer };
+                    node.tell(DriverInput::Machine(answered)).await;
+                });
+            }
+            NodeCommand::Load(space, lease) => self.load(space, lease),
+            NodeCommand::Unload(space) => {
+                if let Some(driven) = self.spaces.get(&space) {
+                    driven.control.unload.cancel();
+                }
+            }
+            NodeCommand::Drop(space) => self.drop_space(space),
+            NodeCommand::Tell(space, finding) => {
+                for waiter in self.waiters.remove(&space).unwrap_or_default() {
+                    // Whoever asked may have gone.
+                    let _gone = waiter.send(finding.clone());
+                }
+                // One that is left was not served by this finding, and hears that by being dropped.
+                self.holders.remove(&space);
+            }
+            NodeCommand::Stand => {
+                let (standing, until) = (self.machine.standing(), self.machine.trusted_until());
+                self.node.trust.set(standing, until);
+            }
+        }
+    }
+
+    fn load(&mut self, space: SpaceId, lease: TakenLease) {
+        let control = SpaceControl {
+            tenure: Tenure::new(Arc::clone(&self.node.trust)),
+            unload: CancellationToken::new(),
+        };
+        let holder = self.holders.remove(&space);
+        let driven = DrivenSpace {
+            control: control.clone(),
+            name: None,
+            is_held: holder.is_some(),
+            idle_since: None,
+        };
+        self.spaces.insert(space, driven);
+        let node = Arc::clone(&self.node);
+        match holder {
+            Some(holder) => tokio::spawn(hand_over(node, space, lease, (control.tenure, holder))),
+            None => tokio::spawn(serve_space(node, space, lease, control)),
+        };
+    }
+
+    fn drop_space(&mut self, space: SpaceId) {
+        let Some(driven) = self.spaces.get(&space) else {
+            return; // it has ended
+        };
+        driven.control.tenure.lose();
+        if let Some(name) = &driven.name {
+            lock(&self.node.doors).remove(name);
+        }
+    }
+
+    /// The node is gone without having left: nothing is served any more, and others find out by themselves.
+    fn drop_all(&mut self) {
+        for space in self.spaces.keys().copied().collect::<Vec<_>>() {
+            self.drop_space(space);
+        }
+    }
+
+    fn forget(&mut self, space: SpaceId) {
+        if let Some(DrivenSpace {
+            name: Some(name), ..
+        }) = self.spaces.remove(&space)
+        {
+            lock(&self.node.doors).remove(&name);
+        }
+        self.tell_left();
+    }
+
+    fn unload(&mut self, space: SpaceId) {
+        if let Some(DrivenSpace {
+            name: Some(name), ..
+        }) = self.spaces.get(&space)
+        {
+            lock(&self.node.doors).remove(name);
+        }
+        self.step(NodeInput::Unwanted(space));
+    }
+
+    /// Tells those who wait for the end of what has ended.
+    fn tell_left(&mut self) {
+        let spaces = &self.spaces;
+        let is_left = |space: &Option<SpaceId>| match space {
+            Some(space) => !spaces.contains_key(space),
+            None => spaces.values().all(|driven| driven.is_held),
+        };
+        for (space, done) in std::mem::take(&mut self.leaving) {
+            match is_left(&space) {
+                // Whoever waited may have gone.
+                true => drop(done.send(())),
+                false => self.leaving.push((space, done)),
+            }
+        }
+    }
+
+    /// Ends what nobody used for long. Who has a door is a user; while one is looked for, none is handed out.
+    fn unload_idle(&mut self, limit: Duration) {
+        let now = Instant::now();
+        let mut idle = Vec::new();
+        for (space, driven) in &mut self.spaces {
+            let Some(name) = driven.name.as_ref().filter(|_| !driven.is_held) else {
+                continue; // it is being started, or stays
+            };
+            let mut doors = lock(&self.node.doors);
+            let is_used = doors.get(name).is_some_and(SpaceDoor::is_used);
+            if is_used || driven.control.tenure.is_busy() {
+                driven.idle_since = None;
+                continue;
+            }
+            if now.duration_since(*driven.idle_since.get_or_insert(now)) >= limit {
+                doors.remove(name);
+                idle.push(*space);
+            }
+        }
+        for space in idle {
+            self.step(NodeInput::Unwanted(space));
+        }
+    }
+}
+
+/// Hands the journal of a space to the node itself, which serves it until it ends.
+async fn hand_over(
+    node: Arc<ClusterShared>,
+    space: SpaceId,
+    lease: TakenLease,
+    (tenure, holder): (Tenure, oneshot::Sender<HeldJournal>),
+) {
+    let journal = node.database.journal_of(space, node.id, lease);
+    let booted = journal.boot().await;
+    let ended = match booted {
+        Ok(boot) => {
+            let journal = journal.clone();
+            let held = HeldJournal {
+                journal,
+                boot,
+                tenure,
+            };
+            holder.send(held).is_err()
+        }
+        Err(error) => {
+            tracing::error!(node = node.id, space, %error, "a space could not be read");
+            true
+        }
+    };
+    let input = match ended {
+        true => {
+            journal.close().await;
+            NodeInput::Ended(space) // whoever wanted it tries again
+        }
+        false => NodeInput::Loaded(space),
+    };
+    node.tell(DriverInput::Machine(input)).await;
+}
+
+async fn wait_for(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}

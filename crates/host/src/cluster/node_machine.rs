@@ -1,0 +1,479 @@
+//! What a node does about its leases: heartbeats, whom it may speak for, which spaces it takes and drops.
+//!
+//! A pure state machine: `node_driver` runs it over a database, the simulation over a model of the tables (ADR 0096).
+//!
+//! Promises: it is trusted until a fixed time after the last heartbeat that was answered was *sent*; it says of no space that it
+//! is here before it was taken, nor after it was taken away; it asks nothing for a space that nobody wants.
+//! Must not know: SQL, sockets, kernels, any clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lease_table::{
+    BootInstant, FoundLease, HeartbeatRow, LeaseAnswer, LeaseAsk, NodeId, PeerNode, SpaceId,
+    TakenLease,
+};
+
+/// The times of leases, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseTimes {
+    /// A node that was silent for so long is gone, for all others.
+    pub ttl_ms: u64,
+    /// For so long a node trusts a heartbeat itself: less, so that it falls silent before it is judged.
+    pub trust_ms: u64,
+    pub beat_ms: u64,
+}
+
+pub(crate) const LEASE_TIMES: LeaseTimes = LeaseTimes {
+    ttl_ms: 6_000,
+    trust_ms: 5_000,
+    beat_ms: 2_000,
+};
+
+/// Spaces of nodes that are gone that are taken at a time.
+pub(crate) const TAKEOVERS_MAX: u32 = 50;
+/// Before another heartbeat when one was not answered.
+const BEAT_AGAIN_MS: u64 = 100;
+/// How often a space is looked up again when another was faster.
+const LOOKUPS_MAX: u8 = 3;
+
+/// Whether the node may speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeStanding {
+    Trusted,
+    /// The last heartbeat is too old: nothing is said and nothing begun until there is a new one.
+    Silent,
+    /// Its row is gone: another process goes on in its place.
+    Ended,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NodeInput {
+    /// Time passed.
+    Woke,
+    /// An answer to what was asked at a moment.
+    Answered {
+        ask: LeaseAsk,
+        sent: BootInstant,
+        answer: LeaseAnswer,
+    },
+    /// Somebody wants a space.
+    Wanted(SpaceId),
+    /// What runs the space is there.
+    Loaded(SpaceId),
+    /// It ended as it was to, or is another's; its lease is given back or lost.
+    Ended(SpaceId),
+    /// It could not be started, or its journal cannot go on: it is loaded anew, if it is still nobody else's.
+    Failed(SpaceId),
+    /// Nobody has used it for long, or an operator wants it elsewhere.
+    Unwanted(SpaceId),
+    /// No space is taken from now on.
+    Drain,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NodeCommand {
+    Ask(LeaseAsk),
+    /// Start what runs a space that was taken.
+    Load(SpaceId, TakenLease),
+    /// End it in order, and give the lease back.
+    Unload(SpaceId),
+    /// End it at once: it is another's.
+    Drop(SpaceId),
+    /// Whoever wanted a space is told where it is.
+    Tell(SpaceId, SpaceFinding),
+    /// The node's standing, or until when it may speak, has changed.
+    Stand,
+}
+
+/// Where a space is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SpaceFinding {
+    Here,
+    At(PeerNode),
+    /// There is none.
+    Missing,
+    /// Nobody serves it at the moment; it is worth another try.
+    Unavailable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeldSpace {
+    /// It is being looked up or taken.
+    Asking {
+        lookups: u8,
+    },
+    /// Taken, and being started; told apart by when it was taken.
+    Loading {
+        hold: u64,
+    },
+    Here {
+        hold: u64,
+    },
+    /// Being ended; `is_wanted`: it is looked up again when it has.
+    Ending {
+        is_wanted: bool,
+    },
+}
+
+/// One node.
+#[derive(Debug)]
+pub(crate) struct NodeMachine {
+    times: LeaseTimes,
+    id: NodeId,
+    standing: NodeStanding,
+    trusted_until: BootInstant,
+    next_beat: BootInstant,
+    /// When the heartbeat that is under way was sent.
+    beat_sent: Option<BootInstant>,
+    /// How often spaces were taken from this node, as far as it has dealt with that.
+    taken: i64,
+    /// The number that the list of what it holds is asked for.
+    listing_taken: Option<(i64, u64)>,
+    spaces: BTreeMap<SpaceId, HeldSpace>,
+    holds: u64,
+    /// Nodes that are gone whose work was taken over.
+    surveyed: BTreeSet<NodeId>,
+    surveying: BTreeSet<NodeId>,
+    /// The last list of work was full: there may be more.
+    has_more_work: bool,
+    /// Spaces that failed here: others leave them to this node, so it looks for them with every heartbeat.
+    failed: BTreeSet<SpaceId>,
+    is_draining: bool,
+}
+
+impl NodeMachine {
+    /// A node that was registered by a statement that was sent at a moment.
+    pub(crate) fn registered(id: NodeId, sent: BootInstant, times: LeaseTimes) -> Self {
+        Self {
+            times,
+            id,
+            standing: NodeStanding::Trusted,
+            trusted_until: sent.plus(times.trust_ms),
+            next_beat: sent.plus(times.beat_ms),
+            beat_sent: None,
+            taken: 0,
+            listing_taken: None,
+            spaces: BTreeMap::new(),
+            holds: 0,
+            surveyed: BTreeSet::new(),
+            surveying: BTreeSet::new(),
+            has_more_work: false,
+            failed: BTreeSet::new(),
+            is_draining: false,
+        }
+    }
+
+    pub(crate) fn trusted_until(&self) -> BootInstant {
+        self.trusted_until
+    }
+
+    pub(crate) fn standing(&self) -> NodeStanding {
+        self.standing
+    }
+
+    /// Whether something may be said or begun at a moment.
+    #[cfg(test)]
+    pub(crate) fn may_speak(&self, now: BootInstant) -> bool {
+        self.standing == NodeStanding::Trusted && now < self.trusted_until
+    }
+
+    /// When it wants to be woken, if not by an answer.
+    pub(crate) fn next_wake(&self) -> Option<BootInstant> {
+        let beat = self.beat_sent.is_none().then_some(self.next_beat);
+        let silence = (self.standing == NodeStanding::Trusted).then_some(self.trusted_until);
+        match self.standing {
+            NodeStanding::Ended => None,
+            NodeStanding::Trusted | NodeStanding::Silent => beat.into_iter().chain(silence).min(),
+        }
+    }
+
+    pub(crate) fn handle(&mut self, input: NodeInput, now: BootInstant) -> Vec<NodeCommand> {
+        let mut todo = Vec::new();
+        // Before anything else: whoever slept must not act on what it believed before.
+        self.fall_silent(now, &mut todo);
+        if self.standing == NodeStanding::Ended {
+            // Whoever waits hears that nobody serves it here; what runs has been told to end.
+            if let NodeInput::Wanted(space) = input {
+                todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+            }
+            return todo;
+        }
+        match input {
+            NodeInput::Woke => {}
+            NodeInput::Answered { ask, sent, answer } => {
+                self.take_answer(ask, sent, answer, now, &mut todo)
+            }
+            NodeInput::Wanted(space) => self.want(space, &mut todo),
+            NodeInput::Loaded(space) => self.note_loaded(space, &mut todo),
+            NodeInput::Ended(space) => self.note_ended(space, &mut todo),
+            NodeInput::Failed(space) => {
+                self.failed.insert(space);
+                self.note_ended(space, &mut todo);
+            }
+            NodeInput::Unwanted(space) => {
+                if let Some(HeldSpace::Here { .. }) = self.spaces.get(&space) {
+                    let ending = HeldSpace::Ending { is_wanted: false };
+                    self.spaces.insert(space, ending);
+                    todo.push(NodeCommand::Unload(space));
+                }
+            }
+            NodeInput::Drain => self.is_draining = true,
+        }
+        self.beat(now, &mut todo);
+        todo
+    }
+
+    fn fall_silent(&mut self, now: BootInstant, todo: &mut Vec<NodeCommand>) {
+        if self.standing == NodeStanding::Trusted && now >= self.trusted_until {
+            self.stand(NodeStanding::Silent, todo);
+        }
+    }
+
+    /// Sends a heartbeat when it is time.
+    fn beat(&mut self, now: BootInstant, todo: &mut Vec<NodeCommand>) {
+        if self.beat_sent.is_none() && now >= self.next_beat && self.standing != NodeStanding::Ended
+        {
+            self.beat_sent = Some(now);
+            self.next_beat = now.plus(self.times.beat_ms);
+            todo.push(NodeCommand::Ask(LeaseAsk::Heartbeat));
+        }
+    }
+
+    fn stand(&mut self, standing: NodeStanding, todo: &mut Vec<NodeCommand>) {
+        if self.standing != standing {
+            self.standing = standing;
+            todo.push(NodeCommand::Stand);
+        }
+    }
+
+    fn take_answer(
+        &mut self,
+        ask: LeaseAsk,
+        sent: BootInstant,
+        answer: LeaseAnswer,
+        now: BootInstant,
+        todo: &mut Vec<NodeCommand>,
+    ) {
+        match (ask, answer) {
+            (LeaseAsk::Heartbeat, answer) => {
+                self.beat_sent = None;
+                match answer {
+                    LeaseAnswer::Heartbeat(Some(row)) => self.note_heartbeat(row, sent, now, todo),
+                    LeaseAnswer::Heartbeat(None) => self.end(todo),
+                    _ => self.next_beat = now.plus(BEAT_AGAIN_MS), // not known: another soon
+                }
+            }
+            (LeaseAsk::ListOwned, LeaseAnswer::Owned(owned)) => self.note_owned(&owned, now, todo),
+            (LeaseAsk::ListOwned, _) => self.listing_taken = None, // asked again after the next heartbeat
+            (LeaseAsk::ListWork { limit }, LeaseAnswer::Work(work)) => {
+                self.note_work(work, limit, todo);
+            }
+            (LeaseAsk::ListWork { .. }, _) => self.surveying.clear(), // the next heartbeat asks again
+            (LeaseAsk::Find { space }, LeaseAnswer::Found(found)) => {
+                self.note_found(space, found, todo);
+            }
+            (LeaseAsk::Take { space, .. }, LeaseAnswer::Taken(Some(lease))) => {
+                self.note_taken(space, lease, todo);
+            }
+            // Another was faster, or nobody knows: its row says who has it now.
+            (LeaseAsk::Take { space, .. } | LeaseAsk::Find { space }, _) => {
+                self.look_up_again(space, todo);
+            }
+        }
+    }
+
+    /// It is the moment of sending that counts: the answer may have taken any time.
+    fn note_heartbeat(
+        &mut self,
+        row: HeartbeatRow,
+        sent: BootInstant,
+        now: BootInstant,
+        todo: &mut Vec<NodeCommand>,
+    ) {
+        let trusted_until = sent.plus(self.times.trust_ms);
+        if trusted_until > self.trusted_until {
+            self.trusted_until = trusted_until;
+            todo.push(NodeCommand::Stand);
+        }
+        if row.taken != self.taken {
+            // Something was taken: what is left is to be known before anything more is said.
+            if self.listing_taken.is_none() {
+                self.listing_taken = Some((row.taken, self.holds));
+                todo.push(NodeCommand::Ask(LeaseAsk::ListOwned));
+            }
+        } else if now < self.trusted_until {
+            self.stand(NodeStanding::Trusted, todo);
+        }
+        let expired: BTreeSet<NodeId> = row
+            .expired
+            .into_iter()
+            .filter(|id| *id != self.id)
+            .collect();
+        self.surveyed.retain(|node| expired.contains(node));
+        let is_new = expired.iter().any(|node| !self.surveyed.contains(node));
+        let may_take = !self.is_draining && self.standing == NodeStanding::Trusted;
+        if may_take
+            && self.surveying.is_empty()
+            && (is_new || (self.has_more_work && !expired.is_empty()))
+        {
+            self.surveying = expired;
+            let limit = TAKEOVERS_MAX;
+            todo.push(NodeCommand::Ask(LeaseAsk::ListWork { limit }));
+        }
+        if may_take {
+            self.load_failed_anew(todo);
+        }
+    }
+
+    fn load_failed_anew(&mut self, todo: &mut Vec<NodeCommand>) {
+        let idle = self.failed.iter();
+        let idle = idle.filter(|space| !self.spaces.contains_key(space));
+        for space in idle.copied().collect::<Vec<_>>() {
+            self.want(space, todo);
+        }
+    }
+
+    fn end(&mut self, todo: &mut Vec<NodeCommand>) {
+        self.stand(NodeStanding::Ended, todo);
+        self.failed.clear();
+        for (space, held) in std::mem::take(&mut self.spaces) {
+            match held {
+                HeldSpace::Asking { .. } => {
+                    todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+                }
+                HeldSpace::Loading { .. } | HeldSpace::Here { .. } | HeldSpace::Ending { .. } => {
+                    todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+                    todo.push(NodeCommand::Drop(space));
+                }
+            }
+        }
+    }
+
+    /// Drops what is not this node's any more. What was taken after the list was asked for is not judged by it.
+    fn note_owned(&mut self, owned: &[SpaceId], now: BootInstant, todo: &mut Vec<NodeCommand>) {
+        let Some((taken, before)) = self.listing_taken.take() else {
+            return; // nobody asked: the answer to a list that was given up
+        };
+        self.taken = taken;
+        let lost = self.spaces.iter().filter(|(space, held)| match held {
+            HeldSpace::Loading { hold } | HeldSpace::Here { hold } => {
+                *hold <= before && !owned.contains(space)
+            }
+            HeldSpace::Asking { .. } | HeldSpace::Ending { .. } => false,
+        });
+        let lost: Vec<SpaceId> = lost.map(|(space, _)| *space).collect();
+        for space in lost {
+            let ending = HeldSpace::Ending { is_wanted: false };
+            self.spaces.insert(space, ending);
+            todo.push(NodeCommand::Drop(space));
+        }
+        if now < self.trusted_until {
+            self.stand(NodeStanding::Trusted, todo);
+        }
+    }
+
+    fn note_work(&mut self, work: Vec<(SpaceId, NodeId)>, limit: u32, todo: &mut Vec<NodeCommand>) {
+        self.has_more_work = u32::try_from(work.len()).is_ok_and(|found| found >= limit);
+        let surveyed = std::mem::take(&mut self.surveying);
+        if !self.has_more_work {
+            self.surveyed.extend(surveyed);
+        }
+        for (space, holder) in work {
+            if self.spaces.contains_key(&space) || self.is_draining {
+                continue; // it is being dealt with, or is for another node
+            }
+            let asking = HeldSpace::Asking { lookups: 0 };
+            self.spaces.insert(space, asking);
+            let seen = Some(holder);
+            todo.push(NodeCommand::Ask(LeaseAsk::Take { space, seen }));
+        }
+    }
+
+    fn want(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+        match self.spaces.get_mut(&space) {
+            Some(HeldSpace::Here { .. }) => {
+                todo.push(NodeCommand::Tell(space, SpaceFinding::Here));
+            }
+            Some(HeldSpace::Ending { is_wanted }) => *is_wanted = true,
+            Some(HeldSpace::Asking { .. } | HeldSpace::Loading { .. }) => {} // told when that is over
+            None => {
+                let asking = HeldSpace::Asking { lookups: 0 };
+                self.spaces.insert(space, asking);
+                todo.push(NodeCommand::Ask(LeaseAsk::Find { space }));
+            }
+        }
+    }
+
+    fn note_found(
+        &mut self,
+        space: SpaceId,
+        found: Option<FoundLease>,
+        todo: &mut Vec<NodeCommand>,
+    ) {
+        let Some(HeldSpace::Asking { .. }) = self.spaces.get(&space) else {
+            return; // nobody waits for it any more
+        };
+        let finding = match found {
+            None => SpaceFinding::Missing,
+            // Its own, from a take whose answer was lost, is taken anew.
+            Some(FoundLease {
+                alive: Some(node), ..
+            }) if node.id != self.id => SpaceFinding::At(node),
+            Some(_) if self.is_draining => SpaceFinding::Unavailable,
+            Some(FoundLease { holder: seen, .. }) => {
+                todo.push(NodeCommand::Ask(LeaseAsk::Take { space, seen }));
+                return;
+            }
+        };
+        // Another has it, or nobody needs it; a node that drains loads nothing anew.
+        self.failed.remove(&space);
+        self.spaces.remove(&space);
+        todo.push(NodeCommand::Tell(space, finding));
+    }
+
+    fn note_taken(&mut self, space: SpaceId, lease: TakenLease, todo: &mut Vec<NodeCommand>) {
+        self.holds += 1;
+        let hold = self.holds;
+        self.spaces.insert(space, HeldSpace::Loading { hold });
+        todo.push(NodeCommand::Load(space, lease));
+    }
+
+    fn look_up_again(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+        match self.spaces.get_mut(&space) {
+            Some(HeldSpace::Asking { lookups }) if *lookups < LOOKUPS_MAX => {
+                *lookups += 1;
+                todo.push(NodeCommand::Ask(LeaseAsk::Find { space }));
+            }
+            Some(HeldSpace::Asking { .. }) => {
+                self.spaces.remove(&space);
+                // It may be work of a node that is gone, which cannot be judged yet or could not be asked about: once more.
+                self.surveyed.clear();
+                todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+            }
+            // It was taken meanwhile, or is not wanted any more.
+            Some(_) | None => {}
+        }
+    }
+
+    fn note_loaded(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+        if let Some(HeldSpace::Loading { hold }) = self.spaces.get(&space) {
+            let here = HeldSpace::Here { hold: *hold };
+            self.spaces.insert(space, here);
+            self.failed.remove(&space);
+            todo.push(NodeCommand::Tell(space, SpaceFinding::Here));
+        }
+    }
+
+    fn note_ended(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+        match self.spaces.remove(&space) {
+            Some(HeldSpace::Ending { is_wanted: true }) => self.want(space, todo),
+            Some(HeldSpace::Loading { .. }) => {
+                todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+            }
+            Some(HeldSpace::Asking { .. } | HeldSpace::Here { .. } | HeldSpace::Ending { .. })
+            | None => {}
+        }
+    }
+}

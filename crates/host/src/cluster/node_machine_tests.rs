@@ -1,0 +1,150 @@
+//! What the node's state machine does about spaces that fail here, and about work that could not be taken at once.
+
+use super::lease_table::{
+    BootInstant, FoundLease, HeartbeatRow, LeaseAnswer, LeaseAsk, PeerNode, TakenLease,
+};
+use super::node_machine::{LEASE_TIMES, NodeCommand, NodeInput, NodeMachine, SpaceFinding};
+
+const ME: i64 = 1;
+const SPACE: i64 = 7;
+const LEASE: TakenLease = TakenLease { epoch: 3, batch: 9 };
+
+/// A machine and its clock.
+struct TestMachine {
+    machine: NodeMachine,
+    now: u64,
+}
+
+impl TestMachine {
+    fn new() -> Self {
+        Self {
+            machine: NodeMachine::registered(ME, BootInstant(0), LEASE_TIMES),
+            now: 0,
+        }
+    }
+
+    fn tell(&mut self, input: NodeInput) -> Vec<NodeCommand> {
+        self.machine.handle(input, BootInstant(self.now))
+    }
+
+    fn answer(&mut self, ask: LeaseAsk, answer: LeaseAnswer) -> Vec<NodeCommand> {
+        let sent = BootInstant(self.now);
+        self.tell(NodeInput::Answered { ask, sent, answer })
+    }
+
+    /// The next heartbeat, answered with who is gone.
+    fn beat(&mut self, expired: &[i64]) -> Vec<NodeCommand> {
+        self.now += LEASE_TIMES.beat_ms;
+        let asked = self.tell(NodeInput::Woke);
+        assert_eq!(asked, [NodeCommand::Ask(LeaseAsk::Heartbeat)]);
+        let row = HeartbeatRow {
+            taken: 0,
+            expired: expired.to_vec(),
+            living: vec![1],
+        };
+        let mut todo = self.answer(LeaseAsk::Heartbeat, LeaseAnswer::Heartbeat(Some(row)));
+        todo.retain(|command| *command != NodeCommand::Stand);
+        todo
+    }
+
+    fn find(&mut self, alive: Option<i64>) -> Vec<NodeCommand> {
+        let alive = alive.map(|id| PeerNode {
+            id,
+            name: "b".to_owned(),
+            address: String::new(),
+            fingerprint: Vec::new(),
+        });
+        let holder = alive.as_ref().map(|node| node.id);
+        let found = LeaseAnswer::Found(Some(FoundLease { holder, alive }));
+        self.answer(LeaseAsk::Find { space: SPACE }, found)
+    }
+
+    /// Takes and loads the space after it was wanted.
+    fn load(&mut self) {
+        let take = LeaseAsk::Take {
+            space: SPACE,
+            seen: None,
+        };
+        assert_eq!(self.find(None), [NodeCommand::Ask(take.clone())]);
+        let loading = self.answer(take, LeaseAnswer::Taken(Some(LEASE)));
+        assert_eq!(loading, [NodeCommand::Load(SPACE, LEASE)]);
+        let told = self.tell(NodeInput::Loaded(SPACE));
+        assert_eq!(told, [NodeCommand::Tell(SPACE, SpaceFinding::Here)]);
+    }
+}
+
+fn find() -> NodeCommand {
+    NodeCommand::Ask(LeaseAsk::Find { space: SPACE })
+}
+
+#[test]
+fn a_space_that_failed_is_loaded_anew_though_nobody_wants_it() {
+    let mut node = TestMachine::new();
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()]);
+    node.load();
+    assert_eq!(node.tell(NodeInput::Failed(SPACE)), []);
+    assert_eq!(node.beat(&[]), [find()]);
+    // The database does not answer: with the next heartbeat it is tried again.
+    for _ in 0..3 {
+        let again = node.answer(LeaseAsk::Find { space: SPACE }, LeaseAnswer::Unknown);
+        assert_eq!(again, [find()]);
+    }
+    let given_up = node.answer(LeaseAsk::Find { space: SPACE }, LeaseAnswer::Unknown);
+    let nobody = NodeCommand::Tell(SPACE, SpaceFinding::Unavailable);
+    assert_eq!(given_up, [nobody]);
+    assert_eq!(node.beat(&[]), [find()]);
+    node.load();
+    assert_eq!(node.beat(&[]), [], "it is here");
+}
+
+#[test]
+fn a_space_that_failed_here_and_is_elsewhere_is_let_alone() {
+    let mut node = TestMachine::new();
+    node.tell(NodeInput::Wanted(SPACE));
+    node.load();
+    node.tell(NodeInput::Failed(SPACE));
+    assert_eq!(node.beat(&[]), [find()]);
+    let told = node.find(Some(2));
+    assert!(matches!(
+        told.as_slice(),
+        [NodeCommand::Tell(SPACE, SpaceFinding::At(_))]
+    ));
+    assert_eq!(node.beat(&[]), []);
+}
+
+#[test]
+fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
+    let mut node = TestMachine::new();
+    let list = LeaseAsk::ListWork { limit: 50 };
+    assert_eq!(node.beat(&[9]), [NodeCommand::Ask(list.clone())]);
+    let take = LeaseAsk::Take {
+        space: SPACE,
+        seen: Some(9),
+    };
+    let work = LeaseAnswer::Work(vec![(SPACE, 9)]);
+    let taking = node.answer(list.clone(), work);
+    assert_eq!(taking, [NodeCommand::Ask(take.clone())]);
+    assert_eq!(node.beat(&[9]), [], "it is being dealt with");
+    // This node was not well for long enough to judge.
+    assert_eq!(
+        node.answer(take.clone(), LeaseAnswer::Taken(None)),
+        [find()]
+    );
+    for lookup in 0..3 {
+        let found = LeaseAnswer::Found(Some(FoundLease {
+            holder: Some(9),
+            alive: None,
+        }));
+        let again = node.answer(LeaseAsk::Find { space: SPACE }, found);
+        assert_eq!(again, [NodeCommand::Ask(take.clone())]);
+        let refused = node.answer(take.clone(), LeaseAnswer::Taken(None));
+        match lookup {
+            2 => assert_eq!(
+                refused,
+                [NodeCommand::Tell(SPACE, SpaceFinding::Unavailable)]
+            ),
+            _ => assert_eq!(refused, [find()]),
+        }
+    }
+    assert_eq!(node.beat(&[9]), [NodeCommand::Ask(list)]);
+}

@@ -1,0 +1,206 @@
+//! The spaces of this node: each is loaded when it is wanted, served, and ended in order or at once.
+//!
+//! Promises: a lease that was taken is given back whatever goes wrong while its space is started; the end of a space is told
+//! after its last batch.
+//! Must not know: why a space is taken or given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Boot;
+use tokio_util::sync::CancellationToken;
+
+use super::heartbeat::Tenure;
+use super::lease_table::{PeerNode, SpaceId, TakenLease};
+use super::node::ClusterShared;
+use super::node_driver::DriverInput;
+use super::node_machine::NodeInput;
+use crate::accounts::{SpaceBounds, SpaceLimits};
+use crate::blobs::Blobs;
+use crate::journal::{DirectoryLock, JournalHandle, PostgresJournal, SpaceJournal};
+use crate::net::SpaceDoor;
+use crate::server::ServeError;
+use crate::space_entry::{SpaceEntry, is_space_name};
+use crate::space_host::{PreparedSpace, SpaceHost};
+use crate::startup::{OpenedJournal, Parts, make_private_directory};
+use crate::supervisor::SpaceEnd;
+
+/// Where the directories of spaces are in a node's data directory.
+const SPACES_DIRECTORY: &str = "spaces";
+
+/// Where a space is served.
+#[derive(Clone)]
+pub(crate) enum SpacePlace {
+    /// Here; it stays loaded while the door is held.
+    Here(SpaceDoor),
+    /// By another node.
+    At(PeerNode),
+}
+
+/// Why nobody serves a space.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SpaceUnavailable {
+    #[error("there is no space of this name")]
+    Missing,
+    /// Worth another try in a moment: its node is gone and not yet judged, or this one may not speak.
+    #[error("nobody serves this space at the moment; try again")]
+    Nobody,
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The journal of a space that this node holds for as long as it runs.
+pub(crate) struct HeldJournal {
+    pub journal: PostgresJournal,
+    pub boot: Boot,
+    pub tenure: Tenure,
+}
+
+/// How a space that is served is ended.
+#[derive(Clone)]
+pub(super) struct SpaceControl {
+    pub tenure: Tenure,
+    /// In order: turns end, what arrived is written, the lease is given back.
+    pub unload: CancellationToken,
+}
+
+/// Serves a space whose lease was taken, from its start to its end.
+pub(super) async fn serve_space(
+    node: Arc<ClusterShared>,
+    space: SpaceId,
+    lease: TakenLease,
+    control: SpaceControl,
+) {
+    let room = node.loading.acquire().await;
+    let started = start_space(&node, space, lease, &control.tenure).await;
+    drop(room);
+    let ended = match started {
+        Ok((name, host)) => {
+            tracing::info!(
+                node = node.id,
+                space,
+                epoch = lease.epoch,
+                "a space is served here"
+            );
+            node.counters.note_taken();
+            let door = SpaceDoor::new(&name, Arc::clone(&host.admission), host.supervisor.queue());
+            node.tell(DriverInput::Started { space, name, door }).await;
+            end_space(&node, space, host, &control).await
+        }
+        Err(error) => {
+            tracing::error!(node = node.id, space, %error, "a space could not be started");
+            match error {
+                ServeError::Journal(_) | ServeError::JournalStopped(_) => NodeInput::Failed(space),
+                _ => NodeInput::Ended(space), // trying again changes nothing
+            }
+        }
+    };
+    node.tell(DriverInput::Machine(ended)).await;
+}
+
+async fn start_space(
+    node: &Arc<ClusterShared>,
+    space: SpaceId,
+    lease: TakenLease,
+    tenure: &Tenure,
+) -> Result<(String, SpaceHost), ServeError> {
+    let journal = node.database.journal_of(space, node.id, lease);
+    let started = start_over(node, space, &journal, tenure).await;
+    if started.is_err() {
+        journal.close().await;
+    }
+    started
+}
+
+async fn start_over(
+    node: &Arc<ClusterShared>,
+    space: SpaceId,
+    journal: &PostgresJournal,
+    tenure: &Tenure,
+) -> Result<(String, SpaceHost), ServeError> {
+    let facts = node.database.name_space(space).await?;
+    let removed = || ServeError::Spaces("the space was removed".to_owned());
+    let name = facts.ok_or_else(removed)?.name;
+    if !is_space_name(&name) {
+        let text = format!("{name:?} is no name for a space");
+        return Err(ServeError::Spaces(text));
+    }
+    let config = node.config.of_space(&SpaceEntry {
+        data: node.config.data.join(SPACES_DIRECTORY).join(&name),
+        name: name.clone(),
+        workspaces: Vec::new(),
+    });
+    make_private_directory(&config.data).map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    })?;
+    let lock = DirectoryLock::take(&config.data)?;
+    let boot = journal.boot().await?;
+    let blobs: Arc<dyn Blobs> = Arc::new(journal.blobs());
+    let handle = JournalHandle::over(Arc::new(journal.clone()));
+    let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
+    let mut parts = Parts::assemble(&config, stores, Some(lock))?;
+    parts.tenure = Some(tenure.clone());
+    parts.address_secret = Some(node.database.address_secret(&name));
+    let defaults = SpaceLimits::from(&config.limits.server);
+    let bounds = SpaceBounds::new(Arc::clone(&node.database), name.clone(), defaults);
+    parts.bounds = Some(Arc::new(bounds));
+    let mut prepared = PreparedSpace::over(&config, parts)?;
+    node.share(&mut prepared);
+    let mut host = prepared.start()?;
+    host.supervisor.wait_until_booted().await?;
+    host.admission.set_ready(true);
+    Ok((name, host))
+}
+
+/// Waits until a space is to end, or ends by itself, and gives its lease back unless it is lost. What is returned is told to the
+/// node once all of it has ended.
+async fn end_space(
+    node: &ClusterShared,
+    space: SpaceId,
+    mut host: SpaceHost,
+    control: &SpaceControl,
+) -> NodeInput {
+    let limit = Duration::from_millis(node.config.limits.server.shutdown_ms);
+    let end = tokio::select! {
+        () = control.unload.cancelled() => {
+            host.admission.set_ready(false);
+            let stopped = host.stop(limit).await;
+            stopped.err().map(|error| SpaceEnd::Kernel(error.to_string()))
+        }
+        end = host.supervisor.wait_for_end() => Some(end),
+    };
+    // Whatever still runs for it must find that it is over.
+    let is_lost = control.tenure.is_lost();
+    control.tenure.lose();
+    let ended = match end {
+        Some(SpaceEnd::Journal(reason)) => {
+            node.counters.note_lost();
+            tracing::warn!(
+                node = node.id,
+                space,
+                reason,
+                "a space is loaded anew, here or where it was taken"
+            );
+            host.supervisor.wait_until_over(limit).await;
+            NodeInput::Failed(space)
+        }
+        Some(SpaceEnd::Kernel(_)) if is_lost => {
+            node.counters.note_lost();
+            tracing::warn!(node = node.id, space, "a space was lost to another node");
+            NodeInput::Ended(space)
+        }
+        Some(SpaceEnd::Kernel(reason)) => {
+            tracing::error!(node = node.id, space, reason, "a space ended by itself");
+            NodeInput::Ended(space)
+        }
+        None => {
+            tracing::info!(node = node.id, space, "a space is given back");
+            NodeInput::Ended(space)
+        }
+    };
+    if let Err(error) = host.close().await {
+        tracing::debug!(node = node.id, space, %error, "the journal of a space had ended");
+    }
+    ended
+}

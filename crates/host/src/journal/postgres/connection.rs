@@ -1,0 +1,381 @@
+//! Connections to PostgreSQL: a bounded number of each purpose, made when needed and made again when they are lost.
+//!
+//! Promises: there are never more than the pool's size; a connection that was lost, or left in the middle of something, is
+//! never used again; statements are prepared once in a connection's life; nobody waits for ever: not for a connection, and not for
+//! an answer.
+//! Must not know: what is asked.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
+
+/// Before it is tried again to reach a server that is away.
+const RECONNECT_MS: u64 = 50;
+/// One attempt to reach the server has so long, also when there is no time left for another.
+const CONNECT_WAIT_MIN: Duration = Duration::from_millis(500);
+
+/// A value of a statement.
+pub(crate) type BoundValue = Box<dyn ToSql + Sync + Send>;
+
+/// A statement with its values.
+pub(crate) struct BoundStatement {
+    pub sql: &'static str,
+    pub values: Vec<BoundValue>,
+}
+
+impl BoundStatement {
+    pub(crate) fn new(sql: &'static str, values: Vec<BoundValue>) -> Self {
+        Self { sql, values }
+    }
+}
+
+/// Values for a statement, boxed.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::journal::postgres::connection::BoundValue),*] };
+}
+pub(crate) use values;
+
+/// A number as PostgreSQL has it. Saturates: `u64::MAX` stands for "no bound" in questions, and no counter gets there.
+pub(crate) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Connections for one purpose.
+pub(crate) struct ConnectionPool {
+    config: Config,
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connected>>>,
+    /// How long an answer may take. Longer than the server lets a statement run: what hits it is a server, or a way to it, that
+    /// does not speak any more.
+    answer_wait: Duration,
+}
+
+/// A connection, and the statements it knows.
+struct Connected {
+    client: Client,
+    statements: HashMap<&'static str, Statement>,
+}
+
+impl ConnectionPool {
+    pub(crate) fn new(config: Config, size: usize, answer_wait: Duration) -> Self {
+        Self {
+            config,
+            permits: Arc::new(Semaphore::new(size)),
+            idle: Arc::default(),
+            answer_wait,
+        }
+    }
+
+    /// A connection, new if need be; it is tried until then to get one that is free and to reach the server.
+    pub(crate) async fn get(&self, until: Instant) -> Result<PooledConnection, String> {
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        let permit = timeout_at(until, permit).await;
+        let permit = permit.map_err(|_| "all connections are in use".to_owned())?;
+        let permit = permit.map_err(|closed| closed.to_string())?;
+        loop {
+            let idle = lock(&self.idle).pop();
+            if let Some(connected) = idle.filter(|it| !it.client.is_closed()) {
+                return Ok(self.pooled(connected, permit));
+            }
+            let least = Instant::now() + CONNECT_WAIT_MIN;
+            let connecting = timeout_at(until.max(least), self.config.connect(NoTls));
+            let failed = match connecting.await {
+                Ok(Ok((client, connection))) => {
+                    // It ends with its client, or when the server goes: the client's calls fail then.
+                    tokio::spawn(async move { drop(connection.await) });
+                    let statements = HashMap::new();
+                    return Ok(self.pooled(Connected { client, statements }, permit));
+                }
+                Ok(Err(error)) => describe(&error),
+                Err(_) => "the server does not answer".to_owned(),
+            };
+            if Instant::now() >= until {
+                return Err(failed);
+            }
+            tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
+        }
+    }
+
+    fn pooled(&self, connected: Connected, permit: OwnedSemaphorePermit) -> PooledConnection {
+        PooledConnection {
+            connected: Some(connected),
+            idle: Arc::clone(&self.idle),
+            is_busy: false,
+            is_waiting: false,
+            answer_wait: self.answer_wait,
+            _permit: permit,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection in use; back in its pool when dropped, unless something of it is unfinished.
+pub(crate) struct PooledConnection {
+    connected: Option<Connected>,
+    idle: Arc<Mutex<Vec<Connected>>>,
+    /// Between the first and the last statement of something that belongs together.
+    is_busy: bool,
+    /// Something was sent whose answer has not come: it stays so if whoever waited gave up.
+    is_waiting: bool,
+    answer_wait: Duration,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for PooledConnection {
+    fn drop(&mut self) {
+        let reusable = self.connected.take();
+        let is_left_open = self.is_busy || self.is_waiting;
+        let reusable = reusable.filter(|it| !is_left_open && !it.client.is_closed());
+        lock(&self.idle).extend(reusable);
+    }
+}
+
+/// What became of a statement that did not succeed.
+#[derive(Debug)]
+pub(crate) enum StatementError {
+    /// The server refused it; nothing of it is there.
+    Refused(Error),
+    /// The connection was lost: nobody knows.
+    Lost(String),
+}
+
+impl From<Error> for StatementError {
+    fn from(error: Error) -> Self {
+        match error.as_db_error() {
+            Some(refusal) if !ends_session(refusal) => Self::Refused(error),
+            Some(_) | None => Self::Lost(describe(&error)),
+        }
+    }
+}
+
+/// Whether the session is over with this answer: whatever was under way in it may have been done or not.
+fn ends_session(refusal: &DbError) -> bool {
+    let is_fatal = match refusal.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        // A server before 9.6, or something in between that answers for it: in whatever language it speaks, errors of these
+        // words are no others.
+        None => matches!(refusal.severity(), "FATAL" | "PANIC"),
+    };
+    let code = refusal.code().code();
+    // 57P: the server is going down. 08: the connection is broken. 40003: the server does not know itself.
+    is_fatal || code.starts_with("57P") || code.starts_with("08") || code == "40003"
+}
+
+impl StatementError {
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Refused(error) => describe(error),
+            Self::Lost(why) => why.clone(),
+        }
+    }
+
+    /// The five characters that name the kind of error.
+    pub(crate) fn code(&self) -> &str {
+        match self {
+            Self::Refused(error) => error.code().map_or("", |code| code.code()),
+            Self::Lost(_) => "",
+        }
+    }
+}
+
+/// The server's words, which an error shows only through its source.
+fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
+        None => match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+type StatementRun<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+/// Polls all of them in their order, so that what each sends at its first poll is sent in that order.
+async fn join_in_order(mut runs: Vec<StatementRun<'_>>) -> Vec<Result<(), Error>> {
+    let mut outcomes: Vec<Option<Result<(), Error>>> = runs.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut is_waiting = false;
+        for (run, outcome) in runs.iter_mut().zip(&mut outcomes) {
+            if outcome.is_some() {
+                continue; // it is over
+            }
+            match run.as_mut().poll(context) {
+                Poll::Ready(ran) => *outcome = Some(ran),
+                Poll::Pending => is_waiting = true,
+            }
+        }
+        match is_waiting {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        }
+    })
+    .await;
+    outcomes.into_iter().flatten().collect()
+}
+
+impl PooledConnection {
+    fn connected(&mut self) -> Result<&mut Connected, StatementError> {
+        let connected = self.connected.as_mut();
+        connected.ok_or_else(|| StatementError::Lost("the connection is gone".to_owned()))
+    }
+
+    /// Whether the server is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        let connected = self.connected.as_ref();
+        connected.is_none_or(|connected| connected.client.is_closed())
+    }
+
+    /// From now on until [`Self::finish`] the connection is not given to anybody else.
+    pub(crate) fn begin(&mut self) {
+        self.is_busy = true;
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.is_busy = false;
+    }
+
+    async fn prepare(&mut self, sql: &'static str) -> Result<(), StatementError> {
+        let wait = self.answer_wait;
+        let connected = self.connected()?;
+        if !connected.statements.contains_key(sql) {
+            let preparing = connected.client.prepare(sql);
+            let statement = answered(wait, preparing).await?;
+            connected.statements.insert(sql, statement);
+        }
+        Ok(())
+    }
+
+    /// Notes that an answer is waited for, and that it came; a connection whose answer is still to come is not used again.
+    fn note_answer<T>(&mut self, answer: Result<T, StatementError>) -> Result<T, StatementError> {
+        self.is_waiting = matches!(answer, Err(StatementError::Lost(_)));
+        answer
+    }
+
+    pub(crate) async fn query(
+        &mut self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StatementError> {
+        self.is_waiting = true;
+        let asked = self.ask(sql, values).await;
+        self.note_answer(asked)
+    }
+
+    async fn ask(
+        &mut self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StatementError> {
+        self.prepare(sql).await?;
+        let wait = self.answer_wait;
+        let connected = self.connected()?;
+        match connected.statements.get(sql) {
+            Some(statement) => answered(wait, connected.client.query(statement, values)).await,
+            None => answered(wait, connected.client.query(sql, values)).await,
+        }
+    }
+
+    /// Something without values, such as `COMMIT`.
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<(), StatementError> {
+        self.is_waiting = true;
+        let wait = self.answer_wait;
+        let ran = match self.connected() {
+            Ok(connected) => answered(wait, connected.client.batch_execute(sql)).await,
+            Err(gone) => Err(gone),
+        };
+        self.note_answer(ran)
+    }
+
+    /// Runs statements in one transaction, all sent before the first is answered. The error is that of the first that failed,
+    /// with its place.
+    pub(crate) async fn run_together(
+        &mut self,
+        statements: &[BoundStatement],
+    ) -> Result<(), (usize, StatementError)> {
+        self.begin();
+        for (index, bound) in statements.iter().enumerate() {
+            if let Err(error) = self.prepare(bound.sql).await {
+                if !matches!(error, StatementError::Lost(_)) {
+                    self.finish(); // nothing was begun
+                }
+                return Err((index, error));
+            }
+        }
+        let wait = self.answer_wait;
+        let connected = self.connected().map_err(|error| (0, error))?;
+        let (client, prepared) = (&connected.client, &connected.statements);
+        let mut runs: Vec<StatementRun<'_>> = vec![Box::pin(client.batch_execute("BEGIN"))];
+        for bound in statements {
+            let values = bound.values.iter();
+            let values = values.map(|value| &**value as &(dyn ToSql + Sync));
+            let values: Vec<&(dyn ToSql + Sync)> = values.collect();
+            runs.push(Box::pin(async move {
+                let ran = match prepared.get(bound.sql) {
+                    Some(statement) => client.execute(statement, &values).await,
+                    None => client.execute(bound.sql, &values).await,
+                };
+                ran.map(drop)
+            }));
+        }
+        runs.push(Box::pin(client.batch_execute("COMMIT")));
+        let Ok(ran) = timeout(wait, join_in_order(runs)).await else {
+            return Err((0, no_answer())); // it stays begun, and is not used again
+        };
+        let mut failed = ran.into_iter().enumerate();
+        let failed = failed.find_map(|(index, ran)| Some((index, ran.err()?)));
+        let outcome = match failed {
+            None => Ok(()),
+            // One more than its place: `BEGIN` is before it.
+            Some((index, error)) => Err((index.saturating_sub(1), StatementError::from(error))),
+        };
+        if !matches!(&outcome, Err((_, StatementError::Lost(_)))) {
+            self.finish();
+        }
+        outcome
+    }
+}
+
+impl PooledConnection {
+    /// A statement that is run seldom and is not kept prepared; how many rows it changed.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, StatementError> {
+        self.is_waiting = true;
+        let wait = self.answer_wait;
+        let ran = match self.connected() {
+            Ok(connected) => answered(wait, connected.client.execute(sql, values)).await,
+            Err(gone) => Err(gone),
+        };
+        self.note_answer(ran)
+    }
+}
+
+fn no_answer() -> StatementError {
+    StatementError::Lost("the database did not answer in time".to_owned())
+}
+
+/// Waits for an answer, but not for ever.
+async fn answered<T>(
+    wait: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, StatementError> {
+    match timeout(wait, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(no_answer()),
+    }
+}

@@ -1,0 +1,314 @@
+//! The journal in PostgreSQL: one value for each space, all spaces of a node over a few connections (ADR 0092).
+//!
+//! Promises: a batch is written under the space's lease or not at all; a batch whose answer was lost is found to be written or is
+//! written again, before anybody hears of it; a lease that was lost is lost for good. No state of a database session carries
+//! meaning: a restart of the server below the patience is noticed by nobody.
+//! Must not know: what the bytes it stores mean.
+
+mod blobs;
+mod collect;
+pub(crate) mod connection;
+mod inspection;
+mod journal;
+mod leases;
+mod object_rows;
+mod orders;
+mod read;
+mod reads;
+mod records;
+mod space_loads;
+mod sweep;
+#[cfg(test)]
+pub(crate) mod test_server;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kernel::Boot;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+pub use self::blobs::PgBlobs;
+use self::connection::{ConnectionPool, PooledConnection, StatementError};
+pub use self::journal::PostgresJournal;
+pub use self::leases::NodeRegistration;
+pub(crate) use self::leases::SpaceFacts;
+pub(crate) use self::object_rows::BURY_SPACE;
+pub use self::orders::ListedNode;
+pub(crate) use self::orders::{MoveOrder, NodeOrders};
+pub(crate) use self::space_loads::SpaceActivity;
+use self::space_loads::{JournalCounters, JournalCounts};
+use self::writer::{MERGED_BYTES_MAX, QueuedWrite, size_of, write_batches};
+use super::JournalError;
+use crate::blobs::ObjectBodies;
+
+/// The newest format of the tables that this program knows.
+const FORMAT: i32 = 1;
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// Eight connections in all, however many spaces.
+const WRITERS: usize = 2;
+const READERS: usize = 3;
+/// Batches that wait for a writer: one of each space at most, and whoever finds no room waits.
+const WRITES_QUEUED_MAX: usize = 1_024;
+
+/// A transaction that a stopped process leaves open is ended; no statement of ours takes as long.
+const SESSION: &str = "-c idle_in_transaction_session_timeout=3000 -c statement_timeout=30000 -c synchronous_commit=on";
+/// Who takes a lease waits for a lock for a second, and ends its holder then.
+const LEASE_SESSION: &str = "-c lock_timeout=1000";
+/// Longer than the server lets a statement run, so that it is the server that ends one, if it lives.
+const ANSWER_WAIT: Duration = Duration::from_secs(35);
+/// A heartbeat that takes longer is of no use any more.
+const BEAT_ANSWER_WAIT: Duration = Duration::from_secs(2);
+
+/// Where the journals of a node are.
+#[derive(Debug, Clone)]
+pub struct PostgresSettings {
+    /// `postgres://..`, or `host=/run/postgresql dbname=..`.
+    pub url: String,
+    /// For how long a lost connection is nobody's business.
+    pub journal_patience_ms: u64,
+}
+
+/// The connections of a node to its database.
+pub struct PostgresNode {
+    writers: Vec<mpsc::Sender<QueuedWrite>>,
+    large: mpsc::Sender<QueuedWrite>,
+    readers: ConnectionPool,
+    leases: ConnectionPool,
+    /// Who removes content holds a connection for as long as that takes, and removing needs another: one at a time.
+    collecting: Semaphore,
+    /// Of its own: whatever is waited for elsewhere, a node must not seem to be gone.
+    heartbeats: ConnectionPool,
+    patience: Duration,
+    runtime: Handle,
+    counters: Arc<JournalCounters>,
+    address_secret: Vec<u8>,
+    /// Where large bodies lie, if not in the database.
+    objects: OnceLock<Arc<ObjectBodies>>,
+}
+
+impl PostgresNode {
+    /// Connects, and makes the tables if there are none.
+    pub async fn connect(settings: &PostgresSettings) -> Result<Arc<Self>, JournalError> {
+        let unusable = |reason: String| JournalError::Unreadable(format!("PostgreSQL: {reason}"));
+        let mut config: Config = settings
+            .url
+            .parse()
+            .map_err(|error: tokio_postgres::Error| unusable(error.to_string()))?;
+        if let Some(host) = config.get_hosts().iter().find(|host| !is_near(host)) {
+            return Err(unusable(format!(
+                "{host:?} is another machine: it is reached through a tunnel that ends on this one, not in the clear"
+            )));
+        }
+        config.options(SESSION).application_name("greenroom");
+        let mut lease_config = config.clone();
+        lease_config.options(format!("{SESSION} {LEASE_SESSION}"));
+        let patience = Duration::from_millis(settings.journal_patience_ms);
+        let counters = Arc::new(JournalCounters::default());
+        let writer = |size: usize| {
+            let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
+            let pool = ConnectionPool::new(config.clone(), size, ANSWER_WAIT);
+            tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
+            sender
+        };
+        let mut node = Self {
+            writers: (0..WRITERS).map(|_| writer(1)).collect(),
+            large: writer(1),
+            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT),
+            leases: ConnectionPool::new(lease_config, 1, ANSWER_WAIT),
+            collecting: Semaphore::new(1),
+            heartbeats: ConnectionPool::new(config.clone(), 1, BEAT_ANSWER_WAIT),
+            patience,
+            runtime: Handle::current(),
+            counters,
+            address_secret: Vec::new(),
+            objects: OnceLock::new(),
+        };
+        let mut connection = node.table_connection().await?;
+        migrate(&mut connection).await?;
+        let secret = read_address_secret(&mut connection).await?;
+        drop(connection);
+        node.address_secret = secret;
+        Ok(Arc::new(node))
+    }
+
+    /// Takes a space that no node serves, making it if there is none of this name, and reads what its kernel begins with: for
+    /// programs that are no nodes. Whoever had it before can write nothing from now on, and any node may take it from them.
+    pub async fn open_space(
+        self: &Arc<Self>,
+        name: &str,
+    ) -> Result<(PostgresJournal, Boot), JournalError> {
+        PostgresJournal::open(Arc::clone(self), name).await
+    }
+
+    /// What addresses of content of a space are signed with, on every node.
+    pub(crate) fn address_secret(&self, space: &str) -> String {
+        let secret = self.address_secret.iter();
+        let secret: String = secret.map(|byte| format!("{byte:02x}")).collect();
+        format!("{secret} {space}")
+    }
+
+    /// Large bodies lie in this store from now on; it is said once, before any space is served.
+    pub(crate) fn set_objects(&self, objects: Arc<ObjectBodies>) {
+        let is_first = self.objects.set(objects).is_ok();
+        debug_assert!(is_first, "a node has one store");
+    }
+
+    /// What was written and how.
+    pub(crate) fn counts(&self) -> JournalCounts {
+        self.counters.read()
+    }
+
+    /// The spaces that wrote most lately, at most so many.
+    pub(crate) fn busiest_spaces(&self, count_max: usize) -> Vec<SpaceActivity> {
+        self.counters.loads.busiest(count_max)
+    }
+
+    fn until(&self) -> Instant {
+        Instant::now() + self.patience
+    }
+
+    pub(crate) async fn lease_connection(&self) -> Result<PooledConnection, JournalError> {
+        let connection = self.leases.get(self.until()).await;
+        connection.map_err(JournalError::Unwritable)
+    }
+
+    /// A connection for questions that may take long.
+    pub(crate) async fn read_connection(&self) -> Result<PooledConnection, JournalError> {
+        let connection = self.readers.get(self.until()).await;
+        connection.map_err(JournalError::Unreadable)
+    }
+
+    /// For whoever makes tables: another may be doing so, and is waited for as long as that takes.
+    pub(crate) async fn table_connection(&self) -> Result<PooledConnection, JournalError> {
+        let connection = self.readers.get(self.until()).await;
+        connection.map_err(JournalError::Unwritable)
+    }
+
+    /// The writer that a batch goes to: a space's batches always to the same, large ones to one of their own.
+    fn writer_of(&self, space: i64, batch: &kernel::Batch) -> &mpsc::Sender<QueuedWrite> {
+        if size_of(batch) > MERGED_BYTES_MAX {
+            return &self.large;
+        }
+        let index = usize::try_from(space.unsigned_abs()).unwrap_or(0) % WRITERS;
+        self.writers.get(index).unwrap_or(&self.large)
+    }
+}
+
+/// On this machine, where nobody listens in.
+fn is_near(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            let address = name.parse::<IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+/// What later versions added to tables of the same format: older ones do not miss it. Except `object`: a node from before it
+/// does not find the objects that others put.
+const ADDED: [(&str, &str); 4] = [
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'node' AND column_name = 'held'",
+        "ALTER TABLE greenroom.node ADD COLUMN IF NOT EXISTS held bigint[] NOT NULL DEFAULT '{}'",
+    ),
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'cluster' AND column_name = 'address_secret'",
+        "ALTER TABLE greenroom.cluster ADD COLUMN IF NOT EXISTS address_secret bytea",
+    ),
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'blob' AND column_name = 'object'",
+        "ALTER TABLE greenroom.blob ADD COLUMN IF NOT EXISTS object text NOT NULL DEFAULT ''",
+    ),
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'blob_grave' AND column_name = 'object'",
+        "ALTER TABLE greenroom.blob_grave ADD COLUMN IF NOT EXISTS object text NOT NULL DEFAULT '',
+             DROP CONSTRAINT blob_grave_pkey, ADD PRIMARY KEY (space, digest, object)",
+    ),
+];
+
+async fn add_what_is_new(connection: &mut PooledConnection) -> Result<(), JournalError> {
+    let unusable = |error: StatementError| JournalError::Unwritable(error.words());
+    for (find, add) in ADDED {
+        let found = connection.query(find, &[]).await.map_err(unusable)?;
+        if found.is_empty() {
+            connection.run(add).await.map_err(unusable)?;
+        }
+    }
+    Ok(())
+}
+
+/// What all nodes sign addresses of content with; made by the first.
+async fn read_address_secret(connection: &mut PooledConnection) -> Result<Vec<u8>, JournalError> {
+    let unusable = |error: StatementError| JournalError::Unwritable(error.words());
+    let mut fresh = vec![0_u8; 32];
+    getrandom::fill(&mut fresh).map_err(|error| {
+        JournalError::Unwritable(format!("the system gives no random bytes: {error}"))
+    })?;
+    let read = "SELECT address_secret FROM greenroom.cluster WHERE address_secret IS NOT NULL";
+    let make = "UPDATE greenroom.cluster SET address_secret = $1 WHERE address_secret IS NULL";
+    let mut rows = connection.query(read, &[]).await.map_err(unusable)?;
+    if rows.is_empty() {
+        connection.query(make, &[&fresh]).await.map_err(unusable)?;
+        rows = connection.query(read, &[]).await.map_err(unusable)?;
+    }
+    let row = rows.first();
+    let row = row.ok_or_else(|| JournalError::Format("the database has no format".to_owned()))?;
+    row.try_get(0)
+        .map_err(|error| JournalError::Unreadable(error.to_string()))
+}
+
+async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> {
+    let unusable = |error: StatementError| JournalError::Unwritable(error.words());
+    let find = "SELECT to_regclass('greenroom.cluster') IS NOT NULL";
+    let exists = async |connection: &mut PooledConnection| -> Result<bool, JournalError> {
+        let rows = connection.query(find, &[]).await.map_err(unusable)?;
+        let found = rows.first().map(|row| row.try_get(0));
+        let found = found.transpose();
+        Ok(found
+            .map_err(|error| JournalError::Unreadable(error.to_string()))?
+            .unwrap_or(false))
+    };
+    if !exists(connection).await? {
+        let created = connection.run(&format!("BEGIN;\n{SCHEMA}\nCOMMIT")).await;
+        if let Err(error) = created {
+            // Leave the transaction that failed; another node may have been faster.
+            connection.run("ROLLBACK").await.map_err(unusable)?;
+            if !exists(connection).await? {
+                return Err(unusable(error));
+            }
+        }
+    }
+    add_what_is_new(connection).await?;
+    let sql = "SELECT format, min_format FROM greenroom.cluster";
+    let rows = connection.query(sql, &[]).await.map_err(unusable)?;
+    let min_format: i32 = match rows.first() {
+        Some(row) => row
+            .try_get(1)
+            .map_err(|error| JournalError::Unreadable(error.to_string()))?,
+        None => {
+            return Err(JournalError::Format(
+                "the database has no format".to_owned(),
+            ));
+        }
+    };
+    match min_format <= FORMAT {
+        true => Ok(()),
+        false => Err(JournalError::Format(format!(
+            "the database needs format {min_format}, this greenroom knows formats up to {FORMAT}; run a later version"
+        ))),
+    }
+}

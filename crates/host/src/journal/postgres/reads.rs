@@ -1,0 +1,85 @@
+//! Reads of a space: one snapshot each, of a space that is still ours.
+//!
+//! Promises: a space that another node serves is not read; what a lost connection interrupted is asked again.
+//! Must not know: what is asked.
+
+use kernel::{Answer, Boot, Query};
+use tokio::time::Instant;
+
+use super::connection::{PooledConnection, StatementError};
+use super::journal::{SharedJournal, lost};
+use super::read::SpaceReader;
+use crate::journal::JournalError;
+
+impl SharedJournal {
+    pub(super) async fn boot(&self) -> Result<Boot, JournalError> {
+        let (mut connection, log_floor, seq) = self.begin_read().await?;
+        let mut reader = SpaceReader {
+            conn: &mut connection,
+            space: self.space,
+            log_floor,
+        };
+        let boot = reader.boot(seq).await;
+        finish_read(&mut connection).await;
+        boot.map_err(|error| JournalError::Unreadable(error.0))
+    }
+
+    pub(super) async fn read(&self, query: &Query) -> Result<Answer, JournalError> {
+        let until = self.node.until();
+        loop {
+            let (mut connection, log_floor, _) = self.begin_read().await?;
+            let mut reader = SpaceReader {
+                conn: &mut connection,
+                space: self.space,
+                log_floor,
+            };
+            let answer = reader.answer(query).await;
+            finish_read(&mut connection).await;
+            match answer {
+                // A read changes nothing: what a lost connection interrupted is asked again.
+                Err(_) if connection.is_closed() && Instant::now() < until => {}
+                answer => return answer.map_err(|error| JournalError::Unreadable(error.0)),
+            }
+        }
+    }
+
+    /// A snapshot of the space, if it is still ours in it: with the floor of its log, and its seq.
+    async fn begin_read(&self) -> Result<(PooledConnection, i64, i64), JournalError> {
+        let until = self.node.until();
+        let own = "SELECT node, log_floor, seq FROM greenroom.lease WHERE space = $1";
+        let unread = |error: StatementError| JournalError::Unreadable(error.words());
+        loop {
+            let connection = self.node.readers.get(until).await;
+            let mut connection = connection.map_err(JournalError::Unreadable)?;
+            connection.begin();
+            let begun = connection
+                .run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                .await;
+            let rows = match begun {
+                Ok(()) => connection.query(own, &[&self.space]).await,
+                Err(error) => Err(error),
+            };
+            let rows = match rows {
+                Err(StatementError::Lost(_)) if Instant::now() < until => continue,
+                rows => rows.map_err(unread)?,
+            };
+            let damaged =
+                |error: tokio_postgres::Error| JournalError::Unreadable(error.to_string());
+            let row = rows.first().ok_or_else(lost)?;
+            let holder: Option<i64> = row.try_get(0).map_err(damaged)?;
+            if holder != Some(self.holder) {
+                finish_read(&mut connection).await;
+                return Err(lost());
+            }
+            let floor = row.try_get(1).map_err(damaged)?;
+            return Ok((connection, floor, row.try_get(2).map_err(damaged)?));
+        }
+    }
+}
+
+async fn finish_read(connection: &mut PooledConnection) {
+    // A transaction that only read ends like this, whatever became of it; one that cannot be ended is not used again.
+    if connection.run("ROLLBACK").await.is_ok() {
+        connection.finish();
+    }
+}

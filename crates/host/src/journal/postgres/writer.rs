@@ -1,0 +1,350 @@
+//! The writers of a node: they take batches of all spaces and put several into one statement when several wait.
+//!
+//! Promises: a batch is written whole, under its lease, or not at all; whoever handed one over is told which, or that nobody
+//! knows; one that cannot be written takes no other along.
+//! Must not know: what a record means, what becomes of an unknown outcome.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kernel::{Batch, Record};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
+
+use super::connection::{
+    BoundStatement, ConnectionPool, PooledConnection, StatementError, int, values,
+};
+use super::records;
+use super::space_loads::{JournalCounters, add_time};
+
+/// Batches in one statement, their records, and their bytes.
+const SPACES_MAX: usize = 64;
+const RECORDS_MAX: usize = 4_096;
+pub(super) const MERGED_BYTES_MAX: usize = 1 << 20;
+
+const APPEND_ONE: &str = "WITH own AS (UPDATE greenroom.lease SET seq = greatest(seq, $4), batch = $3 + 1
+         WHERE space = $1 AND epoch = $2 AND batch = $3 RETURNING space),
+     added AS (INSERT INTO greenroom.action (space, channel, seq, bytes)
+         SELECT own.space, r.c, r.q, r.x FROM own, unnest($5::bigint[], $6::bigint[], $7::bytea[]) AS r(c, q, x))
+     SELECT space FROM own";
+
+const APPEND_MERGED: &str = "WITH own AS (UPDATE greenroom.lease SET seq = greatest(seq, t.q), batch = t.b + 1
+         FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS t(s, e, b, q)
+         WHERE space = t.s AND epoch = t.e AND batch = t.b RETURNING space),
+     added AS (INSERT INTO greenroom.action (space, channel, seq, bytes)
+         SELECT r.s, r.c, r.q, r.x FROM own JOIN unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[])
+             AS r(s, c, q, x) ON r.s = own.space)
+     SELECT space FROM own";
+
+/// Fails, and its transaction with it, if the lease is another's by now: nothing is divided by zero.
+const FENCE: &str =
+    "WITH own AS (UPDATE greenroom.lease SET seq = greatest(seq, $4), batch = $3 + 1
+         WHERE space = $1 AND epoch = $2 AND batch = $3 RETURNING space)
+     SELECT 1 / count(*) FROM own";
+
+const ACTIONS: &str = "INSERT INTO greenroom.action (space, channel, seq, bytes)
+     SELECT $1, r.c, r.q, r.x FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS r(c, q, x)";
+
+/// A batch of a space, with the lease it is written under.
+pub(super) struct QueuedWrite {
+    pub space: i64,
+    pub epoch: i64,
+    /// The number of the batch: one is written once.
+    pub number: i64,
+    pub batch: Arc<Batch>,
+    pub queued_at: Instant,
+    pub done: oneshot::Sender<WriteOutcome>,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub(super) enum WriteOutcome {
+    Written,
+    /// The lease is another's; nothing was written.
+    NotOwner,
+    /// Nothing was written because of the record at this place.
+    BadRecord {
+        index: usize,
+        reason: String,
+    },
+    /// Nothing was written.
+    Failed(String),
+    /// The connection was lost before the answer.
+    Unknown(String),
+}
+
+/// Takes batches until nobody can hand one over any more.
+pub(super) async fn write_batches(
+    pool: ConnectionPool,
+    mut queue: mpsc::Receiver<QueuedWrite>,
+    patience: Duration,
+    counters: Arc<JournalCounters>,
+) {
+    while let Some(first) = queue.recv().await {
+        let (mut records, mut bytes) = (first.batch.records.len(), size_of(&first.batch));
+        let mut requests = vec![first];
+        while requests.len() < SPACES_MAX && records < RECORDS_MAX && bytes < MERGED_BYTES_MAX {
+            let Ok(next) = queue.try_recv() else {
+                break; // no other waits
+            };
+            records += next.batch.records.len();
+            bytes += size_of(&next.batch);
+            requests.push(next);
+        }
+        match pool.get(Instant::now() + patience).await {
+            Ok(mut connection) => {
+                for request in &requests {
+                    add_time(&counters.queued_us, request.queued_at.elapsed());
+                }
+                write_all(&mut connection, requests, &counters).await;
+            }
+            Err(reason) => {
+                for request in requests {
+                    answer(request, WriteOutcome::Failed(reason.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// About what a batch has in bytes.
+pub(super) fn size_of(batch: &Batch) -> usize {
+    let sizes = batch.records.iter().map(|record| match record {
+        Record::Action { envelope, .. } => envelope.len(),
+        Record::Turn { turn, .. } => turn.json.len(),
+        _ => 256,
+    });
+    sizes.sum()
+}
+
+/// Answers a batch that had a transaction of its own.
+fn answer_alone(request: QueuedWrite, outcome: WriteOutcome, counters: &JournalCounters) {
+    if matches!(outcome, WriteOutcome::Written) {
+        counters.commits.fetch_add(1, Ordering::Relaxed);
+    }
+    answer(request, outcome);
+}
+
+fn answer(request: QueuedWrite, outcome: WriteOutcome) {
+    // Whoever asked may be gone; the outcome stays.
+    let _nobody_waits = request.done.send(outcome);
+}
+
+fn is_plain(request: &QueuedWrite) -> bool {
+    let mut records = request.batch.records.iter();
+    records.all(|record| matches!(record, Record::Action { .. }))
+}
+
+async fn write_all(
+    connection: &mut PooledConnection,
+    requests: Vec<QueuedWrite>,
+    counters: &JournalCounters,
+) {
+    let (mut plain, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(is_plain);
+    // Rows are locked in this order by everybody.
+    plain.sort_by_key(|request| request.space);
+    if plain.len() > 1 {
+        plain = append_merged(connection, plain, counters).await;
+    }
+    for request in plain {
+        let outcome = append_one(connection, &request).await;
+        answer_alone(request, outcome, counters);
+    }
+    for request in others {
+        let outcome = append_in_flight(connection, &request, Grouping::Actions).await;
+        answer_alone(request, outcome, counters);
+    }
+}
+
+/// Writes all of them in one statement and answers them; returns those that are to be tried alone.
+async fn append_merged(
+    connection: &mut PooledConnection,
+    requests: Vec<QueuedWrite>,
+    counters: &JournalCounters,
+) -> Vec<QueuedWrite> {
+    let of = |value: fn(&QueuedWrite) -> i64| requests.iter().map(value).collect::<Vec<i64>>();
+    let (spaces, epochs) = (of(|it| it.space), of(|it| it.epoch));
+    let (numbers, seqs) = (of(|it| it.number), of(|it| int(it.batch.seq.0)));
+    let mut rows = ActionRows::default();
+    for request in &requests {
+        rows.add(request.space, &request.batch);
+    }
+    let values: [&(dyn ToSql + Sync); 8] = [
+        &spaces,
+        &epochs,
+        &numbers,
+        &seqs,
+        &rows.spaces,
+        &rows.channels,
+        &rows.seqs,
+        &rows.bytes,
+    ];
+    match connection.query(APPEND_MERGED, &values).await {
+        Ok(rows) => {
+            counters.commits.fetch_add(1, Ordering::Relaxed);
+            let owned: Vec<i64> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+            for request in requests {
+                let outcome = match owned.contains(&request.space) {
+                    true => WriteOutcome::Written,
+                    false => WriteOutcome::NotOwner,
+                };
+                answer(request, outcome);
+            }
+            Vec::new()
+        }
+        // Nothing of it is written: each is tried alone, and only the one that is to blame fails.
+        Err(StatementError::Refused(_)) => requests,
+        Err(StatementError::Lost(why)) => {
+            for request in requests {
+                answer(request, WriteOutcome::Unknown(why.clone()));
+            }
+            Vec::new()
+        }
+    }
+}
+
+async fn append_one(connection: &mut PooledConnection, request: &QueuedWrite) -> WriteOutcome {
+    let mut rows = ActionRows::default();
+    rows.add(request.space, &request.batch);
+    let seq = int(request.batch.seq.0);
+    let values: [&(dyn ToSql + Sync); 7] = [
+        &request.space,
+        &request.epoch,
+        &request.number,
+        &seq,
+        &rows.channels,
+        &rows.seqs,
+        &rows.bytes,
+    ];
+    match connection.query(APPEND_ONE, &values).await {
+        Ok(rows) if rows.is_empty() => WriteOutcome::NotOwner,
+        Ok(_) => WriteOutcome::Written,
+        // Record by record, to find the one that is to blame.
+        Err(StatementError::Refused(_)) => {
+            append_in_flight(connection, request, Grouping::None).await
+        }
+        Err(StatementError::Lost(why)) => WriteOutcome::Unknown(why),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grouping {
+    /// All actions of the batch in one statement.
+    Actions,
+    None,
+}
+
+/// Writes a batch in a transaction whose statements are all sent at once.
+async fn append_in_flight(
+    connection: &mut PooledConnection,
+    request: &QueuedWrite,
+    mut grouping: Grouping,
+) -> WriteOutcome {
+    let mut has_waited = false;
+    loop {
+        let (statements, places) = flight_of(request, grouping);
+        let Err((index, error)) = connection.run_together(&statements).await else {
+            return WriteOutcome::Written;
+        };
+        if let StatementError::Lost(why) = error {
+            return WriteOutcome::Unknown(why);
+        }
+        let code = error.code();
+        // A deadlock, or a database that wants it tried again: once.
+        if code.starts_with("40") && !has_waited {
+            has_waited = true;
+            continue;
+        }
+        let is_fence = index == 0;
+        if is_fence && code == "22012" {
+            return WriteOutcome::NotOwner;
+        }
+        // Data that does not fit, a rule that it breaks, a limit of the database.
+        let is_its_own = ["22", "23", "54"]
+            .iter()
+            .any(|class| code.starts_with(class));
+        if is_fence || !is_its_own {
+            return WriteOutcome::Failed(error.words());
+        }
+        match places.get(index) {
+            Some(Some(index)) => {
+                return WriteOutcome::BadRecord {
+                    index: *index,
+                    reason: error.words(),
+                };
+            }
+            Some(None) if grouping == Grouping::Actions => grouping = Grouping::None,
+            Some(None) | None => return WriteOutcome::Failed(error.words()),
+        }
+    }
+}
+
+/// The statements of a batch, and of which record each is; none of those of several.
+fn flight_of(
+    request: &QueuedWrite,
+    grouping: Grouping,
+) -> (Vec<BoundStatement>, Vec<Option<usize>>) {
+    let QueuedWrite {
+        space,
+        epoch,
+        number,
+        batch,
+        ..
+    } = request;
+    let fence = values![*space, *epoch, *number, int(batch.seq.0)];
+    let mut statements = vec![BoundStatement::new(FENCE, fence)];
+    let mut places = vec![None];
+    let mut rows = ActionRows::default();
+    for (index, record) in batch.records.iter().enumerate() {
+        if grouping == Grouping::Actions && rows.add_record(*space, record) {
+            continue; // with the others
+        }
+        for statement in records::statements(*space, record) {
+            statements.push(statement);
+            places.push(Some(index));
+        }
+    }
+    if !rows.seqs.is_empty() {
+        // Before what may depend on them.
+        let grouped = values![*space, rows.channels, rows.seqs, rows.bytes];
+        statements.insert(1, BoundStatement::new(ACTIONS, grouped));
+        places.insert(1, None);
+    }
+    (statements, places)
+}
+
+/// Actions, column by column.
+#[derive(Default)]
+struct ActionRows {
+    spaces: Vec<i64>,
+    channels: Vec<i64>,
+    seqs: Vec<i64>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl ActionRows {
+    fn add(&mut self, space: i64, batch: &Batch) {
+        for record in &batch.records {
+            self.add_record(space, record);
+        }
+    }
+
+    /// Returns whether it is an action.
+    fn add_record(&mut self, space: i64, record: &Record) -> bool {
+        let Record::Action {
+            seq,
+            channel,
+            envelope,
+        } = record
+        else {
+            return false;
+        };
+        self.spaces.push(space);
+        self.channels.push(int(channel.0));
+        self.seqs.push(int(seq.0));
+        self.bytes.push(envelope.to_vec());
+        true
+    }
+}

@@ -1,0 +1,150 @@
+//! The spaces that one listener leads to, and how a request finds its own: by the token it shows.
+//!
+//! Promises: a secret of one space opens no other; where there is one space, nothing is looked for; a space that was loaded anew
+//! is found in its place.
+//! Must not know: HTTP, what a space holds.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::admission::Admission;
+use crate::accounts::Accounts;
+use crate::cluster::Relays;
+use crate::kernel_queue::KernelQueue;
+use crate::limits::ServerLimits;
+
+/// The way into one space.
+#[derive(Clone)]
+pub(crate) struct SpaceDoor {
+    pub(crate) name: Arc<str>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) queue: KernelQueue,
+    /// Shared by all clones: a space stays loaded while somebody has one.
+    users: Arc<()>,
+}
+
+impl SpaceDoor {
+    pub(crate) fn new(name: &str, admission: Arc<Admission>, queue: KernelQueue) -> Self {
+        let name = Arc::from(name);
+        Self {
+            name,
+            admission,
+            queue,
+            users: Arc::default(),
+        }
+    }
+
+    /// Whether anybody has a clone of this door.
+    pub(crate) fn is_used(&self) -> bool {
+        self.users() > 0
+    }
+
+    /// How many have one.
+    pub(crate) fn users(&self) -> usize {
+        Arc::strong_count(&self.users) - 1
+    }
+}
+
+/// All of them. What belongs to the listener and not to a space (names it answers to, limits, the certificate) is the same in
+/// each, and is asked of the first.
+pub(crate) struct SpaceDoors {
+    first: RwLock<SpaceDoor>,
+    others: Vec<RwLock<SpaceDoor>>,
+    limits: ServerLimits,
+    /// The way to other nodes on the same database.
+    relays: Option<Arc<Relays>>,
+    /// Whose tokens name spaces, beside those of data directories.
+    accounts: Option<Arc<Accounts>>,
+}
+
+/// The door that is there now.
+fn current(door: &RwLock<SpaceDoor>) -> SpaceDoor {
+    door.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl SpaceDoors {
+    pub(crate) fn new(first: SpaceDoor, others: Vec<SpaceDoor>) -> Self {
+        Self {
+            limits: first.admission.limits.clone(),
+            first: RwLock::new(first),
+            others: others.into_iter().map(RwLock::new).collect(),
+            relays: None,
+            accounts: None,
+        }
+    }
+
+    /// The same on a node of a cluster.
+    pub(crate) fn with_relays(self, relays: Option<Arc<Relays>>) -> Self {
+        Self { relays, ..self }
+    }
+
+    pub(crate) fn relays(&self) -> Option<&Arc<Relays>> {
+        self.relays.as_ref()
+    }
+
+    /// The same, with the accounts of a database.
+    pub(crate) fn with_accounts(self, accounts: Option<Arc<Accounts>>) -> Self {
+        Self { accounts, ..self }
+    }
+
+    pub(crate) fn accounts(&self) -> Option<&Arc<Accounts>> {
+        self.accounts.as_ref()
+    }
+
+    pub(crate) fn first(&self) -> SpaceDoor {
+        current(&self.first)
+    }
+
+    pub(crate) fn limits(&self) -> &ServerLimits {
+        &self.limits
+    }
+
+    fn places(&self) -> impl Iterator<Item = &RwLock<SpaceDoor>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SpaceDoor> {
+        self.places().map(current)
+    }
+
+    /// The space of the same name is behind this door from now on.
+    pub(crate) fn replace(&self, door: &SpaceDoor) {
+        for place in self.places() {
+            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
+            if place.name == door.name {
+                *place = door.clone();
+            }
+        }
+    }
+
+    /// The door of the space with a name; of the first without one.
+    pub(crate) fn named(&self, name: Option<&str>) -> Option<SpaceDoor> {
+        match name {
+            None => Some(self.first()),
+            Some(name) => self.iter().find(|door| &*door.name == name),
+        }
+    }
+
+    /// The first door that opens, with what is behind it; otherwise why the first does not.
+    pub(crate) fn open<T, E>(
+        &self,
+        mut open: impl FnMut(&SpaceDoor) -> Result<T, E>,
+    ) -> Result<(SpaceDoor, T), E> {
+        let first = self.first();
+        let refusal = match open(&first) {
+            Ok(opened) => return Ok((first, opened)),
+            Err(refusal) => refusal,
+        };
+        for door in self.iter().skip(1) {
+            if let Ok(opened) = open(&door) {
+                return Ok((door, opened));
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Whether every space is served, and new ones are taken.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.first().admission.room.is_draining()
+            && self.iter().all(|door| door.admission.is_ready())
+    }
+}

@@ -1,0 +1,69 @@
+//! Requests for a space that another node serves: found by their token or their signature, and passed on to it (ADR 0110).
+//!
+//! Promises: the owner checks whoever asks itself; one hop at most; nothing that a client sends is taken for the word of a node.
+//! Must not know: what is asked, how nodes reach each other.
+
+use http_body_util::Either;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::http::request::Parts;
+
+use super::answer::{AnswerBody, HttpResponse};
+use super::gate::Headers;
+use super::query::values_of;
+use super::visitor::Visitor;
+use super::{content, token};
+use crate::cluster::PeerNode;
+
+/// The node that serves the space of a request, if it is another.
+pub(super) async fn find_owner(
+    parts: &Parts,
+    headers: &Headers<'_>,
+    visitor: &Visitor,
+) -> Result<Option<PeerNode>, HttpResponse> {
+    let doors = &visitor.doors;
+    let (Some(relays), Some(accounts)) = (doors.relays(), doors.accounts()) else {
+        return Ok(None); // there are no others
+    };
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let has_misplaced_token = path.starts_with("/api/") && values_of(query, "tkn").next().is_some();
+    if visitor.is_forwarded() || has_misplaced_token {
+        return Ok(None); // this node answers, or refuses
+    }
+    let space = match path.strip_prefix("/content/") {
+        Some(name) => content::find_space(name, query, visitor).await?,
+        None => token::find_space(headers, query, accounts).await?,
+    };
+    let Some(space) = space else {
+        return Ok(None); // it is for a space of this node's settings, or for none
+    };
+    let owner = relays.find_owner(&space).await;
+    let owner = owner.map_err(token::refuse_relay)?;
+    if owner.is_some() {
+        visitor.admit()?;
+    }
+    Ok(owner)
+}
+
+/// Passes a request on to the node that serves its space, and the answer back.
+pub(super) async fn pass_on(
+    parts: &Parts,
+    body: Incoming,
+    owner: &PeerNode,
+    (visitor, goes_on): (&Visitor, bool),
+) -> Result<Response<AnswerBody>, HttpResponse> {
+    let Some(relays) = visitor.doors.relays() else {
+        return Err(HttpResponse::elsewhere());
+    };
+    let answered = relays.forward(owner, parts, body, visitor.address).await;
+    let answer = answered.map_err(token::refuse_relay)?;
+    let mut answer = answer.map(Either::Right);
+    let connection = match goes_on {
+        true => "keep-alive",
+        false => "close",
+    };
+    let connection = HeaderValue::from_static(connection);
+    answer.headers_mut().insert(CONNECTION, connection);
+    Ok(answer)
+}

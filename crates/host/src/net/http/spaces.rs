@@ -1,0 +1,40 @@
+//! `GET /spaces`: the spaces of whoever asks.
+//!
+//! Promises: nobody learns of a space that they are no member of.
+//! Must not know: how accounts are stored.
+
+use serde_json::{Value, json};
+
+use super::answer::HttpResponse;
+use super::visitor::Visitor;
+use crate::net::SpaceDoor;
+use crate::net::access::Access;
+
+pub(super) async fn answer(
+    door: &SpaceDoor,
+    access: &Access,
+    visitor: &Visitor,
+) -> Result<HttpResponse, HttpResponse> {
+    let (Access::Account(granted), Some(accounts)) = (access, visitor.doors.accounts()) else {
+        // The token of a data directory is for its space alone, and nobody's in particular.
+        let space = json!({"name": &*door.name, "role": access.role().name(), "current": true});
+        return Ok(list(&Value::Null, &json!([space])));
+    };
+    let spaces = accounts.spaces_of(granted.principal).await;
+    let spaces = spaces.map_err(|error| {
+        tracing::warn!(%error, "spaces cannot be listed");
+        HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+    })?;
+    let spaces = spaces.iter().map(|member| {
+        json!({
+            "name": member.space,
+            "role": member.role.name(),
+            "current": member.space == granted.space_name,
+        })
+    });
+    Ok(list(&json!(granted.principal_name), &spaces.collect()))
+}
+
+fn list(principal: &Value, spaces: &Value) -> HttpResponse {
+    HttpResponse::json(200, &json!({"principal": principal, "spaces": spaces})).staying_open()
+}

@@ -1,0 +1,252 @@
+//! One space at work: its journal, its kernel with a thread of its own, its effects, its agents, and the way in.
+//!
+//! Agents are a space's own: what they may do without asking, whom they trust and what they spent belong to the people of the
+//! space (ADR 0091). What the kernel is told of the host is shared by all spaces that are told the same.
+//!
+//! Promises: whatever the operator got wrong is an error before anything is served.
+//! Must not know: sockets, other spaces.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{HostFacts, Kernel};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use workspace::ResourceFiles;
+
+use crate::budget::Budget;
+use crate::clock::Clock;
+use crate::cluster::ClusterNode;
+use crate::config::{Config, JournalChoice};
+use crate::credentials;
+use crate::devices::Devices;
+use crate::document_reader::DocumentReader;
+use crate::effects::{Bodies, ClientFileAccess, Effects};
+use crate::journal::DirectoryLock;
+use crate::kernel_task::KernelTask;
+use crate::limits::ServerLimits;
+use crate::net::{Admission, TlsIdentity};
+use crate::news::start_agents;
+use crate::page::PageServices;
+use crate::resource_grants::ResourceGrants;
+use crate::server::ServeError;
+use crate::startup::Parts;
+use crate::stream_batcher::StreamBatcher;
+use crate::supervisor::Supervisor;
+use crate::telemetry::send_while_running;
+use crate::terminals::ShellSettings;
+
+/// A space that is ready to be started.
+pub(crate) struct PreparedSpace {
+    pub config: Config,
+    pub parts: Parts,
+    pub admission: Admission,
+    bodies: Bodies,
+    clock: Clock,
+}
+
+/// A space that is served.
+pub(crate) struct SpaceHost {
+    pub data: PathBuf,
+    pub admission: Arc<Admission>,
+    pub supervisor: Supervisor,
+    /// Telemetry is sent until it is dropped.
+    _telling: DropGuard,
+    /// Held until everything else here is dropped.
+    lock: Option<DirectoryLock>,
+}
+
+impl SpaceHost {
+    /// Opens what a space lies in; nothing is served yet.
+    pub(crate) async fn prepare(
+        config: &Config,
+        name: &str,
+        cluster: Option<&Arc<ClusterNode>>,
+    ) -> Result<PreparedSpace, ServeError> {
+        let parts = Parts::prepare(config, (name, cluster)).await?;
+        let mut space = PreparedSpace::over(config, parts)?;
+        space.admission = space.admission.of_space(name);
+        Ok(space)
+    }
+
+    /// Lets turns end and what has arrived be written, for at most so long.
+    pub(crate) async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
+        self.supervisor.stop(limit).await
+    }
+
+    /// Ends a space that this node has lost, or that is not what its journal says: nothing of it runs afterwards, and its
+    /// directory is free.
+    pub(crate) async fn end_lost(&mut self, limit: Duration) {
+        self.admission.set_ready(false);
+        if let Some(tenure) = &self.admission.tenure {
+            tenure.lose();
+        }
+        self.supervisor.wait_until_over(limit).await;
+        self.supervisor.close_lost_journal().await;
+        self.lock = None;
+    }
+
+    /// Waits for the journal to write what it was handed, and gives the directory back.
+    pub(crate) async fn close(self) -> Result<(), ServeError> {
+        self.supervisor.close_journal().await
+    }
+}
+
+impl PreparedSpace {
+    /// The same with parts that are there already.
+    pub(crate) fn over(config: &Config, parts: Parts) -> Result<Self, ServeError> {
+        let clock = Clock::start();
+        let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
+        let bodies = bodies
+            .confined_to(parts.confinement.clone())
+            .with_user_directories(config.user_directories());
+        let (token, devices) = match config.stdio {
+            true => (None, Devices::in_memory()),
+            false => (
+                credentials::load_or_create_token(&config.token, &config.data)?,
+                Devices::open(&config.data)?,
+            ),
+        };
+        let agents = parts.roster.agents().to_vec();
+        // Without one of the database it follows from the token of the data directory.
+        let secret = parts.address_secret.clone().or_else(|| token.clone());
+        let page = PageServices::over(bodies.clone(), secret.as_deref());
+        let page = page.map_err(|error| ServeError::Data {
+            path: config.data.clone(),
+            message: format!("the system gives no random bytes: {error}"),
+        })?;
+        let page = page.with_agents(agents);
+        let mut admission = create_admission(config, (token, devices), page)?;
+        admission.tenure = parts.tenure.clone();
+        admission.bounds = parts.bounds.clone();
+        Ok(Self {
+            config: config.clone(),
+            parts,
+            admission,
+            bodies,
+            clock,
+        })
+    }
+
+    /// What the kernel is told is kept once if another space is told the same.
+    pub(crate) fn share_facts(&mut self, known: &mut Vec<Arc<HostFacts>>) {
+        match known.iter().find(|known| **known == self.parts.facts) {
+            Some(same) => self.parts.facts = Arc::clone(same),
+            None => known.push(Arc::clone(&self.parts.facts)),
+        }
+    }
+
+    /// Starts its kernel.
+    pub(crate) fn start(self) -> Result<SpaceHost, ServeError> {
+        let Self {
+            config,
+            mut parts,
+            admission,
+            bodies,
+            clock,
+        } = self;
+        let lock = parts.lock.take();
+        let admission = Arc::new(admission);
+        let supervisor = start_kernel(&config, parts, (bodies, clock), &admission)?;
+        let telling = CancellationToken::new();
+        tokio::spawn(send_while_running(
+            Arc::clone(&admission),
+            supervisor.queue(),
+            (config.otlp_endpoint.clone(), config.spaces.is_empty()),
+            telling.clone(),
+        ));
+        Ok(SpaceHost {
+            data: config.data,
+            admission,
+            supervisor,
+            _telling: telling.drop_guard(),
+            lock,
+        })
+    }
+}
+
+fn create_admission(
+    config: &Config,
+    (token, devices): (Option<String>, Devices),
+    mut page: PageServices,
+) -> Result<Admission, ServeError> {
+    let limits = config.limits.server.clone();
+    // On standard output the reader is flushed inside of the half that the kernel leaves.
+    let shutdown_ms = match config.stdio {
+        true => limits.shutdown_ms / 2,
+        false => limits.shutdown_ms,
+    };
+    let limits = ServerLimits {
+        shutdown_ms,
+        ..limits
+    };
+    let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
+    if config.journal == JournalChoice::Sqlite {
+        page = page.with_prompts(config.data.clone(), &config.restricted_sections);
+    }
+    let admission = Admission::new(limits, token, hosts, origins);
+    let mut admission = admission.with_devices(Arc::new(devices)).with_page(page);
+    if let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) {
+        admission = admission.with_tls(TlsIdentity::load(cert, key)?);
+    }
+    Ok(admission.with_embed_limits((&config.limits.kernel).into()))
+}
+
+fn start_kernel(
+    config: &Config,
+    parts: Parts,
+    (bodies, clock): (Bodies, Clock),
+    admission: &Arc<Admission>,
+) -> Result<Supervisor, ServeError> {
+    let tenure = parts.tenure;
+    let (journal, boot) = parts.journal.start()?;
+    let limits = config.limits.kernel.clone();
+    let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
+    let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
+    let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);
+    let streams = StreamBatcher::new(coalesce);
+    let (roster, journal_handle) = (parts.roster, journal.clone());
+    let mut effects = Effects::new(
+        queue.clone(),
+        journal_handle,
+        bodies,
+        roster.agents().to_vec(),
+        streams,
+    );
+    let roster = Arc::new(roster);
+    start_agents(&roster, queue.clone());
+    effects.roster = Some(roster);
+    effects
+        .services
+        .terminals
+        .set_settings(ShellSettings::of(config));
+    let files = ResourceFiles::new(parts.confinement);
+    effects.files = ClientFileAccess::new(files, Some(ResourceGrants::new(config)));
+    effects.services.staging = Some(parts.staging);
+    effects.services.entities = Arc::clone(&config.entities);
+    effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
+    effects.services.calls = (&config.limits.server).into();
+    let budget = Budget::open(config, clock);
+    let budget = budget.map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: format!("what was spent of the budget cannot be read: {error}"),
+    })?;
+    effects.services.budget = Some(budget);
+    effects.services.tenure = tenure.clone();
+    effects.services.bounds = admission.bounds.clone();
+    effects.services.telemetry = Some(Arc::clone(&admission.telemetry));
+    effects.worktree_dir = config.worktree_dir.clone();
+    let task = KernelTask::new(
+        kernel,
+        clock,
+        journal.clone(),
+        inbox,
+        effects,
+        &config.limits.server,
+        config.on_log_level.clone(),
+    );
+    let task = task.under(tenure);
+    let admission = Arc::clone(admission);
+    Supervisor::start(task, boot_output, queue, journal, admission)
+}

@@ -1,0 +1,65 @@
+//! `root/progress`: how a long creation goes on, for the client that asked to hear of it, under its token.
+//!
+//! Promises: what is told never falls; the last word says that it is done, and nothing follows it. It is not repeated after a
+//! reconnect.
+
+use serde_json::{Value, json};
+use wire::{ChannelUri, Generation, rpc};
+
+use crate::channels::ProgressReport;
+use crate::frame::Frame;
+use crate::state::Step;
+
+/// A creation goes on: `total` if that is known, and what it is at.
+pub(crate) fn tell(
+    step: &mut Step,
+    session: &ChannelUri,
+    done_of: Option<(i64, i64)>,
+    message: Option<&str>,
+) {
+    let Some(before) = step.session(session).progress().cloned() else {
+        return; // nobody asked
+    };
+    // What is finished is told once, at the end.
+    let done_of = done_of.filter(|(done, total)| done < total);
+    let done = done_of.map_or(before.done, |(done, _)| done.max(before.done));
+    let report = ProgressReport { done, ..before };
+    let total = done_of.map(|(_, total)| total);
+    send(step, &report, total, message);
+    step.session_mut(session).set_progress(report);
+}
+
+/// The creation is over, well or not: the state says which.
+pub(crate) fn finish(step: &mut Step, session: &ChannelUri) {
+    if step.session(session).progress().is_none() {
+        return; // nobody asked
+    }
+    if let Some(report) = step.session_mut(session).take_progress() {
+        let done = report.done.saturating_add(1);
+        let report = ProgressReport { done, ..report };
+        send(step, &report, Some(done), None);
+    }
+}
+
+fn send(step: &mut Step, report: &ProgressReport, total: Option<i64>, message: Option<&str>) {
+    let Some(peer) = step.peers().peer_of(&report.client_id) else {
+        return; // whoever asked is gone
+    };
+    let generation = step.ready(peer).map(|ready| ready.generation);
+    if generation.is_none_or(|generation| generation <= Generation::V0_4) {
+        return; // it has no such notification
+    }
+    let mut params = json!({
+        "channel": ChannelUri::root().as_str(),
+        "progressToken": report.token,
+        "progress": report.done,
+    });
+    if let Some(total) = total {
+        params["total"] = json!(total);
+    }
+    if let Some(message) = message {
+        params["message"] = Value::String(message.to_owned());
+    }
+    let text = rpc::notification("root/progress", &params);
+    step.send(peer, Frame::Text(text));
+}

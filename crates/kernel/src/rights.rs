@@ -1,0 +1,148 @@
+//! Which role each request and each action needs. Nothing here is decided by default: what is new has to be put in its place.
+
+use wire::action::{ActionError, ClientAction, RootAction};
+use wire::methods::{Call, ResourceCall};
+use wire::rpc::code;
+use wire::{ActionKind, ChannelUri, RpcError};
+
+use crate::io::PeerId;
+use crate::refusal::Refusal;
+use crate::role::Role;
+use crate::state::Kernel;
+use crate::telemetry;
+
+/// Whether the role of a connection is enough for a request.
+pub(crate) fn check_call(kernel: &Kernel, peer: PeerId, call: &Call) -> Result<(), RpcError> {
+    check(kernel.role(peer), needed_for_call(call)).map_err(denied)
+}
+
+/// The same for an action. A viewer's are refused whatever they are.
+pub(crate) fn check_action(
+    kernel: &Kernel,
+    peer: PeerId,
+    kind: &Result<ActionKind, ActionError>,
+) -> Result<(), Refusal> {
+    let verb = kind.as_ref().ok().and_then(|kind| kind.client_action());
+    // What is no action of clients is refused later, for what it is.
+    let needed = verb.map_or(Role::Member, needed_for_action);
+    check(kernel.role(peer), needed).map_err(Refusal)
+}
+
+/// Whether the role of a connection is enough to watch a channel.
+pub(crate) fn check_watch(kernel: &Kernel, peer: PeerId, uri: &ChannelUri) -> Result<(), RpcError> {
+    check(kernel.role(peer), needed_for_channel(uri)).map_err(denied)
+}
+
+pub(crate) fn may_watch(role: Role, uri: &ChannelUri) -> bool {
+    role >= needed_for_channel(uri)
+}
+
+/// A client id stands for what its client is: for its tools, its files, its terminals, its place in sessions. Only whoever has
+/// it, connected or gone for a moment, comes under it again.
+pub(crate) fn check_client_id(
+    kernel: &Kernel,
+    peer: PeerId,
+    client_id: &str,
+) -> Result<(), RpcError> {
+    let Some(newer) = kernel.peers().holder(peer) else {
+        return Ok(()); // it is gone, and so is whatever it asked for
+    };
+    let older = match kernel.peers().peer_of(client_id) {
+        Some(older) => kernel.peers().holder(older),
+        None => kernel.active_clients().holder_of(client_id),
+    };
+    if older.is_some_and(|older| !newer.may_take_over(older)) {
+        return Err(denied(
+            "this client id belongs to another device or account, or to one with another role; choose another".to_owned(),
+        ));
+    }
+    let mut sessions = kernel.active_clients().sessions_of(client_id);
+    match newer.role == Role::Viewer && sessions.next().is_some() {
+        true => Err(denied(
+            "this client id takes part in a session, and your token has the role viewer; choose another".to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn check(role: Role, needed: Role) -> Result<(), String> {
+    if role >= needed {
+        return Ok(());
+    }
+    let (role, needed) = (role.name(), needed.name());
+    Err(format!(
+        "this takes the role {needed}, and your token has the role {role}; an owner of the space can give you another"
+    ))
+}
+
+fn denied(message: String) -> RpcError {
+    RpcError::new(code::PERMISSION_DENIED, message)
+}
+
+fn needed_for_call(call: &Call) -> Role {
+    match call {
+        Call::Initialize(_)
+        | Call::Ping
+        | Call::Reconnect(_)
+        | Call::Subscribe(_)
+        | Call::ListSessions(_)
+        | Call::FetchTurns(..)
+        | Call::ResolveSessionConfig(_) => Role::Viewer,
+        Call::Resource(call) => needed_for_resource(call),
+        // Asks agents, on behalf of a session that is to be made.
+        Call::SessionConfigCompletions(_)
+        // Searches files, for a message that is to be sent.
+        | Call::Completions(_)
+        // Keeps the host at work.
+        | Call::CreateResourceWatch(_)
+        // Stores the bodies of a message that is to be sent.
+        | Call::Compose(_)
+        | Call::CreateSession(..)
+        | Call::DisposeSession(_)
+        | Call::CreateChat(..)
+        | Call::DisposeChat(_)
+        | Call::CreateTerminal(_)
+        | Call::DisposeTerminal(_)
+        | Call::MoveChat(_)
+        | Call::Authenticate(_)
+        | Call::InvokeChangesetOperation(_)
+        | Call::ImportSession(_) => Role::Member,
+        // A model names a server, a key of the host and perhaps a command that prints it.
+        Call::AddModel(_) | Call::ReloadModels => Role::Owner,
+    }
+}
+
+/// Telemetry tells of the host, of all sessions, and in log lines of more than one can know.
+fn needed_for_channel(uri: &ChannelUri) -> Role {
+    match telemetry::signal_of(uri) {
+        Some(_) => Role::Owner,
+        None => Role::Viewer,
+    }
+}
+
+fn needed_for_resource(call: &ResourceCall) -> Role {
+    match call {
+        ResourceCall::Read(_) | ResourceCall::List(_) | ResourceCall::Resolve(_) => Role::Viewer,
+        ResourceCall::Write(_)
+        | ResourceCall::Copy(_)
+        | ResourceCall::Move(_)
+        | ResourceCall::Delete(_)
+        | ResourceCall::MakeDirectory(_)
+        // Widens what its client may use.
+        | ResourceCall::Request(_) => Role::Member,
+    }
+}
+
+fn needed_for_action(action: ClientAction) -> Role {
+    match action {
+        ClientAction::Root(RootAction::ConfigChanged) => Role::Owner,
+        // Whatever changes a session is for whoever takes part in it.
+        ClientAction::Session(_)
+        | ClientAction::Chat(_)
+        | ClientAction::Changeset(_)
+        | ClientAction::Annotations(_)
+        | ClientAction::Terminal(_)
+        | ClientAction::OtherChannel(_) => Role::Member,
+        ClientAction::ResourceWatch(none) => match none {},
+    }
+}

@@ -1,0 +1,134 @@
+//! MCP servers that plugins declare: in `.mcp.json` or `mcp.json`, or where their manifest says (CU-4).
+//!
+//! Promises: nothing outside the plugin is read.
+//! Must not know: what a declaration means, who may start it.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::FILE_BYTES_MAX;
+use super::customization::{Child, ChildContent, Container};
+use super::plugin::Manifest;
+use super::scan::Scan;
+use super::text_span::find_member;
+use crate::WorkspacePath;
+
+/// Where servers are declared, unless the manifest says so; the first counts.
+const FILES: [&str; 2] = [".mcp.json", "mcp.json"];
+
+/// What a manifest, or a file of servers, calls them.
+const KEY: &str = "mcpServers";
+
+/// A server as its plugin declares it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PluginServer {
+    /// As it is written.
+    pub declaration: Value,
+    /// The file it is written in.
+    pub file: PathBuf,
+    /// The directory of its plugin.
+    pub root: PathBuf,
+}
+
+impl std::fmt::Debug for PluginServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Its variables and headers may be secrets.
+        f.debug_struct("PluginServer")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Adds the servers of a plugin to its container, or what is wrong with them. False if it has nothing of the kind.
+pub(super) fn find(
+    scan: &mut Scan<'_>,
+    plugin: &WorkspacePath,
+    manifest: &Manifest,
+    container: &mut Container,
+) -> bool {
+    let before = (container.children.len(), container.problems.len());
+    match manifest.value.get(KEY) {
+        Some(Value::Object(servers)) => {
+            if let Some((path, text)) = &manifest.file {
+                add_all(scan, plugin, container, (path, text), Some(KEY), servers);
+            }
+        }
+        Some(Value::String(path)) => match plugin.join_inside(path) {
+            Some(path) => drop(add_file(scan, plugin, container, &path)),
+            None => {
+                let directory = scan.workspace.absolute_path(plugin);
+                container.add_problem(&format!(
+                    "{}: `{KEY}` leads out of the plugin and is not read",
+                    directory.display()
+                ));
+            }
+        },
+        Some(_) => container.add_problem("`mcpServers` of the manifest is no object and no path"),
+        None => {
+            let mut files = FILES.iter().map(|name| plugin.join(name));
+            let _ = files.find(|path| add_file(scan, plugin, container, path));
+        }
+    }
+    before != (container.children.len(), container.problems.len())
+}
+
+/// Adds the servers of a file; false if there is no such file.
+fn add_file(
+    scan: &mut Scan<'_>,
+    plugin: &WorkspacePath,
+    container: &mut Container,
+    path: &WorkspacePath,
+) -> bool {
+    let problems = scan.problem_count();
+    let text = scan.read_whole(path, FILE_BYTES_MAX);
+    let is_there = text.is_some();
+    match text.map(|text| (serde_json::from_str::<Value>(&text), text)) {
+        Some((Ok(Value::Object(mut file)), text)) => {
+            // Some plugins write the servers without a key around them.
+            let (outer, servers) = match file.remove(KEY) {
+                Some(Value::Object(servers)) => (Some(KEY), servers),
+                Some(_) => {
+                    scan.warn_invalid(path, "`mcpServers` is no object");
+                    (None, Map::new())
+                }
+                None => (None, file),
+            };
+            add_all(scan, plugin, container, (path, &text), outer, &servers);
+        }
+        Some((Ok(_), _)) => scan.warn_invalid(path, "it is not an object of JSON"),
+        Some((Err(error), _)) => scan.warn_invalid(path, &format!("it is not JSON: {error}")),
+        None => {} // it is not there, or a warning says what is wrong with it
+    }
+    let new = scan.problems_since(problems);
+    for problem in &new {
+        container.add_problem(problem);
+    }
+    is_there || !new.is_empty()
+}
+
+fn add_all(
+    scan: &mut Scan<'_>,
+    plugin: &WorkspacePath,
+    container: &mut Container,
+    (path, text): (&WorkspacePath, &str),
+    outer: Option<&str>,
+    servers: &Map<String, Value>,
+) {
+    for (name, declaration) in servers.iter().filter(|(_, it)| it.is_object()) {
+        let child = Child {
+            name: name.clone(),
+            uri: scan.uri(path),
+            range: find_member(text, outer, name),
+            description: None,
+            content: ChildContent::McpServer(PluginServer {
+                declaration: declaration.clone(),
+                file: scan.workspace.absolute_path(path),
+                root: scan.workspace.absolute_path(plugin),
+            }),
+        };
+        if !scan.add_child(container, child, path) {
+            return; // the container says that there is more
+        }
+    }
+}

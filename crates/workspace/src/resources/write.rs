@@ -1,0 +1,169 @@
+//! Writing a file: whole, from an offset on, or into its middle (H-253).
+//!
+//! Promises: what is under the name is the old content or the new, whatever fails; only what was there when the new content was
+//! made is replaced. Missing directories are made.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::facts::facts_of;
+use super::place::{LastName, ResourcePlace};
+use super::read::check_regular;
+use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
+use crate::Cancellation;
+use crate::confined::{Links, Stat};
+use crate::write::atomic::{self, WriteError};
+
+/// Attempts at writing a file that others write meanwhile.
+const ATTEMPTS_MAX: usize = 4;
+
+/// Where new bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// What is from this offset on is replaced.
+    From(u64),
+    /// Before the last so many bytes.
+    BeforeLast(u64),
+    /// At this offset; what is from there on comes after.
+    At(u64),
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteRequest<'a> {
+    pub uri: &'a str,
+    pub bytes: &'a [u8],
+    pub placement: Placement,
+    /// Nothing may be there yet.
+    pub create_only: bool,
+    /// What is there must have this tag.
+    pub if_match: Option<&'a str>,
+}
+
+impl ResourceFiles {
+    /// Writes a file.
+    pub fn write(
+        &self,
+        request: &WriteRequest<'_>,
+        grants: &[ResourceGrant],
+    ) -> Result<(), ResourceError> {
+        let _writing = self.lock_writes();
+        let mut attempts = 1;
+        loop {
+            let written = self.try_write(request, grants);
+            // What its caller said of the file is judged anew, too.
+            match written {
+                Err(ResourceError::Changed { .. }) if attempts < ATTEMPTS_MAX => attempts += 1,
+                written => return written,
+            }
+        }
+    }
+
+    fn try_write(
+        &self,
+        request: &WriteRequest<'_>,
+        grants: &[ResourceGrant],
+    ) -> Result<(), ResourceError> {
+        let access = ResourceAccess::Write;
+        let place = self.locate(request.uri, LastName::Followed, access, grants)?;
+        let path = || place.display.clone();
+        let Some(entry) = place.entry()? else {
+            if request.if_match.is_some() {
+                return Err(ResourceError::EtagMismatch { path: path() });
+            }
+            return create(&place, request);
+        };
+        if request.create_only {
+            return Err(ResourceError::AlreadyExists { path: path() });
+        }
+        let stat = place.stat(&entry)?;
+        check_regular(&place, stat.kind)?;
+        let facts = facts_of(&entry).map_err(|errno| place.failed(errno))?;
+        if request.if_match.is_some_and(|tag| tag != facts.etag) {
+            return Err(ResourceError::EtagMismatch { path: path() });
+        }
+        if stat.mode & 0o222 == 0 {
+            return Err(ResourceError::PermissionDenied { path: path() });
+        }
+        match request.placement {
+            Placement::BeforeLast(0) => super::append::append(&place, request.bytes, &stat),
+            placement => replace(&place, request.bytes, placement, &stat),
+        }
+    }
+}
+
+/// Writes a file that is not there.
+fn create(place: &ResourcePlace, request: &WriteRequest<'_>) -> Result<(), ResourceError> {
+    place.name()?;
+    let (Placement::From(position) | Placement::BeforeLast(position) | Placement::At(position)) =
+        request.placement;
+    check_position(place, position, 0)?;
+    let (root, path) = (&place.root, &place.relative);
+    let created = atomic::create(root, path, request.bytes, None, &Cancellation::default());
+    created.map_err(|error| match (error, request.create_only) {
+        (WriteError::Changed, true) => ResourceError::AlreadyExists {
+            path: place.display.clone(),
+        },
+        (error, _) => failed(place, error),
+    })
+}
+
+/// Replaces a file by one with new bytes in it.
+fn replace(
+    place: &ResourcePlace,
+    bytes: &[u8],
+    placement: Placement,
+    expected: &Stat,
+) -> Result<(), ResourceError> {
+    let size = expected.identity.bytes;
+    let (kept_before, kept_after) = match placement {
+        Placement::From(position) => (position, size),
+        Placement::At(position) => (position, position),
+        Placement::BeforeLast(back) => {
+            check_position(place, back, size)?;
+            (size - back, size - back)
+        }
+    };
+    check_position(place, kept_before, size)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let before = place.root.open_path(&place.relative, flags, Links::Refused);
+    let mut before = File::from(before.map_err(|errno| place.failed(errno))?);
+    if place.stat(&before)?.identity != expected.identity {
+        return Err(failed(place, WriteError::Changed));
+    }
+    let (parent, name) = place.parent()?;
+    let fill = |file: &mut File| -> io::Result<()> {
+        io::copy(&mut (&mut before).take(kept_before), file)?;
+        file.write_all(bytes)?;
+        before.seek(SeekFrom::Start(kept_after))?;
+        io::copy(&mut (&mut before).take(size - kept_after), file)?;
+        Ok(())
+    };
+    let replaced = atomic::replace_with(&parent, name, fill, expected, &Cancellation::default());
+    replaced.map_err(|error| failed(place, error))
+}
+
+/// A position beyond the end would leave a hole that nobody asked for.
+fn check_position(place: &ResourcePlace, position: u64, bytes: u64) -> Result<(), ResourceError> {
+    match position <= bytes {
+        true => Ok(()),
+        false => Err(ResourceError::BeyondEnd {
+            path: place.display.clone(),
+            position,
+            bytes,
+        }),
+    }
+}
+
+pub(super) fn failed(place: &ResourcePlace, error: WriteError) -> ResourceError {
+    match error {
+        WriteError::Changed => ResourceError::Changed {
+            path: place.display.clone(),
+        },
+        WriteError::Cancelled => place.failed(Errno::CANCELED),
+        WriteError::System(errno) => place.failed(errno),
+    }
+}

@@ -1,0 +1,48 @@
+//! A long chaos run: `cargo run -p cluster --bin chaos -- --minutes 60 --spaces 50 --seed 1`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use cluster::{ChaosPlan, run};
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut plan = ChaosPlan {
+        seed: 1,
+        spaces: 50,
+        time: Duration::from_secs(600),
+        faults_max: usize::MAX,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words
+            .next()
+            .with_context(|| format!("{word} takes a number"))?;
+        let value: u64 = value.parse().with_context(|| format!("{word} {value}"))?;
+        match word.as_str() {
+            "--seed" => plan.seed = value,
+            "--spaces" => plan.spaces = usize::try_from(value)?,
+            "--minutes" => plan.time = Duration::from_secs(value * 60),
+            _ => bail!("there are --seed, --spaces and --minutes, not {word}"),
+        }
+    }
+    println!("{plan:?}");
+    if let Some(report) = run(plan).await? {
+        println!(
+            "{} faults, {} actions heard, none lost\n{}",
+            report.faults,
+            report.actions,
+            report.describe_absences()
+        );
+        // What is promised: a TTL of 6 s and 2 s, and a second.
+        for (kind, bound) in [("kill", 8), ("drain", 1)] {
+            let p99 = report.absence_at(kind, 0.99);
+            let verdict = match p99 <= Duration::from_secs(bound) {
+                true => "within",
+                false => "BEYOND",
+            };
+            println!("{kind}: p99 {p99:?}, {verdict} the bound of {bound} s");
+        }
+    }
+    Ok(())
+}

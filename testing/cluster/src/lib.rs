@@ -1,0 +1,15 @@
+//! The chaos test of clusters: real nodes, a real database, clients that check everything they hear.
+//!
+//! A seed chooses what goes wrong; the same seed makes the same plan. `cargo run -p cluster --bin chaos -- --minutes 60` for long.
+
+mod checked_client;
+mod faults;
+mod node_process;
+mod peer_proxy;
+mod postgres_server;
+mod run;
+mod space_history;
+mod upgrade;
+
+pub use run::{ChaosPlan, ChaosReport, run};
+pub use upgrade::upgrade;

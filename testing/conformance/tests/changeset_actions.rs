@@ -1,0 +1,206 @@
+//! The published clients, 1.0.0 and 0.9.0, follow what changed (H-289) and the annotations (H-290) of a session by their own reducers:
+//! what they make of it equals a fresh snapshot.
+
+use std::time::Duration;
+
+use conformance::native::{NativeHarness, SESSION, bash, ends};
+use serde_json::{Value, json};
+use testkit::Answer;
+use tokio::time::timeout;
+
+use crate::changesets::commit_all;
+
+fn annotation() -> Value {
+    let at = |line: u32| json!({"line": line, "character": 0});
+    json!({
+        "id": "a", "origin": {"session": SESSION}, "resource": "file:///w/a.rs",
+        "range": {"start": at(1), "end": at(2)}, "resolved": false,
+        "entries": [{"id": "e", "text": "why?"}],
+    })
+}
+
+/// Files have no order.
+fn in_order(mut state: Value) -> Value {
+    if let Some(files) = state["files"].as_array_mut() {
+        files.sort_by_key(|file| file["id"].as_str().map(str::to_owned));
+    }
+    state
+}
+
+/// The names of the files of a changeset, in order.
+fn names(state: &Value) -> Vec<String> {
+    let files = state["files"].as_array().into_iter().flatten();
+    let name = |file: &Value| {
+        let id = file["id"].as_str().unwrap_or_default();
+        id.rsplit('/').next().unwrap_or_default().to_owned()
+    };
+    files.map(name).collect()
+}
+
+/// A session in a repository where three files are not as they were committed, once the host has looked.
+async fn with_three_changes() -> NativeHarness {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        harness.write(name, "as it was\n");
+    }
+    commit_all(&harness.work());
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        harness.write(name, "changed\n");
+    }
+    let look = [Answer::calls([bash("true")]), ends()];
+    let turn = harness.talk("look", look).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let has_looked = |state: &Value| state["_meta"]["git"]["branchName"] == "main";
+    harness.ann.until_session(SESSION, has_looked).await;
+    harness
+}
+
+/// One published client, by the names of its crates.
+macro_rules! published_client {
+    ($test:ident, $ahp:ident, $types:ident, $ws:ident, $version:literal) => {
+        mod $test {
+            use super::*;
+
+            use $ahp::reducers::{apply_action_to_annotations, apply_action_to_changeset};
+            use $ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
+            use $types::actions::StateAction;
+            use $types::state::{AnnotationsState, ChangesetState, SnapshotState};
+            use $ws::WebSocketTransport;
+
+            async fn arrives(harness: &NativeHarness, name: &str) -> Client {
+                let url = &harness.host().url;
+                let transport = WebSocketTransport::connect(url).await.unwrap();
+                let config = ClientConfig::default();
+                let client = Client::connect(transport, config).await.unwrap();
+                let versions = vec![$version.to_owned()];
+                let ready = client.initialize(name.to_owned(), versions, Vec::new());
+                assert_eq!(ready.await.unwrap().protocol_version, $version);
+                client
+            }
+
+            async fn annotations(client: &Client) -> (String, AnnotationsState) {
+                let uri = format!("{SESSION}/annotations");
+                let (result, _) = client.subscribe(uri.clone()).await.unwrap();
+                let SnapshotState::Annotations(state) = result.snapshot.unwrap().state else {
+                    panic!("annotations")
+                };
+                (uri, *state)
+            }
+
+            /// The next action of a channel.
+            async fn next(events: &mut ClientEventStream, uri: &str) -> StateAction {
+                let next = async {
+                    loop {
+                        let event = events.recv().await.expect("the stream goes on");
+                        if let SubscriptionEvent::Action(envelope) = event.event
+                            && envelope.channel == uri
+                        {
+                            assert_eq!(envelope.rejection_reason, None);
+                            let action = envelope.action.clone();
+                            assert!(!matches!(action, StateAction::Unknown(_)), "{action:?}");
+                            return action;
+                        }
+                    }
+                };
+                let heard = timeout(Duration::from_secs(60), next).await;
+                heard.expect("an action")
+            }
+
+            async fn uncommitted(client: &Client) -> (String, ChangesetState) {
+                let uri = format!("{SESSION}/changeset/uncommitted");
+                let (result, _) = client.subscribe(uri.clone()).await.unwrap();
+                let SnapshotState::Changeset(state) = result.snapshot.unwrap().state else {
+                    panic!("a changeset")
+                };
+                (uri, *state)
+            }
+
+            /// Applies what comes until the changeset is so; the kinds of what came.
+            async fn follow(
+                (uri, state): &mut (String, ChangesetState),
+                events: &mut ClientEventStream,
+                is_so: impl Fn(&Value) -> bool,
+            ) -> Vec<String> {
+                let mut seen = Vec::new();
+                while !is_so(&in_order(json!(state))) {
+                    let action = next(events, uri).await;
+                    let kind = json!(action)["type"].as_str().unwrap().to_owned();
+                    seen.push(kind);
+                    apply_action_to_changeset(state, &action);
+                }
+                seen
+            }
+
+            #[tokio::test]
+            async fn it_follows_what_changes_little() {
+                let mut harness = with_three_changes().await;
+                let client = arrives(&harness, "one").await;
+                let mut events = client.events();
+                let mut open = uncommitted(&client).await;
+                let all = ["a.txt", "b.txt", "c.txt"];
+                let is_ready = |state: &Value| state["status"] == "ready" && names(state) == all;
+                follow(&mut open, &mut events, is_ready).await;
+
+                // One file is as it was again, and one is new.
+                let change = "echo 'as it was' > a.txt; echo new > d.txt";
+                let answers = [Answer::calls([bash(change)]), ends()];
+                let turn = harness.talk("change little", answers).await;
+                assert_eq!(turn["state"], "complete", "{turn:#}");
+                let left = ["b.txt", "c.txt", "d.txt"];
+                let is_left = |state: &Value| state["status"] == "ready" && names(state) == left;
+                let seen = follow(&mut open, &mut events, is_left).await;
+                for kind in ["changeset/fileRemoved", "changeset/fileSet"] {
+                    let count = seen.iter().filter(|it| *it == kind).count();
+                    assert_eq!(count, 1, "{kind}: {seen:?}");
+                }
+                let is_whole = |kind: &String| kind == "changeset/contentChanged";
+                assert!(!seen.iter().any(is_whole), "{seen:?}");
+
+                // Who comes now sees the same.
+                let (_, fresh) = uncommitted(&arrives(&harness, "other").await).await;
+                let fresh = in_order(json!(fresh));
+                assert_eq!(names(&fresh), left);
+                follow(&mut open, &mut events, |state| *state == fresh).await;
+                assert_eq!(in_order(json!(open.1)), fresh);
+            }
+
+            #[tokio::test]
+            async fn it_reviews_with_another_client() {
+                let harness = NativeHarness::start().await;
+                let (one, other) = (
+                    arrives(&harness, "one").await,
+                    arrives(&harness, "other").await,
+                );
+                let mut events = other.events();
+                let (uri, mut state) = annotations(&other).await;
+                annotations(&one).await;
+                let entry = json!({"id": "f", "text": "because"});
+                for action in [
+                    json!({"type": "annotations/set", "annotation": annotation()}),
+                    json!({"type": "annotations/entrySet", "annotationId": "a", "entry": entry}),
+                    json!({"type": "annotations/updated", "annotationId": "a", "resolved": true}),
+                    json!({"type": "annotations/entryRemoved", "annotationId": "a", "entryId": "e"}),
+                ] {
+                    let action: StateAction = serde_json::from_value(action).unwrap();
+                    assert!(!matches!(action, StateAction::Unknown(_)), "{action:?}");
+                    one.dispatch(uri.clone(), action).await.unwrap();
+                    let heard = next(&mut events, &uri).await;
+                    apply_action_to_annotations(&mut state, &heard);
+                }
+                let (_, fresh) = annotations(&one).await;
+                assert_eq!(json!(state), json!(fresh));
+                assert_eq!(json!(fresh)["annotations"][0]["resolved"], true);
+                let entries = &json!(fresh)["annotations"][0]["entries"];
+                assert_eq!(entries.as_array().unwrap().len(), 1);
+                let removed = json!({"type": "annotations/removed", "annotationId": "a"});
+                let removed: StateAction = serde_json::from_value(removed).unwrap();
+                one.dispatch(uri.clone(), removed).await.unwrap();
+                apply_action_to_annotations(&mut state, &next(&mut events, &uri).await);
+                assert_eq!(json!(state)["annotations"], json!([]));
+            }
+        }
+    };
+}
+
+published_client!(client_of_1_0, ahp, ahp_types, ahp_ws, "1.0.0");
+published_client!(client_of_0_9, ahp_09, ahp_types_09, ahp_ws_09, "0.9.0");
