@@ -17,6 +17,9 @@ globalThis.setTimeout = (run, ms = 0) => addTimer(run, ms);
 globalThis.setInterval = (run, ms) => addTimer(run, ms, ms);
 globalThis.clearTimeout = globalThis.clearInterval = (id) => timers.delete(id);
 globalThis.performance = { now: () => now };
+let lastChance = 1;
+/** The same sequence in every run (Lehmer's generator): a test that fails fails again. */
+Math.random = () => (lastChance = (lastChance * 16_807) % 2_147_483_647) / 2_147_483_647;
 globalThis.queueMicrotask ??= (run) => Promise.resolve().then(run);
 let lastByte = 0;
 globalThis.crypto ??= { getRandomValues: (bytes) => bytes.map((_, at) => (bytes[at] = lastByte = (lastByte + 41) % 251)) };

@@ -97,7 +97,7 @@ export class Live {
   close() {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearInterval(this.#silence);
+    clearTimeout(this.#silence);
     clearTimeout(this.#expecting);
     this.#attempt?.close('this client was closed');
     this.#connection?.close('this client was closed');
@@ -282,16 +282,23 @@ export class Live {
 
   /** @param {Connection} connection @param {'first' | 'replay' | 'snapshot'} how */
   #establish(connection, how) {
-    clearInterval(this.#silence);
     this.#attempt = undefined;
     this.#connection = connection;
     this.#connectedAt = performance.now();
-    this.#silence = setInterval(() => {
-      if (performance.now() - connection.lastHeard >= PING_AFTER_MS) {
+    this.#watchSilence(connection, PING_AFTER_MS);
+    this.#handlers.onRestored(how);
+  }
+
+  /** Pings a host that was silent for long, and looks again when it may have been silent for as long once more. @param {Connection} connection @param {number} waitMs */
+  #watchSilence(connection, waitMs) {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => {
+      const left = Math.ceil(connection.lastHeard + PING_AFTER_MS - performance.now());
+      if (left <= 0) {
         this.#ping(connection, PING_ANSWER_MS);
       }
-    }, PING_AFTER_MS);
-    this.#handlers.onRestored(how);
+      this.#watchSilence(connection, left > 0 ? left : PING_AFTER_MS);
+    }, waitMs);
   }
 
   /** Comes before everything else that a new connection tells: what is not pending any more counts as taken from then on. @param {import('./replica.js').ReconnectOutcome} outcome */
@@ -334,7 +341,7 @@ export class Live {
       return; // one that was given up before
     }
     this.#connection = undefined;
-    clearInterval(this.#silence);
+    clearTimeout(this.#silence);
     clearTimeout(this.#expecting);
     this.#expecting = undefined;
     if (wasConnected) {
