@@ -29,6 +29,7 @@ use crate::host_api::net::{
     self, Admission, Frame, Input, Link, PeerId, QueuedInput, ServerLimits,
 };
 use crate::protocol::{STAMP_BYTES, Stamp};
+use crate::recorder::Recorder;
 use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 
@@ -54,6 +55,9 @@ pub(crate) struct BareOptions {
     /// Have messages answered by the model server at this base URL.
     #[arg(long)]
     pub relay: Option<String>,
+    /// Commit what is relayed to a database in this directory before it is pushed.
+    #[arg(long, requires = "relay")]
+    pub record: Option<PathBuf>,
     /// Have messages answered by an agent over ACP (`acp-agent`), whose lines are pushed as they come.
     #[arg(long)]
     pub relay_agent: bool,
@@ -134,7 +138,9 @@ impl Bare {
         };
         let big = options.big_bytes.map(cached);
         let replay = options.replay_bytes.map(cached);
-        let relay = options.relay.as_deref().map(Relay::to).transpose()?;
+        let recorder = options.record.as_deref().map(Recorder::start).transpose()?;
+        let relay = options.relay.as_deref();
+        let relay = relay.map(|to| Relay::to(to, recorder)).transpose()?;
         let (links, watchers) = (HashMap::new(), Vec::new());
         Ok(Self {
             options,

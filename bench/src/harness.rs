@@ -269,6 +269,15 @@ impl Harness {
         Server::start(&self.bench, &arguments, None, log)
     }
 
+    /// A relay of what a model answers that commits it first.
+    pub(crate) fn recording_relay(&mut self, port: u16, wire: WireFormat) -> Result<Server> {
+        let (wire, url, data) = (wire.name(), model_url(port), self.directory()?);
+        self.bare(&[
+            format!("--relay={wire}+{url}"),
+            format!("--record={}", data.display()),
+        ])
+    }
+
     /// hyper alone, with a body of this length.
     pub(crate) fn bare_page(&mut self, bytes: usize) -> Result<Server> {
         let arguments = ["bare-page", "--bytes", &bytes.to_string()].map(str::to_owned);

@@ -23,6 +23,7 @@ mod opening_client;
 mod process;
 mod protocol;
 mod pty;
+mod recorder;
 mod relay;
 mod report;
 mod requesting_clients;

@@ -1,5 +1,5 @@
 //! The floor of a model's answer: the host's HTTP library reads it, and each piece as it comes is one frame to every
-//! watcher. Nothing is decoded, decided or recorded.
+//! watcher. Nothing is decoded or decided; nothing is recorded, unless it has a recorder.
 
 use std::sync::Arc;
 
@@ -9,17 +9,19 @@ use reqwest::header::CONTENT_TYPE;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::host_api::net::{Frame, Link};
+use crate::recorder::{Hearers, Recorder};
 use crate::wire_format::WireFormat;
 
 pub(crate) struct Relay {
     client: Client,
     wire: WireFormat,
     url: String,
+    recorder: Option<Recorder>,
 }
 
 impl Relay {
     /// `WIRE+URL` of a server in the clear, on this machine.
-    pub(crate) fn to(server: &str) -> Result<Self> {
+    pub(crate) fn to(server: &str, recorder: Option<Recorder>) -> Result<Self> {
         let (wire, base_url) = WireFormat::parse(server)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let without_trust = ClientConfig::builder_with_provider(provider)
@@ -34,6 +36,7 @@ impl Relay {
             client,
             wire,
             url: format!("{base_url}/{}", wire.path()),
+            recorder,
         })
     }
 
@@ -45,18 +48,27 @@ impl Relay {
             .post(&self.url)
             .header(CONTENT_TYPE, "application/json")
             .body(body.to_string());
+        let (recorder, to) = (self.recorder.clone(), Hearers::from(to));
         tokio::spawn(async move {
-            if let Err(error) = hand_on(request, &to).await {
+            if let Err(error) = hand_on(request, recorder, &to).await {
                 eprintln!("relay: {error:#}");
             }
         });
     }
 }
 
-async fn hand_on(request: reqwest::RequestBuilder, to: &[(Arc<Link>, u32)]) -> Result<()> {
+async fn hand_on(
+    request: reqwest::RequestBuilder,
+    recorder: Option<Recorder>,
+    to: &Hearers,
+) -> Result<()> {
     let mut response = request.send().await?.error_for_status()?;
     while let Some(piece) = response.chunk().await.context("the answer broke off")? {
-        for (link, window_ms) in to {
+        if let Some(recorder) = &recorder {
+            recorder.push(piece, to);
+            continue;
+        }
+        for (link, window_ms) in to.iter() {
             link.push(Frame::Text(piece.clone()), *window_ms);
         }
     }

@@ -145,14 +145,14 @@ fn through_plain_sqlite(data: &Path, rows: u64, commits: u64) -> Result<u64> {
 }
 
 /// One table of the shape of the journal's actions, with FULL durability and nothing around it.
-pub(super) struct PlainSqlite {
+pub(crate) struct PlainSqlite {
     conn: Connection,
     chat: ChannelUri,
     seq: u64,
 }
 
 impl PlainSqlite {
-    pub(super) fn open(data: &Path) -> Result<Self> {
+    pub(crate) fn open(data: &Path) -> Result<Self> {
         let conn = Connection::open(data.join("plain.sqlite"))?;
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -169,7 +169,7 @@ impl PlainSqlite {
     }
 
     /// So many deltas in one transaction.
-    pub(super) fn commit(&mut self, rows: u64) -> Result<()> {
+    pub(crate) fn commit(&mut self, rows: u64) -> Result<()> {
         let behavior = TransactionBehavior::Immediate;
         let tx = self.conn.transaction_with_behavior(behavior)?;
         let sql = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";

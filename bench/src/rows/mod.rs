@@ -35,6 +35,8 @@ mod versions;
 mod view;
 mod words;
 
+pub(crate) use journal::PlainSqlite;
+
 use anyhow::Result;
 
 use crate::harness::Harness;

@@ -4,7 +4,8 @@
 //! The model server sends pieces of 16 bytes, about four tokens. The host decodes, decides, records with full durability
 //! and encodes; the relay reads with the same HTTP library and hands each piece on as it is, through the same WebSocket
 //! code. The host may send several pieces in one frame and one commit; what is counted are the pieces that reached the
-//! watchers, not the frames. The relay commits nothing; what a commit costs is in the row `lone`.
+//! watchers, not the frames. The relay commits nothing, so each case has a second floor: a relay that commits the pieces as
+//! they are batched (see `recorder`), which is the same work.
 
 use anyhow::Result;
 
@@ -93,34 +94,46 @@ const fn over(what: &'static str, wire: WireFormat) -> Case {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    Host,
+    Relay,
+    /// A relay that commits what it passes on first.
+    RecordingRelay,
+}
+
+const SERVERS: [Server; 3] = [Server::Host, Server::Relay, Server::RecordingRelay];
+
 /// Who is measured, and how.
-type Who = (Subject, Case);
+type Who = (Server, Case);
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (_model, port) = harness.model_server()?;
     let seconds = harness.seconds(2.0);
     let subjects = CASES
         .iter()
-        .flat_map(|case| [Subject::HOST, Subject::Bare].map(|subject| (subject, *case)));
+        .flat_map(|case| SERVERS.map(|server| (server, *case)));
     let subjects: Vec<Who> = subjects.collect();
-    let results = harness.shuffled(&subjects, |harness, (subject, case)| {
+    let results = harness.shuffled(&subjects, |harness, who| {
         let load = Load {
-            every_ms: case.every_ms,
-            window_ms: case.window_ms,
+            every_ms: who.1.every_ms,
+            window_ms: who.1.window_ms,
             seconds,
         };
-        measure(harness, (subject, case), port, load)
+        measure(harness, who, port, load)
     })?;
-    Ok(CASES.iter().map(|case| figure(*case, &results)).collect())
+    let figures = CASES
+        .iter()
+        .flat_map(|case| [figure(*case, &results), against_recording(*case, &results)]);
+    Ok(figures.collect())
 }
 
 fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
     // What was delivered to several watchers was one piece.
     let cost = |loaded: &LoadResult| loaded.us_per_frame * case.watchers as f64;
-    let of =
-        |subject, value: &dyn Fn(&LoadResult) -> f64| median_of(results, (subject, case), value);
-    let (host, bare) = (of(Subject::HOST, &cost), of(Subject::Bare, &cost));
-    let rounds = |subject| spread(&values(results, (subject, case), cost));
+    let of = |server, value: &dyn Fn(&LoadResult) -> f64| median_of(results, (server, case), value);
+    let (host, bare) = (of(Server::Host, &cost), of(Server::Relay, &cost));
+    let rounds = |server| spread(&values(results, (server, case), cost));
     Figure::at_most(case.what, "us", host, bare, 2.0)
         .note(format!(
             "a token: host {:.1} us, bare {:.1} us",
@@ -129,30 +142,50 @@ fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
         ))
         .note(format!(
             "kernel's thread {:.0} % of the host's CPU, {:.1} pieces a commit",
-            of(Subject::HOST, &|loaded| loaded.kernel_share),
-            of(Subject::HOST, &|loaded| loaded.batch),
+            of(Server::Host, &|loaded| loaded.kernel_share),
+            of(Server::Host, &|loaded| loaded.batch),
         ))
         .note(format!(
             "pieces delivered a second: host {:.0}, bare {:.0}; bytes a piece: {:.0}, {:.0}",
-            of(Subject::HOST, &|loaded| loaded.rate),
-            of(Subject::Bare, &|loaded| loaded.rate),
-            of(Subject::HOST, &|loaded| loaded.frame_bytes),
-            of(Subject::Bare, &|loaded| loaded.frame_bytes),
+            of(Server::Host, &|loaded| loaded.rate),
+            of(Server::Relay, &|loaded| loaded.rate),
+            of(Server::Host, &|loaded| loaded.frame_bytes),
+            of(Server::Relay, &|loaded| loaded.frame_bytes),
         ))
         .note(format!(
             "rounds: host {}, bare {}",
-            rounds(Subject::HOST),
-            rounds(Subject::Bare),
+            rounds(Server::Host),
+            rounds(Server::Relay),
         ))
+}
+
+/// The same against a relay that is as durable.
+fn against_recording(case: Case, results: &[(Who, LoadResult)]) -> Figure {
+    let cost = |loaded: &LoadResult| loaded.us_per_frame * case.watchers as f64;
+    let of = |server| median_of(results, (server, case), cost);
+    let what = format!("{}: against a relay that records", case.what);
+    let rounds = spread(&values(results, (Server::RecordingRelay, case), cost));
+    Figure::at_most(
+        &what,
+        "us",
+        of(Server::Host),
+        of(Server::RecordingRelay),
+        2.0,
+    )
+    .note(format!("rounds: recording relay {rounds}"))
 }
 
 fn measure(
     harness: &mut Harness,
-    (subject, case): Who,
+    (server, case): Who,
     port: u16,
     load: Load,
 ) -> Result<LoadResult> {
-    let server = subject.start_with_model_over(harness, port, case.wire)?;
+    let server = match server {
+        Server::Host => Subject::HOST.start_with_model_over(harness, port, case.wire)?,
+        Server::Relay => Subject::Bare.start_with_model_over(harness, port, case.wire)?,
+        Server::RecordingRelay => harness.recording_relay(port, case.wire)?,
+    };
     let mut driver = Driver::with(server, "native", 1)?;
     let options = WatcherOptions {
         count: case.watchers,
