@@ -28,6 +28,7 @@ export class ScrollKeeper {
     this.anchors = [];
     this.expected = -Infinity;
     this.last = 0;
+    this.isHidden = true;
     this.abort = new AbortController();
     view.addEventListener('scroll', () => this.heardScroll(), { passive: true, signal: this.abort.signal });
     this.observer = new ResizeObserver(() => this.restore());
@@ -46,21 +47,24 @@ export class ScrollKeeper {
   }
 
   heardScroll() {
-    const top = this.view.scrollTop;
-    const moved = top - this.last;
-    const isOwn = Math.abs(top - this.expected) < 2;
-    const movedUp = moved < -1;
-    this.last = top;
-    this.expected = -Infinity;
-    if (!isOwn) {
-      const distance = this.distanceToEnd();
-      this.setFollowing(distance <= NEAR_END && !(movedUp && distance > 2));
-      for (const anchor of this.anchors) anchor.top -= moved;
-    }
+    this.takeMove();
     // Looking at places lays the page out: what grew above since the last frame shows only now, and is not what the reader did.
     this.restore();
     this.noteAnchor();
     this.hooks.onScroll?.();
+  }
+
+  /** Takes up how far the reader went since the last look. */
+  takeMove() {
+    const top = this.view.scrollTop;
+    const moved = top - this.last;
+    const isOwn = Math.abs(top - this.expected) < 2;
+    this.last = top;
+    this.expected = -Infinity;
+    if (isOwn) return;
+    const distance = this.distanceToEnd();
+    this.setFollowing(distance <= NEAR_END && !(moved < -1 && distance > 2));
+    for (const anchor of this.anchors) anchor.top -= moved;
   }
 
   /** @param {boolean} isFollowing */
@@ -87,6 +91,14 @@ export class ScrollKeeper {
 
   /** Puts everything back where it was. To be called after changes that must not wait for the next layout. */
   restore() {
+    const { scrollTop, clientHeight } = this.view;
+    if (clientHeight === 0) {
+      this.isHidden = true; // what is not shown says that it is at its beginning
+      return undefined;
+    }
+    // The event of a scroll comes a frame after it: what changes meanwhile must not take the reader back.
+    if (!this.isHidden && Math.abs(scrollTop - this.last) > 1) this.takeMove();
+    this.isHidden = false;
     if (this.isFollowing) return this.scrollTo(this.view.scrollHeight - this.view.clientHeight);
     const edge = this.view.getBoundingClientRect().top;
     for (let index = this.anchors.length - 1; index >= 0; index -= 1) {
