@@ -3,6 +3,7 @@
 //! What the host has is a fact: it is not undone if its announcement cannot be written, but announced when it can be.
 
 use serde_json::{Value, json};
+use wire::methods::HostNotification;
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
@@ -41,7 +42,7 @@ pub(crate) fn tell_token_ended(step: &mut Step, provider: &str, resource: &str) 
     };
     let channel = ChannelUri::root();
     let params = json!({"channel": channel.as_str(), "resource": metadata, "reason": "expired"});
-    step.notify_root("auth/required", |_| Some(params.clone()));
+    step.notify_root(HostNotification::AuthRequired, &params);
 }
 
 /// What an agent advertises of a resource that it takes tokens for.

@@ -3,8 +3,9 @@
 //! Promises: what is told never falls; the last word says that it is done, and nothing follows it. It is not repeated after a
 //! reconnect.
 
-use serde_json::{Value, json};
-use wire::{ChannelUri, Generation, rpc};
+use serde_json::json;
+use wire::methods::HostNotification;
+use wire::{ChannelUri, compat, rpc};
 
 use crate::channels::ProgressReport;
 use crate::frame::Frame;
@@ -45,10 +46,9 @@ fn send(step: &mut Step, report: &ProgressReport, total: Option<i64>, message: O
     let Some(peer) = step.peers().peer_of(&report.client_id) else {
         return; // whoever asked is gone
     };
-    let generation = step.ready(peer).map(|ready| ready.generation);
-    if generation.is_none_or(|generation| generation <= Generation::V0_4) {
-        return; // it has no such notification
-    }
+    let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
+        return; // it has not said yet which version it speaks, so nothing is told to it
+    };
     let mut params = json!({
         "channel": ChannelUri::root().as_str(),
         "progressToken": report.token,
@@ -58,8 +58,11 @@ fn send(step: &mut Step, report: &ProgressReport, total: Option<i64>, message: O
         params["total"] = json!(total);
     }
     if let Some(message) = message {
-        params["message"] = Value::String(message.to_owned());
+        params["message"] = json!(message);
     }
-    let text = rpc::notification("root/progress", &params);
-    step.send(peer, Frame::Text(text));
+    let notification = HostNotification::Progress;
+    if let Some(params) = compat::down_notification(generation, notification, params) {
+        let text = rpc::notification(notification.name(), &params);
+        step.send(peer, Frame::Text(text));
+    }
 }

@@ -2,6 +2,7 @@
 //! turn, draft or queued message of a session on (G-28).
 
 use serde_json::{Value, json};
+use wire::methods::HostNotification;
 use wire::state::{ChatSummary, SessionState, status};
 use wire::{ChannelUri, Object, compat, rpc};
 
@@ -27,12 +28,8 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     }
     let root = ChannelUri::root();
     let changes = changes_between(&before, &summary);
-    let params = |changes: &Object| json!({"channel": root.as_str(), "session": uri.as_str(), "changes": changes});
-    step.notify_root("root/sessionSummaryChanged", |generation| {
-        let mut changes = changes.clone();
-        compat::down_summary(generation, &mut changes);
-        (!changes.is_empty()).then(|| params(&changes))
-    });
+    let params = json!({"channel": root.as_str(), "session": uri.as_str(), "changes": changes});
+    step.notify_root(HostNotification::SessionSummaryChanged, &params);
 }
 
 /// Announces a session that is not in memory: it is written as it is, and loaded when somebody wants it.
@@ -51,11 +48,8 @@ pub(crate) fn announce_stored(
 fn announce(step: &mut Step, summary: &Object) {
     count_sessions(step, 1);
     let root = ChannelUri::root();
-    step.notify_root("root/sessionAdded", |generation| {
-        let mut summary = summary.clone();
-        compat::down_summary(generation, &mut summary);
-        Some(json!({"channel": root.as_str(), "summary": summary}))
-    });
+    let params = json!({"channel": root.as_str(), "summary": summary});
+    step.notify_root(HostNotification::SessionAdded, &params);
 }
 
 /// Records the session's row in the list.

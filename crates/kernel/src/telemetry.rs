@@ -5,6 +5,7 @@
 
 use serde_json::json;
 use wire::ChannelUri;
+use wire::methods::HostNotification;
 
 use crate::state::Step;
 use crate::telemetry_batch::TelemetryBatch;
@@ -52,14 +53,17 @@ pub(crate) fn tell(step: &mut Step, batch: &TelemetryBatch) {
     let watched = step.peers().watched();
     let watched = watched.filter_map(|uri| Some((uri.clone(), signal_of(uri)?)));
     for (uri, signal) in watched.collect::<Vec<_>>() {
-        let (method, payload) = match signal {
-            TelemetrySignal::Logs(severity) => ("otlp/exportLogs", batch.logs_payload(severity)),
-            TelemetrySignal::Traces => ("otlp/exportTraces", batch.traces_payload()),
-            TelemetrySignal::Metrics => ("otlp/exportMetrics", batch.metrics_payload()),
+        let (notification, payload) = match signal {
+            TelemetrySignal::Logs(severity) => {
+                let payload = batch.logs_payload(severity);
+                (HostNotification::ExportLogs, payload)
+            }
+            TelemetrySignal::Traces => (HostNotification::ExportTraces, batch.traces_payload()),
+            TelemetrySignal::Metrics => (HostNotification::ExportMetrics, batch.metrics_payload()),
         };
         if let Some(payload) = payload {
             let params = json!({"channel": uri.as_str(), "payload": payload});
-            step.notify_watchers(&uri, method, &params);
+            step.notify_watchers(&uri, notification, &params);
         }
     }
 }

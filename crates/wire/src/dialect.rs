@@ -2,6 +2,10 @@
 //! here, each with its test; what could mean two things, or would do something that nobody asked for, is refused
 //! (docs/protocol.md, "Dialects").
 //!
+//! What needs no code of its own, because nothing in the host minds it (a `clientSeq` of 0 again and again, notifications and fields
+//! nobody knows, settings no schema has, a turn while its session is `creating`, an active client before `subscribe`), is in
+//! `testing/conformance/tests/vscode_dialect.rs`: a whole dialogue, frame by frame.
+//!
 //! Not here: what a whole version says differently (`compat`), and defects of the published types (`quirks`).
 //! Must not know: which client it is. A dialect is taken from everyone.
 

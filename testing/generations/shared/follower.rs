@@ -1,160 +1,158 @@
 //! The published client: its own types decode what it hears, its own reducers make the state.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::super::VERSION;
-use super::super::ahp::reducers::{apply_action_to_chat, apply_action_to_session};
 use super::super::ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
 use super::super::ahp_types::actions::StateAction;
-use super::super::ahp_types::commands::{ListSessionsResult, SubscribeResult};
-use super::super::ahp_types::state::{ChatState, SessionState};
+use super::super::ahp_types::commands::{ListSessionsResult, ReconnectResult, SubscribeResult};
 use super::super::ahp_ws::WebSocketTransport;
 use super::SESSION;
-use crate::host::Host;
+use super::judge::{Heard, Judged, read};
+use super::mirror::{Mirror, ROOT};
+use super::view::View;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
+// Each test uses a part of it.
+#[allow(dead_code)]
 pub struct Follower {
     name: String,
+    url: String,
     client: Client,
     events: ClientEventStream,
-    session: SessionState,
-    chats: BTreeMap<String, ChatState>,
-    seen: i64,
+    heard: Arc<Heard>,
+    mirror: Mirror,
 }
 
-async fn connects(host: &Host) -> Client {
-    let transport = WebSocketTransport::connect(&host.url)
-        .await
-        .expect("a socket");
+async fn connects(url: &str, heard: &Arc<Heard>) -> Client {
+    let inner = WebSocketTransport::connect(url).await.expect("a socket");
+    let heard = heard.clone();
     let config = ClientConfig {
         subscription_buffer: 65_536,
         ..ClientConfig::default()
     };
-    Client::connect(transport, config).await.expect("a client")
+    let client = Client::connect(Judged { inner, heard }, config).await;
+    client.expect("a client")
 }
 
-/// A state as its own type reads it: what the type does not know is not in it.
-fn state_in<T: serde::de::DeserializeOwned>(result: &Value) -> T {
-    let typed: Result<SubscribeResult, _> = serde_json::from_value(result.clone());
-    assert!(typed.is_ok(), "{:?}: {result}", typed.err());
-    let state = result["snapshot"]["state"].clone();
-    serde_json::from_value(state).expect("a state of this version")
-}
-
+#[allow(dead_code)]
 impl Follower {
-    pub async fn joins(host: &Host, name: &str) -> Self {
-        let client = connects(host).await;
-        let events = client.events();
-        let versions = vec![VERSION.to_owned()];
-        let root = vec!["ahp-root://".to_owned()];
-        let greeted = client
-            .initialize(name.to_owned(), versions, root)
-            .await
-            .expect("a handshake");
-        assert_eq!(greeted.protocol_version, VERSION);
-        // The first one makes it.
-        let _: Result<Value, _> = client
-            .request("createSession", json!({"channel": SESSION}))
+    /// Comes to the session, which the first one makes.
+    pub async fn joins(url: &str, name: &str) -> Self {
+        let mut follower = Self::greets(url, name).await;
+        follower.follows(ROOT).await;
+        let made: Result<Value, _> = follower
+            .client
+            .request(
+                "createSession",
+                json!({"channel": SESSION, "provider": "scripted"}),
+            )
             .await;
-        let result: Value = client
-            .request("subscribe", json!({"channel": SESSION}))
-            .await
-            .expect("a session");
-        let mut follower = Self {
-            name: name.to_owned(),
-            client,
-            events,
-            session: state_in(&result),
-            chats: BTreeMap::new(),
-            seen: result["snapshot"]["fromSeq"].as_i64().unwrap_or(0),
-        };
+        drop(made); // it may be there already
+        follower.follows(SESSION).await;
         follower.opens_all().await;
         follower
     }
 
-    pub async fn snapshot_of(&self, channel: &str) -> Value {
-        let result: Value = self
-            .client
-            .request("subscribe", json!({"channel": channel}))
+    async fn greets(url: &str, name: &str) -> Self {
+        let heard = Arc::new(Heard::default());
+        let client = connects(url, &heard).await;
+        let events = client.events();
+        let greeted = client
+            .initialize(name.to_owned(), vec![VERSION.to_owned()], Vec::new())
             .await
-            .expect("a snapshot");
-        let typed: Result<SubscribeResult, _> = serde_json::from_value(result.clone());
-        assert!(typed.is_ok(), "{:?}: {result}", typed.err());
+            .expect("a handshake");
+        assert_eq!(greeted.protocol_version, VERSION);
+        Self {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            client,
+            events,
+            heard,
+            mirror: Mirror::default(),
+        }
+    }
+
+    /// Follows a channel from now on.
+    pub async fn follows(&mut self, channel: &str) {
+        let result: Value = self.asks("subscribe", json!({"channel": channel})).await;
+        let typed = read::<SubscribeResult>(&result);
+        assert!(typed.is_ok(), "{VERSION} {:?}: {result}", typed.err());
+        if result["snapshot"].is_object() {
+            self.mirror.takes_snapshot(&result["snapshot"]);
+        }
+    }
+
+    pub async fn snapshot_of(&self, channel: &str) -> Value {
+        let result = self.asks("subscribe", json!({"channel": channel})).await;
+        let typed = read::<SubscribeResult>(&result);
+        assert!(typed.is_ok(), "{VERSION} {:?}: {result}", typed.err());
         result["snapshot"]["state"].clone()
     }
 
     /// Follows every chat that is listed and not followed yet.
-    async fn opens_all(&mut self) {
+    pub async fn opens_all(&mut self) {
         for chat in self.chats() {
-            if !self.chats.contains_key(&chat) {
-                let result: Value = self
-                    .client
-                    .request("subscribe", json!({"channel": chat}))
-                    .await
-                    .expect("a chat");
-                self.chats.insert(chat, state_in(&result));
+            if !self.mirror.follows(&chat) {
+                self.follows(&chat).await;
             }
         }
     }
 
-    pub fn session(&self) -> Value {
-        serde_json::to_value(&self.session).expect("JSON")
+    pub fn leaves(&mut self, channel: &str) {
+        self.mirror.leaves(channel);
     }
 
-    /// The chats that the session lists.
+    pub fn view(&self) -> View {
+        View {
+            session: self.mirror.value(SESSION),
+            chats: self.mirror.chats(),
+        }
+    }
+
+    pub fn session(&self) -> Value {
+        self.mirror.value(SESSION)
+    }
+
+    pub fn root(&self) -> Value {
+        self.mirror.value(ROOT)
+    }
+
+    /// A channel that it follows.
+    pub fn at(&self, channel: &str) -> Value {
+        self.mirror.value(channel)
+    }
+
     pub fn chats(&self) -> Vec<String> {
-        let session = self.session();
-        let chats = session["chats"].as_array().cloned().unwrap_or_default();
-        chats
-            .iter()
-            .filter_map(|chat| chat["resource"].as_str().map(str::to_owned))
-            .collect()
+        self.view().listed()
     }
 
     pub fn first(&self) -> String {
-        self.chats()[0].clone()
-    }
-
-    pub fn chat_at(&self, uri: &str) -> Value {
-        serde_json::to_value(&self.chats[uri]).expect("JSON")
+        self.view().first()
     }
 
     pub fn chat(&self) -> Value {
-        self.chat_at(&self.first())
+        self.view().chat()
     }
 
     pub fn turns(&self) -> Vec<Value> {
-        self.chat()["turns"].as_array().cloned().unwrap_or_default()
+        self.view().turns()
     }
 
     pub fn last_turn(&self) -> Value {
-        self.turns().last().cloned().unwrap_or_default()
+        self.view().last_turn()
     }
 
-    /// What was said, turn by turn: the same in every version.
     pub fn conversation(&self) -> Vec<String> {
-        let text = |turn: &Value| {
-            let parts = turn["responseParts"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            let said = parts.iter().filter(|part| part["kind"] == "markdown");
-            let said: String = said.filter_map(|part| part["content"].as_str()).collect();
-            format!(
-                "{} -> {said}",
-                turn["message"]["text"].as_str().unwrap_or("")
-            )
-        };
-        self.turns().iter().map(text).collect()
-    }
-
-    pub fn leaves(&mut self, chat: &str) {
-        self.chats.remove(chat);
+        self.view().conversation()
     }
 
     pub async fn does(&self, channel: &str, action: Value) {
@@ -167,15 +165,27 @@ impl Follower {
     }
 
     pub async fn asks(&self, method: &str, params: Value) -> Value {
-        self.client.request(method, params).await.expect(method)
+        let answer = self.client.request(method, params).await;
+        answer.unwrap_or_else(|error| panic!("{VERSION} {method}: {error}"))
+    }
+
+    /// The same, with an answer that this version's own type must read.
+    pub async fn asks_for<T: DeserializeOwned>(&self, method: &str, params: Value) -> Value {
+        let result = self.asks(method, params).await;
+        let typed = read::<T>(&result);
+        assert!(
+            typed.is_ok(),
+            "{VERSION} {method} {:?}: {result}",
+            typed.err()
+        );
+        result
     }
 
     pub async fn lists_sessions(&self) -> Vec<Value> {
+        let params = json!({"channel": ROOT});
         let list = self
-            .asks("listSessions", json!({"channel": "ahp-root://"}))
+            .asks_for::<ListSessionsResult>("listSessions", params)
             .await;
-        let typed: Result<ListSessionsResult, _> = serde_json::from_value(list.clone());
-        assert!(typed.is_ok(), "{:?}: {list}", typed.err());
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
@@ -195,79 +205,61 @@ impl Follower {
 
     pub async fn goes(&self) {
         self.client.shutdown().await;
+        self.heard.assert_all_read();
     }
 
     /// Connects again as the same client; what it missed comes as actions or as snapshots.
-    pub async fn comes_back(&mut self, host: &Host) {
-        self.client = connects(host).await;
+    pub async fn comes_back(&mut self, url: &str) {
+        self.client = connects(url, &self.heard).await;
+        self.url = url.to_owned();
         self.events = self.client.events();
-        let mut channels = vec!["ahp-root://".to_owned(), SESSION.to_owned()];
-        channels.extend(self.chats.keys().cloned());
-        let params = json!({"channel": "ahp-root://", "clientId": self.name, "lastSeenServerSeq": self.seen, "subscriptions": channels});
-        let result = self.asks("reconnect", params).await;
+        let params = json!({"channel": ROOT, "clientId": self.name, "lastSeenServerSeq": self.mirror.seen,
+            "subscriptions": self.mirror.names()});
+        let result = self.asks_for::<ReconnectResult>("reconnect", params).await;
+        assert!(
+            result["missing"].as_array().is_none_or(Vec::is_empty),
+            "{result}"
+        );
         for envelope in result["actions"].as_array().into_iter().flatten() {
             let action = envelope["action"].clone();
             let action: StateAction = serde_json::from_value(action).expect("an action");
-            let channel = envelope["channel"].as_str().unwrap_or("").to_owned();
-            self.applies(
-                &channel,
-                &action,
-                envelope["serverSeq"].as_i64().unwrap_or(0),
-            );
+            let channel = envelope["channel"].as_str().expect("a channel");
+            let seq = envelope["serverSeq"].as_i64().expect("a seq");
+            self.mirror.applies(channel, &action, seq);
         }
         for snapshot in result["snapshots"].as_array().into_iter().flatten() {
-            let state = snapshot["state"].clone();
-            let resource = snapshot["resource"].as_str().unwrap_or("");
-            if resource == SESSION {
-                self.session = serde_json::from_value(state).expect("a session");
-            } else if let Some(chat) = self.chats.get_mut(resource) {
-                *chat = serde_json::from_value(state).expect("a chat");
-            }
-            self.seen = snapshot["fromSeq"].as_i64().unwrap_or(self.seen);
+            self.mirror.takes_snapshot(snapshot);
         }
     }
 
-    fn applies(&mut self, channel: &str, action: &StateAction, seq: i64) {
-        assert!(
-            !matches!(action, StateAction::Unknown(_)),
-            "{VERSION} does not know {action:?}"
-        );
-        self.seen = self.seen.max(seq);
-        if channel == SESSION {
-            apply_action_to_session(&mut self.session, action);
-        } else if let Some(chat) = self.chats.get_mut(channel) {
-            apply_action_to_chat(chat, action);
+    /// The next that comes by the client's own stream of events.
+    pub async fn hears(&mut self) {
+        let event = self.events.recv().await.expect("the stream goes on");
+        if let SubscriptionEvent::Action(envelope) = event.event {
+            let reason = &envelope.rejection_reason;
+            assert!(reason.is_none(), "{VERSION} {reason:?}");
+            let seq = i64::try_from(envelope.server_seq).expect("a seq");
+            self.mirror
+                .applies(&envelope.channel, &envelope.action, seq);
         }
     }
 
     pub async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let wait = async {
             while !is_so(self) {
-                let event = self.events.recv().await.expect("the stream goes on");
-                if let SubscriptionEvent::Action(envelope) = event.event {
-                    let reason = &envelope.rejection_reason;
-                    assert!(reason.is_none(), "{reason:?}");
-                    let seq = i64::try_from(envelope.server_seq).expect("a seq");
-                    self.applies(&envelope.channel, &envelope.action, seq);
-                }
+                self.hears().await;
             }
         };
-        if timeout(DEADLINE, wait).await.is_err() {
-            panic!(
-                "{VERSION} waited in vain until {what}: {} {}",
-                self.session(),
-                self.chat()
-            );
+        let is_late = timeout(DEADLINE, wait).await.is_err();
+        self.heard.assert_all_read();
+        if is_late {
+            let names = self.mirror.names();
+            let all: BTreeMap<&str, Value> = names
+                .iter()
+                .map(|name| (name.as_str(), self.at(name)))
+                .collect();
+            panic!("{VERSION} waited in vain until {what}: {}", json!(all));
         }
-    }
-
-    /// The tool call of the active turn that is in this state, with its part.
-    pub fn waiting(&self, status: &str) -> Option<Value> {
-        let chat = self.chat();
-        let parts = chat["activeTurn"]["responseParts"].as_array()?.clone();
-        parts
-            .into_iter()
-            .find(|part| part["toolCall"]["status"] == status)
     }
 
     pub async fn until_waiting(&mut self, status: &str) -> Value {
@@ -275,65 +267,61 @@ impl Follower {
         self.waiting(status).expect("it waits")
     }
 
-    /// The open question: a part of the turn since 0.6, beside it before.
-    fn asked(&self) -> Option<Value> {
-        let chat = self.chat();
-        let parts = chat["activeTurn"]["responseParts"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        let open = |part: &&Value| part["kind"] == "inputRequest" && part.get("response").is_none();
-        let part = parts.iter().find(open).map(|part| part["request"].clone());
-        part.or_else(|| chat["inputRequests"].get(0).cloned())
+    pub fn waiting(&self, status: &str) -> Option<Value> {
+        self.view().waiting(status)
     }
 
     pub async fn until_asked(&mut self) -> Value {
-        self.until("it is asked", |me| me.asked().is_some()).await;
-        self.asked().expect("a question")
+        self.until("it is asked", |me| me.view().asked().is_some())
+            .await;
+        self.view().asked().expect("a question")
     }
 
-    /// What its reducers made equals what a newcomer of the same version is told.
-    pub async fn agrees(&mut self, host: &Host, after: &str) {
+    /// A notification that the client's own types read, whether or not it hands it on.
+    pub async fn until_told(&self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let wait = async {
+            loop {
+                if let Some(params) = self.heard.find(method, &fits) {
+                    return params;
+                }
+                self.heard.changes().await;
+            }
+        };
+        let told = timeout(DEADLINE, wait).await;
+        self.heard.assert_all_read();
+        told.unwrap_or_else(|_| panic!("{VERSION} was never told {method}"))
+    }
+
+    pub fn was_told(&self, method: &str) -> bool {
+        self.heard.find(method, |_| true).is_some()
+    }
+
+    /// What its reducers made of each channel equals what a newcomer of the same version is told.
+    pub async fn agrees(&mut self, after: &str) {
         self.opens_all().await;
-        let fresh = Self::joins(host, "newcomer").await;
-        fresh.client.shutdown().await;
-        let told = comparable(&fresh);
-        let what = format!("it agrees after {after} with {told}");
-        self.until(&what, |me| comparable(me) == told).await;
+        let mut fresh = Self::joins(&self.url, "newcomer").await;
+        for channel in self.mirror.names() {
+            if !fresh.mirror.follows(&channel) {
+                fresh.follows(&channel).await;
+            }
+        }
+        fresh.goes().await;
+        let told = fresh.mirror.names().into_iter();
+        let told = told.map(|name| (name.clone(), fresh.mirror.comparable(&name)));
+        let told: BTreeMap<String, Value> = told.collect();
+        let what = format!("it agrees after {after} with {}", json!(told));
+        // The channels were told one after the other: each was so at its own moment.
+        let open = RefCell::new(told);
+        self.until(&what, |me| {
+            let mut open = open.borrow_mut();
+            open.retain(|name, told| me.mirror.comparable(name) != *told);
+            open.is_empty()
+        })
+        .await;
     }
 }
 
-/// The session and its chats without what no action of this version tells, each with its reason.
-fn comparable(of: &Follower) -> Value {
-    let mut session = of.session();
-    let mut chats: BTreeMap<String, Value> = of
-        .chats
-        .iter()
-        .map(|(uri, chat)| (uri.clone(), serde_json::to_value(chat).expect("JSON")))
-        .collect();
-    for chat in chats.values_mut() {
-        chat["title"] = Value::Null; // no action of a chat carries it (H-150)
-        // A chat's flags came with 1.0; reducers up to 0.8 took the time of their own clock.
-        chat["status"] = json!(chat["status"].as_u64().unwrap_or(0) & 31);
-        if VERSION < "0.9" {
-            chat["modifiedAt"] = Value::Null;
-        }
-        if VERSION < "0.5" {
-            chat["activity"] = Value::Null; // its action came with 0.5
-        }
-    }
-    if VERSION < "0.5" {
-        session["summary"]["modifiedAt"] = Value::Null;
-    }
-    if VERSION < "0.8"
-        && let Some(status) = session["status"].as_u64()
-    {
-        // They count a tool that a client runs as waiting for the user.
-        session["status"] = json!(status & !16);
-    }
-    json!({"session": session, "chats": chats})
-}
-
+#[allow(dead_code)]
 pub fn about(kind: &str, part: &Value, more: Value) -> Value {
     let mut action =
         json!({"type": kind, "turnId": "t1", "toolCallId": part["toolCall"]["toolCallId"]});

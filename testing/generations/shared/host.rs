@@ -13,6 +13,31 @@ pub struct Host {
     pub url: String,
 }
 
+/// An agent over ACP that takes tokens and makes worktrees, and a model for the native agent, which reads plugins. Neither has a turn
+/// here: no process is started, and no model is asked.
+const SETTINGS: &str = r#"
+agents_auto = false
+
+[[agents]]
+id = "other"
+name = "Other"
+command = "cat"
+auth = { resource = "https://api.example", token_env = "OTHER_TOKEN" }
+
+[[models]]
+id = "nobody"
+base_url = "http://127.0.0.1:9/v1"
+"#;
+
+fn git(directory: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .current_dir(directory)
+        .args(args)
+        .output()
+        .expect("git");
+    assert!(done.status.success(), "git {args:?}: {done:?}");
+}
+
 /// `GREENROOM_BIN` names the binary; without it, the one that the workspace builds for debugging.
 fn binary() -> PathBuf {
     let named = std::env::var_os("GREENROOM_BIN").map(PathBuf::from);
@@ -25,10 +50,11 @@ fn binary() -> PathBuf {
 }
 
 fn serve(directory: &Path) -> (Child, String) {
-    // What the host stores is not for its agents to work in.
-    let work = directory.join("work");
-    std::fs::create_dir_all(&work).expect("a directory to work in");
+    // Shells and agents are not to find what this machine's user has at home.
+    let home = directory.join("home");
+    std::fs::create_dir_all(&home).expect("a home");
     let mut child = Command::new(binary())
+        .env("HOME", home)
         .args([
             "serve",
             "--listen",
@@ -37,7 +63,7 @@ fn serve(directory: &Path) -> (Child, String) {
             "--no-token",
         ])
         .arg("--workspace")
-        .arg(work)
+        .arg(directory.join("work"))
         .arg("--data")
         .arg(directory.join("data"))
         .arg("--script")
@@ -55,9 +81,37 @@ fn serve(directory: &Path) -> (Child, String) {
     (child, url)
 }
 
+// Each test uses a part of it.
+#[allow(dead_code)]
 impl Host {
     pub fn start(script: &Value) -> Self {
+        Self::start_prepared(script, |_, _| {})
+    }
+
+    /// With an agent `other` and the native one beside the scripted one, and a repository with a plugin to work in.
+    pub fn start_with_agent(script: &Value) -> Self {
+        Self::start_prepared(script, |work, data| {
+            std::fs::write(data.join("greenroom.toml"), SETTINGS).expect("settings");
+            let skill = work.join(".agents/plugins/helper/skills/tidy");
+            std::fs::create_dir_all(&skill).expect("a plugin");
+            let text = "---\nname: tidy\ndescription: Tidies up\n---\nTidy up.\n";
+            std::fs::write(skill.join("SKILL.md"), text).expect("a skill");
+            git(work, &["init", "--quiet", "--initial-branch=main"]);
+            git(work, &["config", "user.name", "Test"]);
+            git(work, &["config", "user.email", "test@example.com"]);
+            git(work, &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        })
+    }
+
+    /// With what is to be in the working directory and in the data directory before it starts.
+    fn start_prepared(script: &Value, prepare: impl FnOnce(&Path, &Path)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
+        // What the host stores is not for its agents to work in.
+        let (work, data) = (directory.path().join("work"), directory.path().join("data"));
+        for made in [&work, &data] {
+            std::fs::create_dir(made).expect("a directory");
+        }
+        prepare(&work, &data);
         std::fs::write(directory.path().join("script.json"), script.to_string()).expect("a script");
         let (child, url) = serve(directory.path());
         Self {
@@ -65,6 +119,15 @@ impl Host {
             child,
             url,
         }
+    }
+
+    /// Where sessions work.
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    pub fn work_uri(&self) -> String {
+        format!("file://{}", self.work().display())
     }
 
     /// `kill -9`, and the same data directory again.

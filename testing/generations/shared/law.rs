@@ -3,6 +3,7 @@
 
 use laws::wire::compat::closed_enums::CLOSED_ENUMS;
 use laws::wire::compat::{self, SnapshotOf};
+use laws::wire::methods::HostNotification;
 use laws::{Judge, generation_of};
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use super::super::ahp_types::state::{
     ConfirmationOptionKind, McpAuthRequiredReason, MessageKind, RootState, SessionLifecycle,
     SessionState, TerminalState, ToolCallConfirmationReason, ToolCallState,
 };
+use super::judge::judge;
 
 /// What is sent leads to what a newcomer is told, by this version's types and reducers.
 macro_rules! laws {
@@ -44,6 +46,76 @@ laws! {
     the_law_holds_for_changesets: holds_for_changeset, ChangesetState, apply_action_to_changeset;
     the_law_holds_for_annotations: holds_for_annotations, AnnotationsState, apply_action_to_annotations;
     the_law_holds_for_terminals: holds_for_terminal, TerminalState, apply_action_to_terminal;
+}
+
+/// A session in the list, with all that 1.0 says of one.
+fn summary() -> Value {
+    json!({"resource": "s:/1", "provider": "p", "title": "T", "status": 1, "activity": "busy",
+        "createdAt": "2026-01-01T00:00:00.000Z", "modifiedAt": "2026-01-01T00:00:01.000Z",
+        "project": {"uri": "file:///p", "displayName": "P"}, "workingDirectories": ["file:///a", "file:///b"],
+        "changes": {"additions": 1, "deletions": 2, "files": 3}, "annotations": {"resource": "s:/1/annotations", "annotationCount": 1, "entryCount": 2},
+        "chats": [{"resource": "ahp-chat:/1", "title": "C", "status": 1, "modifiedAt": "2026-01-01T00:00:00.000Z"}], "defaultChat": "ahp-chat:/1",
+        "_meta": {"x-selection": {"model": {"id": "m", "config": {"n": 3}}, "agent": {"uri": "file:///agent.md"}}}})
+}
+
+/// Each notification in the form of this version is read by this version's own types; 0.4 has one less.
+#[test]
+fn notifications_are_read() {
+    let resource = json!({"resource": "https://api.example", "resource_name": "A", "required": true, "scopes_supported": ["s"],
+        "authorization_servers": ["https://login.example"], "bearer_methods_supported": ["header"]});
+    let samples = [
+        (
+            HostNotification::SessionAdded,
+            json!({"summary": summary()}),
+        ),
+        (HostNotification::SessionRemoved, json!({"session": "s:/1"})),
+        (
+            HostNotification::SessionSummaryChanged,
+            json!({"session": "s:/1", "changes": summary()}),
+        ),
+        (
+            HostNotification::Progress,
+            json!({"progressToken": "t", "progress": 1, "total": 2, "message": "m"}),
+        ),
+        (
+            HostNotification::AuthRequired,
+            json!({"resource": resource, "reason": "expired"}),
+        ),
+        (
+            HostNotification::AuthRequired,
+            json!({"resource": {"resource": "https://api.example"}, "reason": "required"}),
+        ),
+        (
+            HostNotification::ExportLogs,
+            json!({"payload": {"resourceLogs": []}}),
+        ),
+        (
+            HostNotification::ExportTraces,
+            json!({"payload": {"resourceSpans": []}}),
+        ),
+        (
+            HostNotification::ExportMetrics,
+            json!({"payload": {"resourceMetrics": []}}),
+        ),
+    ];
+    for notification in HostNotification::ALL {
+        let mut known = samples.iter().map(|(sample, _)| sample);
+        // Actions are judged by the laws above.
+        assert!(*notification == HostNotification::Action || known.any(|it| it == notification));
+    }
+    for (notification, mut params) in samples {
+        params["channel"] = json!("ahp-root://");
+        match compat::down_notification(generation_of(VERSION), notification, params) {
+            Some(told) => {
+                let read = judge(notification.name(), &told);
+                assert_eq!(read, Ok(()), "{VERSION} {told}");
+            }
+            None => assert_eq!(
+                (VERSION, notification),
+                ("0.4.0", HostNotification::Progress)
+            ),
+        }
+    }
 }
 
 /// Whether a type reads a value.

@@ -1,8 +1,12 @@
 //! What a published client of one version does and sees, the same for every version. Whoever includes this names the version's
 //! crates `ahp`, `ahp_types` and `ahp_ws`, and its `VERSION`; `host` and `driver` are modules of the test itself.
 
+mod beside;
 mod follower;
+mod judge;
 mod law;
+mod mirror;
+pub mod view;
 
 use serde_json::{Value, json};
 
@@ -48,14 +52,14 @@ fn plugin() -> Value {
 #[tokio::test]
 async fn every_step_of_a_turn_is_followed() {
     let host = Host::start(&script());
-    let mut ann = Follower::joins(&host, "ann").await;
+    let mut ann = Follower::joins(&host.url, "ann").await;
     let chat = ann.first();
     let client =
         json!({"clientId": "ann", "tools": [{"name": "open"}], "customizations": [plugin()]});
     ann.becomes_active(client).await;
     ann.sends_message("t1", "tools").await;
     let call = ann.until_waiting("pending-confirmation").await;
-    ann.agrees(&host, "the question").await;
+    ann.agrees("the question").await;
     let edited = json!({"approved": true, "confirmed": "user-action", "editedToolInput": "edited"});
     ann.does(&chat, about("chat/toolCallConfirmed", &call, edited))
         .await;
@@ -64,17 +68,17 @@ async fn every_step_of_a_turn_is_followed() {
         call.is_some_and(|call| call["toolCall"]["invocationMessage"] == "really?")
     };
     ann.until("it asks again", again).await;
-    ann.agrees(&host, "the second question").await;
+    ann.agrees("the second question").await;
     let yes = json!({"approved": true, "confirmed": "user-action"});
     ann.does(&chat, about("chat/toolCallConfirmed", &call, yes))
         .await;
     let call = ann.until_waiting("pending-result-confirmation").await;
-    ann.agrees(&host, "the result").await;
+    ann.agrees("the result").await;
     let no = json!({"approved": false});
     ann.does(&chat, about("chat/toolCallResultConfirmed", &call, no))
         .await;
     let request = ann.until_asked().await;
-    ann.agrees(&host, "the input request").await;
+    ann.agrees("the input request").await;
     let steering = json!({"type": "chat/pendingMessageSet", "kind": "steering", "id": "s",
         "message": {"text": "left", "origin": {"kind": "user"}}});
     ann.does(&chat, steering).await;
@@ -82,7 +86,7 @@ async fn every_step_of_a_turn_is_followed() {
     let complete = json!({"type": "chat/inputCompleted", "requestId": request["id"], "response": "accept", "answers": {"name": answer}});
     ann.does(&chat, complete).await;
     let call = ann.until_waiting("running").await;
-    ann.agrees(&host, "the client's tool").await;
+    ann.agrees("the client's tool").await;
     let result = json!({"success": true, "pastTenseMessage": "opened"});
     ann.does(
         &chat,
@@ -93,14 +97,14 @@ async fn every_step_of_a_turn_is_followed() {
         ann.turns().len() == 1 && ann.chat().get("activeTurn").is_none()
     })
     .await;
-    ann.agrees(&host, "the end").await;
+    ann.agrees("the end").await;
     assert_eq!(ann.chats().len(), 2, "the worker's chat is there");
 }
 
 #[tokio::test]
 async fn queues_cuts_and_forks_are_followed() {
     let host = Host::start(&script());
-    let mut ann = Follower::joins(&host, "ann").await;
+    let mut ann = Follower::joins(&host.url, "ann").await;
     let chat = ann.first();
     for turn in ["t1", "t2", "t3"] {
         ann.sends_message(turn, "hello").await;
@@ -130,14 +134,14 @@ async fn queues_cuts_and_forks_are_followed() {
     };
     ann.until("the queue is in order", |ann| queue(ann) == ["a", "z", "y"])
         .await;
-    ann.agrees(&host, "the queue").await;
+    ann.agrees("the queue").await;
     ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t2"}))
         .await;
     ann.until("it is cut", |ann| {
         ann.turns().len() == 2 && ann.chat().get("activeTurn").is_none()
     })
     .await;
-    ann.agrees(&host, "the cut").await;
+    ann.agrees("the cut").await;
     // Before 0.7 a source had no kind.
     let mut source = json!({"chat": chat, "turnId": "t1"});
     if !VERSION.starts_with("0.4") && !VERSION.starts_with("0.5") && !VERSION.starts_with("0.6") {
@@ -147,32 +151,30 @@ async fn queues_cuts_and_forks_are_followed() {
     ann.asks("createChat", params).await;
     ann.until("it is listed", |ann| ann.chats().len() == 2)
         .await;
-    ann.agrees(&host, "the fork").await;
+    ann.agrees("the fork").await;
     assert_eq!(
-        ann.chat_at("ahp-chat:/fork")["turns"]
-            .as_array()
-            .map(Vec::len),
+        ann.at("ahp-chat:/fork")["turns"].as_array().map(Vec::len),
         Some(1)
     );
     ann.asks("disposeChat", json!({"channel": "ahp-chat:/fork"}))
         .await;
     ann.leaves("ahp-chat:/fork");
     ann.until("it is gone", |ann| ann.chats().len() == 1).await;
-    ann.agrees(&host, "its end").await;
+    ann.agrees("its end").await;
 }
 
 /// Somebody else resumes a failed turn and cancels another; a client that has no word for it sees the same turns.
 #[tokio::test]
 async fn errors_resumes_and_cancels_of_others_are_followed() {
     let host = Host::start(&script());
-    let mut ann = Follower::joins(&host, "ann").await;
+    let mut ann = Follower::joins(&host.url, "ann").await;
     let chat = ann.first();
     ann.sends_message("t0", "hello").await;
     ann.until("it is done", |ann| ann.turns().len() == 1).await;
     ann.sends_message("t1", "fail").await;
     ann.until("it failed", |ann| ann.last_turn()["state"] == "error")
         .await;
-    ann.agrees(&host, "the error").await;
+    ann.agrees("the error").await;
     let mut bea = Driver::joins(&host, "bea").await;
     bea.does(&chat, json!({"type": "chat/turnResume", "turnId": "t1"}))
         .await;
@@ -180,7 +182,7 @@ async fn errors_resumes_and_cancels_of_others_are_followed() {
         ann.last_turn()["state"] == "complete"
     })
     .await;
-    ann.agrees(&host, "the resumed turn").await;
+    ann.agrees("the resumed turn").await;
     let said = ann.last_turn()["responseParts"].to_string();
     assert!(
         said.contains("begun") && said.contains("and done"),
@@ -194,14 +196,14 @@ async fn errors_resumes_and_cancels_of_others_are_followed() {
         ann.last_turn()["state"] == "cancelled"
     })
     .await;
-    ann.agrees(&host, "the cancel").await;
+    ann.agrees("the cancel").await;
 }
 
 /// A client that comes back is told what it missed, also by a host that was killed meanwhile.
 #[tokio::test]
 async fn a_client_that_comes_back_sees_what_it_missed() {
     let mut host = Host::start(&script());
-    let mut ann = Follower::joins(&host, "ann").await;
+    let mut ann = Follower::joins(&host.url, "ann").await;
     let chat = ann.first();
     ann.sends_message("t1", "hello").await;
     ann.until("it is done", |ann| ann.turns().len() == 1).await;
@@ -213,24 +215,24 @@ async fn a_client_that_comes_back_sees_what_it_missed() {
             .await;
         bea.until_turn_ends(&chat, turn).await;
     }
-    ann.comes_back(&host).await;
+    ann.comes_back(&host.url).await;
     ann.until("it has missed nothing", |ann| ann.turns().len() == 3)
         .await;
-    ann.agrees(&host, "the return").await;
+    ann.agrees("the return").await;
     ann.goes().await;
     host.is_killed_and_starts_again();
-    ann.comes_back(&host).await;
-    ann.agrees(&host, "the kill").await;
+    ann.comes_back(&host.url).await;
+    ann.agrees("the kill").await;
     ann.sends_message("t4", "hello").await;
     ann.until("it goes on", |ann| ann.turns().len() == 4).await;
-    ann.agrees(&host, "going on").await;
+    ann.agrees("going on").await;
 }
 
 /// What is not on a channel: the list of sessions, pages of turns, and the words of versions before 0.9.
 #[tokio::test]
 async fn lists_pages_and_older_words_are_answered() {
     let host = Host::start(&script());
-    let mut ann = Follower::joins(&host, "ann").await;
+    let mut ann = Follower::joins(&host.url, "ann").await;
     let chat = ann.first();
     for turn in ["t1", "t2", "t3"] {
         ann.sends_message(turn, "hello").await;
@@ -287,7 +289,7 @@ async fn lists_pages_and_older_words_are_answered() {
             ann.session()["summary"]["model"]["id"] == "scripted-1"
         })
         .await;
-        ann.agrees(&host, "the chosen model").await;
+        ann.agrees("the chosen model").await;
         ann.sends_message("t5", "hello").await;
         ann.until("it is done", |ann| ann.last_turn()["id"] == "t5")
             .await;

@@ -421,6 +421,9 @@ fn who_watches_the_root_hears_that_a_token_ran_out() {
     let ann = s.client("ann").opens_chat();
     with_dynamic_setting(&mut s);
     ann.reconnects();
+    // Up to 0.7 a resource was named, since then it is described.
+    let bob = s.client_of("bob", "0.8.0").arrives();
+    let old = s.client_of("old", "0.7.0").arrives();
     let ends = |s: &mut Scenario, resource: &str| {
         s.world().input(Input::TokenEnded {
             provider: "scripted".to_owned(),
@@ -431,8 +434,15 @@ fn who_watches_the_root_hears_that_a_token_ran_out() {
     ends(&mut s, "https://of-a-server.example");
     assert!(ann.notifications("auth/required").is_empty());
     ends(&mut s, "https://api.example");
-    let told = ann.notifications("auth/required");
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["reason"], "expired");
-    assert_eq!(told[0]["resource"]["resource"], "https://api.example");
+    for client in [&ann, &bob, &old] {
+        let told = client.notifications("auth/required");
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0]["reason"], "expired");
+    }
+    for client in [&ann, &bob] {
+        let told = client.notifications("auth/required");
+        assert_eq!(told[0]["resource"]["resource"], "https://api.example");
+    }
+    let named = old.notifications("auth/required");
+    assert_eq!(named[0]["resource"], "https://api.example");
 }

@@ -245,6 +245,27 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
     assert_eq!(listed(&bob), Vec::<Value>::new());
 }
 
+// Clients of older versions name no chat where a terminal is for a session.
+#[test]
+fn a_client_of_0_8_makes_a_terminal_for_a_session() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let old = s.client_of("old", "0.8.0").arrives();
+    let claim = json!({"kind": "session", "session": ann.session()});
+    let params = json!({"channel": TERMINAL, "claim": claim});
+    let error = ann.asks("createTerminal", params.clone()).unwrap_err();
+    assert_eq!(error["code"], -32602, "since 0.9 a claim has a chat");
+    assert_eq!(old.asks("createTerminal", params), Ok(Value::Null));
+    ann.watches(TERMINAL);
+    let expected = json!({"kind": "session", "session": ann.session(), "chat": ann.chat()});
+    assert_eq!(ann.sees(TERMINAL)["claim"], expected);
+    assert_eq!(listed(&ann)[0]["claim"], expected);
+    let nowhere = json!({"kind": "session", "session": "ahp-session:/nowhere"});
+    let params = json!({"channel": "ahp-terminal:/two", "claim": nowhere});
+    let error = old.asks("createTerminal", params).unwrap_err();
+    assert_eq!(error["code"], -32001);
+}
+
 #[test]
 fn what_is_wrong_with_a_new_terminal_is_said() {
     let mut s = Scenario::with(|limits| limits.terminals_max = 1);

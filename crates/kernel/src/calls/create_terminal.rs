@@ -1,10 +1,11 @@
 //! `createTerminal` and `disposeTerminal`: a terminal for a client, or for a chat (H-270).
 
 use serde_json::{Value, json};
+use wire::action::to_value;
 use wire::published::commands::{CreateTerminalParams, DisposeTerminalParams};
 use wire::published::state::TerminalClaim;
 use wire::rpc::code;
-use wire::{ChannelUri, Id, RpcError, file_uri};
+use wire::{ChannelUri, Id, RpcError, compat, file_uri};
 
 use super::uri::{self, bad};
 use crate::io::{PeerId, TerminalStart};
@@ -35,7 +36,7 @@ pub(super) fn gather(
         let message = format!("{uri} exists already");
         return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
     }
-    let chat = check_claim(kernel, peer, &params.claim, session)?;
+    let (claim, chat) = check_claim(kernel, peer, &params.claim, session)?;
     let directory = match (&params.cwd, &chat) {
         (Some(cwd), _) => match file_uri::path_of(cwd) {
             Some(_) => Some(cwd.clone()),
@@ -65,7 +66,7 @@ pub(super) fn gather(
     Ok(NewTerminal {
         uri,
         title: name.unwrap_or(TITLE).to_owned(),
-        claim: wire::action::to_value(&params.claim),
+        claim,
         chat,
         start: TerminalStart {
             directory,
@@ -75,27 +76,33 @@ pub(super) fn gather(
     })
 }
 
-/// A client claims for itself, or makes a terminal for a chat of a session.
+/// A client claims for itself, or makes a terminal for a chat of a session. The claim as it is recorded, and that chat.
 fn check_claim(
     kernel: &Kernel,
     peer: PeerId,
     claim: &TerminalClaim,
     session: Option<ChannelUri>,
-) -> Result<Option<(ChannelUri, ChannelUri)>, RpcError> {
+) -> Result<(Value, Option<(ChannelUri, ChannelUri)>), RpcError> {
     let own = kernel.ready(peer).map(|ready| ready.client_id.as_str());
     match (claim, session) {
-        (TerminalClaim::Client(claim), _) => match own == Some(claim.client_id.as_str()) {
-            true => Ok(None),
+        (TerminalClaim::Client(own_claim), _) => match own == Some(own_claim.client_id.as_str()) {
+            true => Ok((to_value(claim), None)),
             false => Err(bad("`claim.clientId` must be that of this connection")),
         },
         (TerminalClaim::Session(claim), Some(session)) => {
             let Some(found) = kernel.find_session(&session) else {
                 return Err(uri::not_found(kernel, &session));
             };
-            match found.state().chat(&claim.chat) {
-                Some(_) => Ok(Some((session, uri::parse("claim.chat", &claim.chat)?))),
-                None => Err(bad("`claim.chat` is no chat of `claim.session`")),
+            let (state, mut claim) = (found.state(), claim.clone());
+            if claim.chat == compat::DEFAULT_CHAT {
+                claim.chat = state.default_chat.clone().unwrap_or_default();
             }
+            if state.chat(&claim.chat).is_none() {
+                return Err(bad("`claim.chat` is no chat of `claim.session`"));
+            }
+            let chat = uri::parse("claim.chat", &claim.chat)?;
+            let claim = to_value(&TerminalClaim::Session(claim));
+            Ok((claim, Some((session, chat))))
         }
         (TerminalClaim::Session(_), None) => Err(bad("`claim.session` is missing")),
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use wire::methods::HostNotification;
 use wire::{ChannelUri, rpc};
 
 use super::create::count_sessions;
@@ -41,10 +42,11 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
     if is_announced {
         count_sessions(step, -1);
-        return step.notify_root("root/sessionRemoved", |_| Some(params.clone()));
+        return step.notify_root(HostNotification::SessionRemoved, &params);
     }
     // Nobody was told of it but whoever watches it (G-28).
-    let text = rpc::notification("root/sessionRemoved", &params);
+    let method = HostNotification::SessionRemoved.name(); // the same in every version
+    let text = rpc::notification(method, &params);
     for peer in watching {
         step.send(peer, Frame::Text(text.clone()));
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use wire::ActionKind;
 use wire::action::{self, EncodedAction};
 use wire::compat::{AfterAction, OlderForm};
+use wire::methods::HostNotification;
 use wire::reduce::Reduced;
 use wire::state::PlainState;
 use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
@@ -259,29 +260,30 @@ impl Step<'_> {
         self.send(sender.peer, Frame::Refused(Arc::new(refused)));
     }
 
-    /// A notification to everyone who watches a channel, whatever their version.
-    pub(crate) fn notify_watchers(&mut self, uri: &ChannelUri, method: &str, params: &Value) {
+    /// A notification to everyone who watches a channel, whatever their version: one that is the same in all of them.
+    pub(crate) fn notify_watchers(
+        &mut self,
+        uri: &ChannelUri,
+        notification: HostNotification,
+        params: &Value,
+    ) {
         if let Some(recipients) = self.kernel.peers.recipients(uri, None, |_| true) {
-            let frame = Frame::Text(rpc::notification(method, params));
+            let frame = Frame::Text(rpc::notification(notification.name(), params));
             self.out.frames.push(Outgoing { recipients, frame });
         }
     }
 
-    /// A notification to everyone who watches the root channel (H-043), in the form their version knows; `params` says none
-    /// for a version that has nothing to hear.
-    pub(crate) fn notify_root(
-        &mut self,
-        method: &str,
-        params: impl Fn(Generation) -> Option<Value>,
-    ) {
+    /// A notification to everyone who watches the root channel (H-043), in the form their version knows, if it has one.
+    pub(crate) fn notify_root(&mut self, notification: HostNotification, params: &Value) {
         let root = ChannelUri::root();
         let older = self.kernel.peers.older_generations(&root);
         for generation in older.into_iter().chain([Generation::V1_0]) {
             let recipients = self.kernel.peers.recipients_of(&root, generation);
             if let Some(recipients) = recipients
-                && let Some(params) = params(generation)
+                && let Some(params) =
+                    compat::down_notification(generation, notification, params.clone())
             {
-                let frame = Frame::Text(rpc::notification(method, &params));
+                let frame = Frame::Text(rpc::notification(notification.name(), &params));
                 self.out.frames.push(Outgoing { recipients, frame });
             }
         }

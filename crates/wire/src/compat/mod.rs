@@ -22,13 +22,14 @@ mod v0_9;
 use serde_json::Value;
 
 use crate::action::ChannelKind;
-use crate::methods::{Call, Method};
+use crate::methods::{Call, HostNotification, Method};
 use crate::state::{ChangesetState, ChatState, SessionState};
 use crate::{Action, ActionKind, Generation, Object, RpcError, Timestamp};
 
 pub use v0_4::{ONLY_CLIENT, SELECTION_META, check_selection, selection_of};
 pub use v0_5_0::PAGE_LIMIT;
 pub use v0_7::SESSION_ONLY;
+pub use v0_8::DEFAULT_CHAT;
 
 /// The state of a channel after an action: what some actions of older versions have to hold.
 #[derive(Debug, Clone, Copy)]
@@ -166,6 +167,44 @@ pub fn down_summary(generation: Generation, summary: &mut Object) {
     }
 }
 
+/// A notification as clients of a version get it; none if they have no word for it, or nothing of it that they know.
+pub fn down_notification(
+    generation: Generation,
+    notification: HostNotification,
+    mut params: Value,
+) -> Option<Value> {
+    match notification {
+        HostNotification::SessionAdded => {
+            let summary = params.get_mut("summary").and_then(Value::as_object_mut)?;
+            down_summary(generation, summary);
+        }
+        HostNotification::SessionSummaryChanged => {
+            let changes = params.get_mut("changes").and_then(Value::as_object_mut)?;
+            down_summary(generation, changes);
+            if changes.is_empty() {
+                return None;
+            }
+        }
+        HostNotification::AuthRequired => {
+            if generation <= Generation::V0_7 {
+                v0_7::down_auth_required(&mut params);
+            }
+        }
+        HostNotification::Progress => {
+            if generation <= Generation::V0_4 {
+                return None; // it came with 0.5
+            }
+        }
+        // Actions have translations of their own; the others were always as they are.
+        HostNotification::Action
+        | HostNotification::SessionRemoved
+        | HostNotification::ExportLogs
+        | HostNotification::ExportTraces
+        | HostNotification::ExportMetrics => {}
+    }
+    Some(params)
+}
+
 /// Makes a completed turn one of an older version.
 pub fn down_turn(generation: Generation, turn: Value) -> Value {
     let mut chat = Object::from_iter([("turns".to_owned(), Value::Array(vec![turn]))]);
@@ -221,7 +260,7 @@ pub fn has_method(generation: Generation, method: Method) -> bool {
 
 /// Steps that have nothing to say in a direction.
 mod unchanged {
-    use super::{ActionKind, AfterAction, Method, Object, Receiving, SnapshotOf};
+    use super::{ActionKind, AfterAction, Method, Object, Receiving};
 
     pub(super) fn no_action(_: ActionKind) -> bool {
         false
@@ -236,8 +275,6 @@ mod unchanged {
     pub(super) fn up_action(_: &mut Object, _: &Receiving) {}
 
     pub(super) fn up_params(_: Method, _: &mut Object) {}
-
-    pub(super) fn down_state(_: SnapshotOf, _: &mut Object) {}
 }
 
 #[cfg(test)]

@@ -113,14 +113,19 @@ pub(super) fn up_action_from_0_8(sent: &mut Object, receiving: &Receiving) {
             up_origin(sent, receiving);
         }
         ActionKind::TerminalClaimed => {
-            if let Some(claim) = object_mut(sent, "claim")
-                && text(claim, "kind") == Some("session")
-                && let Some(chat) = receiving.default_chat
-            {
-                claim.entry("chat").or_insert(json!(chat));
-            }
+            // Of a session that is not in memory no chat is known: the claim is refused for that.
+            up_claim(sent, receiving.default_chat.unwrap_or_default());
         }
         _ => {}
+    }
+}
+
+/// A claim for a session named no chat.
+pub(super) fn up_claim(holder: &mut Object, default_chat: &str) {
+    if let Some(claim) = object_mut(holder, "claim")
+        && text(claim, "kind") == Some("session")
+    {
+        claim.entry("chat").or_insert(json!(default_chat));
     }
 }
 

@@ -1,5 +1,5 @@
 //! Between 0.7 and 0.8: customizations are on or off by a list of decisions, where they had one flag; a working directory can
-//! be replaced.
+//! be replaced; a resource that wants a token is told by its name alone.
 
 use serde_json::{Value, json};
 
@@ -103,6 +103,14 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
             for_each_customization(state, down_customization);
         }
         SnapshotOf::Chat | SnapshotOf::Plain(_) => {}
+    }
+}
+
+/// A resource that wants a token was named, where it is described now.
+pub(super) fn down_auth_required(params: &mut Value) {
+    let described = params.get_mut("resource");
+    if let Some(name) = described.and_then(|described| described.get_mut("resource")) {
+        params["resource"] = name.take();
     }
 }
 

@@ -139,12 +139,19 @@ fn up_action(sent: &mut Object, receiving: &Receiving) {
     plain::up_action_from_0_8(sent, receiving);
 }
 
-/// A session that begins with the turns of another: the one way to fork across sessions, and kept as an extension.
+/// What a terminal is claimed for that names a session and no chat: the session's default chat, which whoever loads it knows.
+pub const DEFAULT_CHAT: &str = "x-defaultChat:";
+
 fn up_params(method: Method, params: &mut Object) {
-    if method == Method::CreateSession
-        && let Some(fork) = params.shift_remove("fork")
-    {
-        params.insert("x-fork".to_owned(), fork);
+    match method {
+        // A session that begins with the turns of another: the one way to fork across sessions, and kept as an extension.
+        Method::CreateSession => {
+            if let Some(fork) = params.shift_remove("fork") {
+                params.insert("x-fork".to_owned(), fork);
+            }
+        }
+        Method::CreateTerminal => plain::up_claim(params, DEFAULT_CHAT),
+        _ => {}
     }
 }
 

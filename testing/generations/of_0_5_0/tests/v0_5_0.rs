@@ -4,6 +4,8 @@ use ahp_0_5_0 as ahp;
 use ahp_types_0_5_0 as ahp_types;
 use ahp_ws_0_5_0 as ahp_ws;
 
+use ahp_types::notifications::ProgressParams;
+
 const VERSION: &str = "0.5.0";
 
 #[path = "../../shared/driver.rs"]

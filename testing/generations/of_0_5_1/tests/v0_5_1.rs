@@ -4,6 +4,8 @@ use ahp_0_5_1 as ahp;
 use ahp_types_0_5_1 as ahp_types;
 use ahp_ws_0_5_1 as ahp_ws;
 
+use ahp_types::notifications::ProgressParams;
+
 const VERSION: &str = "0.5.1";
 
 #[path = "../../shared/driver.rs"]

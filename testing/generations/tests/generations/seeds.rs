@@ -11,9 +11,10 @@ use crate::host::Host;
 
 const SESSION: &str = "ahp-session:/0a1b2c3d-0000-4000-8000-000000000001";
 const FORK: &str = "ahp-session:/0a1b2c3d-0000-4000-8000-000000000002";
+const FAILED: &str = "ahp-session:/0a1b2c3d-0000-4000-8000-000000000003";
 
 fn host() -> Host {
-    Host::start(&json!({"scenes": [
+    Host::start_with_agent(&json!({"scenes": [
         {"when": "^ask", "steps": [{"ask": {"message": "Which one?", "questions": [
             {"kind": "single-select", "id": "q", "message": "one of", "required": true, "options": [
                 {"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}]}}, {"say": ["chosen"]}]},
@@ -258,14 +259,36 @@ async fn forks(client: &mut Driver, chat: &str, version: &str) {
     client.until_action("session/chatRemoved").await;
 }
 
+/// A session that cannot be made: `creating`, then `session/creationFailed`, and the state says why.
+async fn a_creation_fails(client: &mut Driver) {
+    let config = json!({"isolation": "worktree", "branch": "no-such-branch"});
+    let params = json!({"session": FAILED, "provider": "other", "config": config});
+    assert_eq!(client.asks("createSession", params).await, Value::Null);
+    let mut state = client.snapshot_of(FAILED).await;
+    if state["lifecycle"] == "creating" {
+        let failed = client.until_action("session/creationFailed").await;
+        assert_eq!(failed["action"]["error"]["errorType"], "worktreeFailed");
+        state = client.snapshot_of(FAILED).await;
+    }
+    assert_eq!(state["lifecycle"], "creationFailed", "{state}");
+    let error = &state["creationError"];
+    assert_eq!(error["errorType"], "worktreeFailed", "{state}");
+    assert!(error["message"].is_string(), "{state}");
+    let chat = state["defaultChat"].as_str().expect("a chat").to_owned();
+    client.snapshot_of(&chat).await;
+    let refused = client.dispatches(&chat, started("f1", "hello")).await;
+    assert!(refused["rejectionReason"].is_string(), "{refused}");
+}
+
 #[tokio::test]
 async fn the_documents_of_0_4_and_0_5_describe_a_client_that_works() {
     for version in ["0.4.0", "0.5.0"] {
         let host = host();
         let mut client = Driver::joins_as(&host, "by-the-book", version).await;
         let root = client.snapshot_of("ahp-root://").await;
-        let agent = &root["agents"][0];
-        assert_eq!(agent["provider"], "scripted");
+        let mut agents = root["agents"].as_array().into_iter().flatten();
+        let agent = agents.find(|agent| agent["provider"] == "scripted");
+        let agent = agent.expect("the scripted agent");
         assert!(agent["models"][0]["id"].is_string(), "{agent}");
         let chat = opens(&mut client, version).await;
         a_turn_streams(&mut client, &chat, version).await;
@@ -273,6 +296,7 @@ async fn the_documents_of_0_4_and_0_5_describe_a_client_that_works() {
         a_tool_is_confirmed(&mut client, &chat).await;
         a_turn_fails_and_one_is_cancelled(&mut client, &chat).await;
         forks(&mut client, &chat, version).await;
+        a_creation_fails(&mut client).await;
     }
 }
 

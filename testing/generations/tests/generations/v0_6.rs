@@ -4,6 +4,8 @@ use ahp_0_6 as ahp;
 use ahp_types_0_6 as ahp_types;
 use ahp_ws_0_6 as ahp_ws;
 
+pub use ahp_types::notifications::ProgressParams;
+
 pub const VERSION: &str = "0.6.0";
 
 #[path = "../../shared/mod.rs"]

@@ -1,0 +1,17 @@
+//! The published 0.5.0 client as a program.
+
+use ahp_0_5_0 as ahp;
+use ahp_types_0_5_0 as ahp_types;
+use ahp_ws_0_5_0 as ahp_ws;
+
+use ahp_types::notifications::ProgressParams;
+
+const VERSION: &str = "0.5.0";
+
+#[path = "../../shared/program.rs"]
+mod program;
+
+#[tokio::main]
+async fn main() {
+    program::serve().await;
+}
