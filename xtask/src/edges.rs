@@ -73,6 +73,7 @@ const FREE: &[&str] = &[
     "browser",
     "cluster",
     "mcp-server",
+    "postgres-server",
     "testkit",
     "scenarios",
     "conformance",

@@ -104,8 +104,8 @@ pub(crate) async fn run(options: MigrateOptions) -> anyhow::Result<Exit> {
     let wish = MigrateWish {
         directory: PathBuf::from(directory),
         database: PostgresSettings {
-            url,
             journal_patience_ms: PATIENCE_MS,
+            ..PostgresSettings::new(url)
         },
         blobs: find_blobs(None)?,
         space: options.space.clone(),

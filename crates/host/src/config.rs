@@ -22,6 +22,7 @@ use crate::config_checks::{
     check_variables, check_worktree_dir,
 };
 use crate::entities::{Entities, NoEntities};
+use crate::journal::Failover;
 use crate::limits::LimitsTable;
 use crate::resource_grants::GrantEntry;
 use crate::settings_problem::SettingsProblem;
@@ -218,6 +219,28 @@ pub struct ClusterSettings {
     /// Where it listens for them, if that is another address of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
+    /// Whether a server that takes the place of the database's may lack commits.
+    pub failover: FailoverChoice,
+}
+
+/// What is lost when another server takes the place of the database's, or a backup is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailoverChoice {
+    /// Commits may be: seqs leap, and clients get snapshots once.
+    #[default]
+    Lossy,
+    /// Nothing: there is a synchronous standby, and no backup is restored to an earlier moment.
+    Lossless,
+}
+
+impl From<FailoverChoice> for Failover {
+    fn from(choice: FailoverChoice) -> Self {
+        match choice {
+            FailoverChoice::Lossy => Self::Lossy,
+            FailoverChoice::Lossless => Self::Lossless,
+        }
+    }
 }
 
 /// Where the token comes from.

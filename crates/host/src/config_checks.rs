@@ -128,12 +128,17 @@ pub(super) fn check_variables(names: &[String]) -> Result<(), String> {
 /// Worktrees of all sessions lie in one directory, where sessions may work: those of one space would reach those of another.
 pub(super) fn check_worktree_dir(file: &Config) -> Result<(), String> {
     check_absolute("worktree_dir", file.worktree_dir.as_slice())?;
-    match file.worktree_dir.is_some() && !file.spaces.is_empty() {
-        true => Err(
-            "worktree_dir: it cannot be used with [[spaces]], since sessions of one space could reach the worktrees of another; \
-             without it worktrees lie in their repositories"
-                .to_owned(),
-        ),
-        false => Ok(()),
+    if file.worktree_dir.is_none() {
+        return Ok(());
     }
+    let shared_by = match file.journal {
+        _ if !file.spaces.is_empty() => "[[spaces]]",
+        // Whatever space of the database is wanted is served, beside those that are named here.
+        JournalChoice::Postgres => "journal = \"postgres\"",
+        JournalChoice::Sqlite | JournalChoice::Memory => return Ok(()),
+    };
+    Err(format!(
+        "worktree_dir: it cannot be used with {shared_by}, since sessions of one space could reach the worktrees of another; \
+         without it worktrees lie in their repositories"
+    ))
 }

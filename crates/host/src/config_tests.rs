@@ -197,9 +197,14 @@ fn a_directory_for_worktrees_cannot_be_shared_by_spaces() {
     let spaces = "[[spaces]]\nname = \"team-a\"\ndata = \"/srv/a\"\n";
     assert_eq!(load(worktrees), Ok(()));
     assert_eq!(load(spaces), Ok(()));
-    let error = load(&format!("{worktrees}{spaces}")).unwrap_err();
-    assert!(
-        error.contains("worktree_dir") && error.contains("[[spaces]]"),
-        "{error}"
-    );
+    // A node serves whatever space of its database is wanted.
+    let cluster = "journal = \"postgres\"\npostgres = \"host=/run/postgresql dbname=g\"\n";
+    assert_eq!(load(cluster), Ok(()));
+    for (shared, why) in [(spaces, "[[spaces]]"), (cluster, "journal = \"postgres\"")] {
+        let error = load(&format!("{worktrees}{shared}")).unwrap_err();
+        assert!(
+            error.contains("worktree_dir") && error.contains(why),
+            "{error}"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The loop around the kernel: take inputs, step, write, send frames, start effects. Never in another order (ADR 0002).
 //!
-//! It has a thread of its own, which waits for inputs, timers and the disk, and nothing else (ADR 0069).
+//! Over a journal on this machine it has a thread of its own, which waits for inputs, timers and the disk, and nothing else
+//! (ADR 0069); over a database it is a task of the host's runtime (ADR 0115).
 //!
 //! Promises: no frame is sent and no effect started before its batch is on disk; what a failed write undid is answered
 //! with what the kernel says instead.

@@ -201,7 +201,11 @@ fn start_kernel(
 ) -> Result<Supervisor, ServeError> {
     let tenure = parts.tenure;
     let (journal, boot) = parts.journal.start()?;
-    let limits = config.limits.kernel.clone();
+    let mut limits = config.limits.kernel.clone();
+    // Where one of many spaces must not take what others need.
+    if config.journal == JournalChoice::Postgres && limits.loaded_bytes_max == 0 {
+        limits.loaded_bytes_max = config.limits.server.space_loaded_bytes_max;
+    }
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
     let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);

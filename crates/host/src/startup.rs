@@ -23,7 +23,7 @@ use crate::cluster::{ClusterNode, HeldJournal, Tenure};
 use crate::config::{Config, JournalChoice, TokenChoice};
 use crate::journal::{
     DirectoryLock, Journal, JournalError, JournalHandle, Memory, PostgresNode, PostgresSettings,
-    Sqlite,
+    SpaceCounters, Sqlite,
 };
 use crate::migrate::MovedDirectory;
 use crate::models::AgentRoster;
@@ -70,9 +70,12 @@ pub(crate) async fn join_cluster(config: &Config) -> Result<Option<Arc<ClusterNo
     let Some(url) = &config.postgres else {
         return Ok(None);
     };
+    let cluster = config.cluster.as_ref();
+    let failover = cluster.map(|it| it.failover).unwrap_or_default();
     let settings = PostgresSettings {
         url: url.clone(),
         journal_patience_ms: config.limits.server.journal_patience_ms,
+        failover: failover.into(),
     };
     let database = PostgresNode::connect(&settings).await?;
     if let Some(blobs) = &config.blobs {
@@ -96,14 +99,17 @@ impl Parts {
             stores,
             lock,
             tenure,
+            counters,
         } = open_stores(config, name, cluster).await?;
         let parts = Self::assemble(config, stores, lock)?;
         let name = config.name_in_database(name);
         let address_secret = cluster.map(|node| node.database().address_secret(&name));
-        let bounds = cluster.filter(|_| config.journal == JournalChoice::Postgres);
-        let bounds = bounds.map(|node| {
-            let defaults = SpaceLimits::from(&config.limits.server);
-            SpaceBounds::new(Arc::clone(node.database()), name, defaults)
+        let bounds = cluster.zip(counters);
+        let bounds = bounds.map(|(node, counters)| {
+            let limits = &config.limits.server;
+            let database = Arc::clone(node.database());
+            SpaceBounds::new(database, name, SpaceLimits::from(limits), counters)
+                .with_append_slow_ms(limits.append_slow_ms)
         });
         Ok(Self {
             tenure,
@@ -326,6 +332,8 @@ struct OpenedStores {
     /// That of the data directory if it is not the journal that holds it.
     lock: Option<DirectoryLock>,
     tenure: Option<Tenure>,
+    /// Those of a journal in a database.
+    counters: Option<Arc<SpaceCounters>>,
 }
 
 async fn open_stores(
@@ -334,6 +342,7 @@ async fn open_stores(
     cluster: Option<&Arc<ClusterNode>>,
 ) -> Result<OpenedStores, ServeError> {
     let data = &config.data;
+    let mut counters = None;
     let (stores, lock, tenure): (Stores, _, _) = match (config.journal, cluster) {
         (JournalChoice::Sqlite, _) => {
             check_not_moved(data)?;
@@ -360,6 +369,7 @@ async fn open_stores(
                 tenure,
             } = held;
             let blobs = Arc::new(journal.blobs());
+            counters = Some(journal.counters());
             let journal = JournalHandle::over(Arc::new(journal));
             let journal = OpenedJournal::Elsewhere(journal, boot);
             ((journal, blobs), lock, Some(tenure))
@@ -373,6 +383,7 @@ async fn open_stores(
         stores,
         lock,
         tenure,
+        counters,
     })
 }
 

@@ -6,11 +6,12 @@
 
 use std::any::Any;
 use std::future::pending;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kernel::{Input, Output};
 use tokio::runtime;
 use tokio::sync::oneshot;
@@ -58,10 +59,6 @@ impl Supervisor {
         let (report_end, ended) = oneshot::channel();
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (stopped, aborted) = (stop.clone(), abort.clone());
-        let not_started = |error| ServeError::KernelStopped(format!("no thread for it: {error}"));
-        // It waits for inputs and timers; effects run elsewhere.
-        let runtime = runtime::Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(not_started)?;
         let work = async move {
             let _readiness = Readiness(admission);
             let mut task = task;
@@ -70,17 +67,20 @@ impl Supervisor {
             let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
         };
-        let run = move || {
-            let work = aborted.run_until_cancelled_owned(work);
-            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+        let work = aborted.run_until_cancelled_owned(work);
+        let work = async move {
+            let ended = AssertUnwindSafe(work).catch_unwind().await;
             let ended = ended
                 .map(|_| ())
                 .map_err(|panic| panic_message(&*panic).to_owned());
             // Nobody hears it if the host is gone.
             let _receiver_gone = report_end.send(ended);
         };
-        let builder = thread::Builder::new().name("kernel".to_owned());
-        builder.spawn(run).map_err(not_started)?;
+        match journal.is_local() {
+            true => run_on_a_thread(work)?,
+            // It never waits for a disk, and there may be thousands on a node (ADR 0115).
+            false => drop(tokio::spawn(work)),
+        }
         Ok(Self {
             ended,
             abort,
@@ -230,6 +230,16 @@ fn explain_end(ended: Result<Result<(), String>, oneshot::error::RecvError>) -> 
         Ok(Err(panic)) => format!("its thread panicked: {panic}"),
         Err(_) => "its thread ended without a word".to_owned(),
     }
+}
+
+/// Gives the kernel a thread, which waits for inputs, timers and the disk; effects run elsewhere (ADR 0069).
+fn run_on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
+    let not_started = |error| ServeError::KernelStopped(format!("no thread for it: {error}"));
+    let runtime = runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(not_started)?;
+    let builder = thread::Builder::new().name("kernel".to_owned());
+    let started = builder.spawn(move || runtime.block_on(work));
+    started.map(drop).map_err(not_started)
 }
 
 /// The words of a panic, as far as it has any.

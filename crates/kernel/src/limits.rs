@@ -145,6 +145,8 @@ limits_table! {
         list_page_max: u32 = 500, 1..;
         /// A channel nobody uses leaves memory after this.
         channel_idle_ms: u64 = 60_000, 10..;
+        /// While all channels in memory take more bytes than this, one leaves it when nobody used it for a few seconds; 0 for any.
+        loaded_bytes_max: u64 = 0, ..;
         /// How long a disconnected active client keeps its place (G-07).
         active_client_grace_ms: u64 = 10_000, ..;
         /// How often empty sessions, old actions and old clients are swept (G-28: at least every 30 s).

@@ -48,6 +48,7 @@ fn take_in(
             match step.install(*stored) {
                 Ok(installed) => {
                     close_interrupted_turns(step, installed);
+                    step.make_room();
                     None
                 }
                 Err(damaged) => Some(Err(ReadFailed(damaged.to_string()))),

@@ -1,7 +1,8 @@
 //! A client that comes back whenever it is cut off, to any node, and checks everything it hears.
 //!
 //! Checks: seqs rise; what it missed comes as a replay, never as snapshots, and begins after what it saw; nothing that anybody
-//! heard is missing at the end; its mirror is what the host says.
+//! heard is missing at the end; its mirror is what the host says. Who came while the journal could not be written, and went, is told
+//! to begin anew (H-088): what it did not hear then is in the snapshot that it gets, and is not held against anybody.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use testkit::rng::SeededRng;
 use tokio::time::timeout;
 use wire::ChannelUri;
+use wire::rpc::code;
 
 use crate::space_history::SpaceHistory;
 
@@ -46,7 +48,11 @@ pub(crate) struct CheckedClient {
     pub(crate) history: Arc<SpaceHistory>,
     pub(crate) mirror: Mirror,
     pub(crate) seen: Vec<u64>,
+    /// What it did not hear because it had to begin anew: behind the first seq, up to the second.
+    pub(crate) gaps: Vec<(u64, u64)>,
     line: Option<(Connection, Events)>,
+    /// When the host said something last.
+    heard_at: Instant,
     chat: Option<ChannelUri>,
 }
 
@@ -65,7 +71,9 @@ impl CheckedClient {
             history,
             mirror: Mirror::default(),
             seen: Vec::new(),
+            gaps: Vec::new(),
             line: None,
+            heard_at: Instant::now(),
             chat: None,
         }
     }
@@ -117,6 +125,7 @@ impl CheckedClient {
         connection.notify("unsubscribe", left).await?;
         self.chat = Some(chat);
         self.line = Some((connection, events));
+        self.heard_at = Instant::now();
         Ok(())
     }
 
@@ -146,19 +155,23 @@ impl CheckedClient {
             };
             let left = until.saturating_duration_since(Instant::now());
             match timeout(left.min(SILENCE), events.next()).await {
-                Ok(Ok(event)) if event.method == "action" => {
-                    let envelope = Envelope::from_value(event.params)?;
-                    self.take(&envelope)?;
+                Ok(Ok(event)) => {
+                    self.heard_at = Instant::now();
+                    if event.method == "action" {
+                        let envelope = Envelope::from_value(event.params)?;
+                        self.take(&envelope)?;
+                    }
                 }
-                Ok(Ok(_)) => {}
                 Ok(Err(_)) => self.line = None,
-                Err(_) if left < SILENCE => {}
+                Err(_) if self.heard_at.elapsed() < SILENCE => {}
                 Err(_) => {
                     // Nothing was said: either there is nothing to say, or nobody is there.
-                    let answered = timeout(SILENCE, connection.ping()).await;
-                    if !matches!(answered, Ok(Ok(()))) {
-                        self.drain().await?;
-                        self.line = None;
+                    match timeout(SILENCE, connection.ping()).await {
+                        Ok(Ok(())) => self.heard_at = Instant::now(),
+                        Ok(Err(_)) | Err(_) => {
+                            self.drain().await?;
+                            self.line = None;
+                        }
                     }
                 }
             }
@@ -200,6 +213,7 @@ impl CheckedClient {
                     ensure!(first.is_none(), "{} was replayed what it saw", self.name);
                     actions.iter().try_for_each(|it| self.take(it))?;
                     self.line = Some((connection, events));
+                    self.heard_at = Instant::now();
                     self.history.note_absence(fault, began.elapsed());
                     return Ok(());
                 }
@@ -209,6 +223,12 @@ impl CheckedClient {
                         self.name
                     )
                 }
+                Ok(Err(error)) if error.code() == Some(code::NOT_FOUND) => {
+                    if self.begin_anew(connection, events).await? {
+                        self.history.note_absence(fault, began.elapsed());
+                        return Ok(());
+                    }
+                }
                 // Cut off again, or the host could not read: once more.
                 Ok(Err(_)) | Err(_) if began.elapsed() < AWAY_MAX => {}
                 Ok(Err(error)) => return Err(error).context("it could not come back"),
@@ -217,10 +237,48 @@ impl CheckedClient {
         }
     }
 
+    /// The host does not know it; `false`: it was cut off again.
+    async fn begin_anew(&mut self, connection: Connection, events: Events) -> Result<bool> {
+        let chat = self.chat()?.clone();
+        let begun = async {
+            connection.initialize(&self.name, &[]).await?;
+            connection.subscribe(&chat).await
+        };
+        let snapshot = match timeout(SILENCE * 2, begun).await {
+            Ok(Ok(snapshot)) => snapshot.context("a chat")?,
+            Ok(Err(_)) | Err(_) => return Ok(false),
+        };
+        let (last, from) = (self.mirror.last_seen(), snapshot.from_seq);
+        ensure!(
+            from >= last,
+            "{} was shown the state of {from} after {last}",
+            self.name
+        );
+        self.mirror.take_snapshot(snapshot)?;
+        self.gaps.push((last, from));
+        self.history.note_beginner();
+        self.heard_at = Instant::now();
+        self.line = Some((connection, events));
+        Ok(true)
+    }
+
+    /// Whether it heard all of this, but for what it was shown.
+    pub(crate) fn has_heard(&self, seqs: &[u64]) -> bool {
+        self.missing(seqs).next().is_none()
+            && self.seen.iter().all(|it| seqs.binary_search(it).is_ok())
+    }
+
+    /// What it should have heard and did not.
+    pub(crate) fn missing<'a>(&'a self, seqs: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+        let is_shown = |seq: u64| self.gaps.iter().any(|(from, to)| *from < seq && seq <= *to);
+        let seqs = seqs.iter().copied();
+        seqs.filter(move |seq| self.seen.binary_search(seq).is_err() && !is_shown(*seq))
+    }
+
     /// Whether a turn runs, as far as it knows.
     pub(crate) fn has_turn(&self) -> Result<bool> {
         let chat = self.mirror.chat(self.chat()?.as_str()).context("a chat")?;
-        Ok(chat.value().get("activeTurn").is_some())
+        Ok(chat.active_turn.is_some())
     }
 
     /// Starts a turn, if it can be said at all.

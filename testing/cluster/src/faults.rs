@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use host::cluster::ClusterAdmin;
+use postgres_server::PostgresServer;
 use testkit::rng::SeededRng;
 use tokio::time::interval;
 
 use crate::checked_client::NodeUrls;
 use crate::node_process::NodeProcess;
-use crate::postgres_server::PostgresServer;
+use crate::run::DATABASE;
 use crate::space_history::{CurrentFault, SpaceHistory};
 
 /// Between two looks at whether something has happened.
@@ -194,16 +195,15 @@ impl Cluster {
             }
             Fault::Freeze { node } => {
                 self.node(node)?.freeze()?;
-                // Not until everybody hears something new: whoever is relayed through it may hang with it.
-                let name = self.node(node)?.name.clone();
-                self.wait_until_judged(&name).await?;
+                // It stays so until everybody has heard something new, from others: those who were relayed through it, too.
+                self.wait_for_takeover(node).await?;
                 self.node(node)?.thaw()?;
             }
             Fault::RestartDatabase { is_crash } => self.server.restart(match is_crash {
                 true => "immediate",
                 false => "fast",
             })?,
-            Fault::EndBackends => self.server.end_backends()?,
+            Fault::EndBackends => self.server.end_backends(DATABASE)?,
             Fault::Drain { node } => {
                 self.node(node)?.stop()?;
                 self.node(node)?.start_again()?;

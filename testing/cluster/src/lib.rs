@@ -4,12 +4,14 @@
 
 mod checked_client;
 mod faults;
+mod many_spaces;
 mod node_process;
 mod peer_proxy;
-mod postgres_server;
 mod run;
 mod space_history;
 mod upgrade;
 
+pub use many_spaces::{ManySpacesPlan, ManySpacesReport, many_spaces};
+pub use node_process::NodeUse;
 pub use run::{ChaosPlan, ChaosReport, run};
 pub use upgrade::upgrade;

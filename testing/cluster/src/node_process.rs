@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::peer_proxy::PeerProxy;
 
 /// Every turn streams for a while, so that there is always one to interrupt.
-fn script() -> Value {
-    json!({"scenes": [{"steps": [{"stream": {"chunks": 60, "size": 24, "every_ms": 10}}]}]})
+fn script(every_ms: u64) -> Value {
+    json!({"scenes": [{"steps": [{"stream": {"chunks": 60, "size": 24, "every_ms": every_ms}}]}]})
 }
 
 /// A process that dies with the test.
@@ -24,6 +24,16 @@ pub(crate) struct NodeProcess {
     directory: PathBuf,
     child: Option<Child>,
     pub(crate) url: String,
+}
+
+/// What a node takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeUse {
+    /// Of its own: not the program's pages, which all nodes share.
+    pub memory_bytes: u64,
+    pub threads: u64,
+    /// Those of them that are kernels.
+    pub kernel_threads: usize,
 }
 
 /// The executable beside the test's own; cargo builds it with the package `cli`.
@@ -42,14 +52,14 @@ impl NodeProcess {
     pub(crate) async fn start(
         root: &Path,
         name: &str,
-        (binary, database): (&Path, &str),
+        (binary, database, every_ms): (&Path, String, u64),
     ) -> Result<Self> {
         let proxy = PeerProxy::start().await?;
         let directory = root.join(name);
         std::fs::create_dir_all(directory.join("data"))?;
         // Sessions work in the same place wherever their space is served.
         std::fs::create_dir_all(root.join("files"))?;
-        std::fs::write(directory.join("script.json"), script().to_string())?;
+        std::fs::write(directory.join("script.json"), script(every_ms).to_string())?;
         let settings = format!(
             "journal = \"postgres\"\npostgres = {}\nscript = \"script.json\"\nagents_auto = false\n\
              [limits]\ndrain_turns_s = 5\n[cluster]\nname = \"{name}\"\naddress = \"{}\"\n\
@@ -79,7 +89,10 @@ impl NodeProcess {
             .create(true)
             .append(true)
             .open(self.log_path())?;
-        let mut child = Command::new(&self.binary)
+        // It ends with whoever started it, however that ends.
+        let mut child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(&self.binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--ready-json"])
             .args([
                 "--workspace",
@@ -121,6 +134,29 @@ impl NodeProcess {
         let child = self.child.as_ref().context("the node runs")?;
         kill_process(Pid::from_child(child), signal)?;
         Ok(())
+    }
+
+    /// What it takes at the moment.
+    pub(crate) fn measure(&self) -> Result<NodeUse> {
+        let child = self.child.as_ref().context("the node runs")?;
+        let process = PathBuf::from(format!("/proc/{}", child.id()));
+        let status = std::fs::read_to_string(process.join("status"))?;
+        let number = |key: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            let value = line.and_then(|line| line.split_whitespace().next());
+            Ok(value.with_context(|| format!("no {key}"))?.parse()?)
+        };
+        let mut kernel_threads = 0;
+        for thread in std::fs::read_dir(process.join("task"))? {
+            // One that has ended meanwhile has no name.
+            let name = std::fs::read_to_string(thread?.path().join("comm"));
+            kernel_threads += usize::from(name.is_ok_and(|name| name.trim() == "kernel"));
+        }
+        Ok(NodeUse {
+            memory_bytes: number("RssAnon:")? * 1024,
+            threads: number("Threads:")?,
+            kernel_threads,
+        })
     }
 
     /// No warning, no last word.

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use host::accounts::{AccountAdmin, Role, TokenWish};
 use host::cluster::ClusterAdmin;
 use host::journal::PostgresSettings;
+use postgres_server::PostgresServer;
 use testkit::rng::SeededRng;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -16,10 +17,10 @@ use tokio::task::JoinHandle;
 use crate::checked_client::{CheckedClient, NodeUrls};
 use crate::faults::{Cluster, Fault};
 use crate::node_process::{NodeProcess, find_binary};
-use crate::postgres_server::PostgresServer;
 use crate::space_history::{Absences, CurrentFault, SpaceHistory};
 
-const NODES: usize = 3;
+pub(crate) const NODES: usize = 3;
+pub(crate) const DATABASE: &str = "greenroom";
 /// How long clients may take to agree at the end.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -30,8 +31,26 @@ pub struct ChaosPlan {
     pub spaces: usize,
     /// Faults are made for so long; each kind once at least.
     pub time: Duration,
-    /// Only so many of the first plan, for a short run.
-    pub faults_max: usize,
+    /// The same, by how often each kind is made.
+    pub rounds: usize,
+    /// Only faults of this kind, by their word; else all.
+    pub only: Option<&'static str>,
+    /// Between two pieces of what a turn streams: many spaces on a small machine speak slowly.
+    pub every_ms: u64,
+}
+
+impl Default for ChaosPlan {
+    /// Each kind once, with a few spaces.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            spaces: 3,
+            time: Duration::ZERO,
+            rounds: 1,
+            only: None,
+            every_ms: 10,
+        }
+    }
 }
 
 /// What came of it.
@@ -40,18 +59,25 @@ pub struct ChaosReport {
     pub faults: usize,
     /// Actions that somebody heard.
     pub actions: usize,
+    /// How often a client was told to begin anew: it came, and went, while nothing could be written.
+    pub beginners: usize,
     /// How long clients were cut off, in order, by what had gone wrong.
     pub absences: BTreeMap<&'static str, Vec<Duration>>,
 }
 
 impl ChaosReport {
-    pub(crate) fn new(faults: usize, actions: usize, mut absences: Absences) -> Self {
+    pub(crate) fn new(
+        faults: usize,
+        (actions, beginners): (usize, usize),
+        mut absences: Absences,
+    ) -> Self {
         absences
             .values_mut()
             .for_each(|times| times.sort_unstable());
         Self {
             faults,
             actions,
+            beginners,
             absences,
         }
     }
@@ -95,14 +121,21 @@ pub(crate) struct BusySpace {
 /// Runs a plan; `None` where PostgreSQL is not installed and not required.
 pub async fn run(plan: ChaosPlan) -> Result<Option<ChaosReport>> {
     let Some(server) = PostgresServer::start()? else {
-        eprintln!("skipped: PostgreSQL is not installed (apt install postgresql)");
-        return Ok(None);
+        return Ok(None); // the line that says so is written
     };
     let root = tempfile::tempdir()?;
+    let report = run_over(plan, server, root.path()).await;
+    if report.is_err() {
+        eprintln!("logs of the nodes are in {}", root.keep().display());
+    }
+    report.map(Some)
+}
+
+async fn run_over(plan: ChaosPlan, server: PostgresServer, root: &Path) -> Result<ChaosReport> {
     let mut rng = SeededRng::new(plan.seed);
     let binary = find_binary()?;
     let binaries = [binary.as_path(); NODES];
-    let mut cluster = start(server, root.path(), &binaries).await?;
+    let mut cluster = start(server, root, &binaries, plan.every_ms).await?;
     let (stop, stopped) = watch::channel(false);
     let mut spaces = Vec::new();
     for index in 0..plan.spaces {
@@ -112,7 +145,7 @@ pub async fn run(plan: ChaosPlan) -> Result<Option<ChaosReport>> {
     let faults = make_faults(&mut cluster, plan, &mut rng, &spaces).await;
     let faults = faults.with_context(|| describe_nodes(&cluster))?;
     stop.send_replace(true);
-    Ok(Some(finish(&cluster, spaces, faults, &rng).await?))
+    finish(&cluster, spaces, faults, &rng).await
 }
 
 /// Lets all clients agree, and says what came of it.
@@ -122,17 +155,18 @@ pub(crate) async fn finish(
     faults: usize,
     rng: &SeededRng,
 ) -> Result<ChaosReport> {
-    let (mut actions, mut absences) = (0, Absences::new());
+    let (mut actions, mut beginners, mut absences) = (0, 0, Absences::new());
     for space in spaces {
         let (urls, history) = (cluster.urls.clone(), Arc::clone(&space.history));
         let settled = settle(space, &urls, rng.clone()).await;
         settled.with_context(|| describe_nodes(cluster))?;
         actions += history.count();
+        beginners += history.beginners();
         for (kind, times) in history.absences() {
             absences.entry(kind).or_default().extend(times);
         }
     }
-    Ok(ChaosReport::new(faults, actions, absences))
+    Ok(ChaosReport::new(faults, (actions, beginners), absences))
 }
 
 pub(crate) fn describe_nodes(cluster: &Cluster) -> String {
@@ -146,10 +180,13 @@ pub(crate) async fn start(
     server: PostgresServer,
     root: &Path,
     binaries: &[&Path],
+    every_ms: u64,
 ) -> Result<Cluster> {
+    server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"))?;
     let mut nodes = Vec::new();
     for (name, binary) in ["a", "b", "c"].iter().zip(binaries) {
-        nodes.push(NodeProcess::start(root, name, (binary, &server.url())).await?);
+        let facts = (*binary, server.url(DATABASE), every_ms);
+        nodes.push(NodeProcess::start(root, name, facts).await?);
     }
     let admin = ClusterAdmin::connect(&settings(&server)).await?;
     let cluster = Cluster {
@@ -165,10 +202,10 @@ pub(crate) async fn start(
     Ok(cluster)
 }
 
-fn settings(server: &PostgresServer) -> PostgresSettings {
+pub(crate) fn settings(server: &PostgresServer) -> PostgresSettings {
     PostgresSettings {
-        url: server.url(),
         journal_patience_ms: 10_000,
+        ..PostgresSettings::new(server.url(DATABASE))
     }
 }
 
@@ -253,28 +290,31 @@ async fn make_faults(
     spaces: &[BusySpace],
 ) -> Result<usize> {
     let until = Instant::now() + plan.time;
-    let mut made = 0;
+    let (mut made, mut rounds) = (0, 0);
     loop {
-        for fault in Fault::plan(rng, (NODES, plan.spaces))
-            .into_iter()
-            .take(plan.faults_max)
-        {
+        let faults = Fault::plan(rng, (NODES, plan.spaces)).into_iter();
+        let is_meant = |fault: &Fault| plan.only.is_none_or(|kind| kind == fault.kind());
+        for fault in faults.filter(is_meant) {
             let began = Instant::now();
-            cluster
-                .suffer(fault)
-                .await
-                .with_context(|| format!("{fault:?}"))?;
+            let suffered = cluster.suffer(fault).await;
+            let ended = |space: &BusySpace| space.clients.iter().any(JoinHandle::is_finished);
+            if spaces.iter().any(ended) {
+                println!("a client ended during {fault:?}: {suffered:?}");
+                return Ok(made); // something is wrong, and is said when it is settled
+            }
+            suffered.with_context(|| format!("{fault:?}"))?;
             println!("{fault:?} took {:?}", began.elapsed());
             made += 1;
             let actions = 1 + usize::try_from(rng.below(60))?;
             let progress = cluster.wait_for_progress(actions).await;
-            let ended = |space: &&BusySpace| space.clients.iter().any(JoinHandle::is_finished);
-            if spaces.iter().any(|space| ended(&space)) {
+            if spaces.iter().any(ended) {
                 return Ok(made); // something is wrong, and is said when it is settled
             }
             progress.with_context(|| format!("after {fault:?}"))?;
         }
-        if Instant::now() >= until {
+        rounds += 1;
+        ensure!(made > 0, "there is no fault of the kind {:?}", plan.only);
+        if rounds >= plan.rounds && Instant::now() >= until {
             return Ok(made);
         }
     }
@@ -294,14 +334,13 @@ async fn settle(space: BusySpace, urls: &NodeUrls, rng: SeededRng) -> Result<()>
     }
     let until = Instant::now() + SETTLE;
     let heard = loop {
-        let heard: Vec<u64> = history.heard().into_keys().collect();
-        if ended.iter().all(|client| client.seen == heard) {
+        let heard = history.seqs();
+        if ended.iter().all(|client| client.has_heard(&heard)) {
             break heard;
         }
         if Instant::now() >= until {
             for client in &ended {
-                let missing = heard.iter().filter(|seq| !client.seen.contains(seq));
-                let missing: Vec<&u64> = missing.take(10).collect();
+                let missing: Vec<u64> = client.missing(&heard).take(10).collect();
                 if !missing.is_empty() {
                     bail!("{name}: {} never heard {missing:?}", client.name);
                 }

@@ -1,6 +1,7 @@
 //! What all clients of one space heard, together: a seq means one thing, for everybody and for ever.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,11 +25,23 @@ impl CurrentFault {
 /// How long clients were away, by what had gone wrong.
 pub(crate) type Absences = BTreeMap<&'static str, Vec<Duration>>;
 
-/// The envelopes of one chat by their seq, and how long clients were away.
+/// Every client of a space hears an action once; when all have, it was compared and is not kept.
+const CLIENTS: usize = 2;
+
+/// An action that somebody heard.
+struct HeardAction {
+    /// Until everybody has heard it.
+    envelope: Option<Envelope>,
+    times: usize,
+}
+
+/// The actions of one chat by their seq, and how long clients were away.
 #[derive(Default)]
 pub(crate) struct SpaceHistory {
-    heard: Mutex<BTreeMap<u64, Envelope>>,
+    heard: Mutex<BTreeMap<u64, HeardAction>>,
     absences: Mutex<Absences>,
+    /// How often a client was told to begin anew.
+    beginners: AtomicUsize,
     fault: CurrentFault,
 }
 
@@ -47,13 +60,20 @@ impl SpaceHistory {
     /// A client heard this.
     pub(crate) fn note(&self, envelope: &Envelope) -> Result<()> {
         let mut heard = lock(&self.heard);
-        let before = heard.entry(envelope.server_seq);
-        let before = before.or_insert_with(|| envelope.clone());
+        let seq = envelope.server_seq;
+        let action = heard.entry(seq).or_insert_with(|| HeardAction {
+            envelope: Some(envelope.clone()),
+            times: 0,
+        });
+        let before = action.envelope.as_ref();
         ensure!(
-            before == envelope,
-            "seq {} was used twice: {before:?} and {envelope:?}",
-            envelope.server_seq
+            before == Some(envelope),
+            "seq {seq} was used twice: {before:?} and {envelope:?}"
         );
+        action.times += 1;
+        if action.times == CLIENTS {
+            action.envelope = None;
+        }
         Ok(())
     }
 
@@ -67,8 +87,18 @@ impl SpaceHistory {
         lock(&self.absences).entry(fault).or_default().push(time);
     }
 
-    pub(crate) fn heard(&self) -> BTreeMap<u64, Envelope> {
-        lock(&self.heard).clone()
+    /// A client was told that the host does not know it.
+    pub(crate) fn note_beginner(&self) {
+        self.beginners.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn beginners(&self) -> usize {
+        self.beginners.load(Ordering::Relaxed)
+    }
+
+    /// The seqs that somebody heard, in order.
+    pub(crate) fn seqs(&self) -> Vec<u64> {
+        lock(&self.heard).keys().copied().collect()
     }
 
     /// How much was heard.

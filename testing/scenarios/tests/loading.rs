@@ -50,6 +50,50 @@ fn ping_passes_and_the_rest_of_its_sender_waits_in_order() {
     s.all_agree();
 }
 
+#[test]
+fn while_too_much_is_in_memory_what_nobody_uses_leaves_it_soon() {
+    let mut s = Scenario::with(|limits| limits.loaded_bytes_max = 1);
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").opens_chat();
+    for writer in [&ann, &bob] {
+        writer.sends_message("hi");
+        writer.loses_connection();
+    }
+    s.host_restarts();
+    let cat = s.client("cat").arrives();
+    cat.watches(&ann.chat());
+    cat.watches(&bob.chat());
+    assert_eq!(
+        s.look().agents_heard.unloaded,
+        [""; 0],
+        "both were used just now"
+    );
+    s.advances_in_steps(6_000, 500);
+    assert_eq!(
+        s.look().agents_heard.unloaded,
+        [""; 0],
+        "room is made for what comes, long before it is idle"
+    );
+    let dan = s.client("dan").opens_chat();
+    dan.sends_message("hi");
+    dan.loses_connection();
+    s.host_restarts();
+    let cat = s.client("cat").arrives();
+    cat.watches(&ann.chat());
+    s.advances_in_steps(6_000, 500);
+    cat.watches(&dan.chat());
+    assert_eq!(s.look().agents_heard.unloaded, [ann.chat()]);
+    let before = channel_reads(&s, &ann.chat());
+    let back = s.client("ann").arrives();
+    back.watches(&ann.chat());
+    assert_eq!(
+        channel_reads(&s, &ann.chat()) - before,
+        1,
+        "it is read again"
+    );
+    s.all_agree();
+}
+
 // ADR 0004
 #[test]
 fn two_who_want_the_same_share_one_question() {

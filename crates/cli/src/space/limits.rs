@@ -17,9 +17,10 @@ use crate::terminal::escape_line;
   greenroom space limits team-a --turns none
   greenroom space limits team-a --turns default
 
-What is not set is as the settings of the nodes say: space_connections_max, space_turns_max, space_inputs_per_s and \
-space_stored_bytes_max in [limits]. Nodes know a change within half a minute. A client too many is refused with 429; a turn too \
-many, or one in a space that is full, ends as an error that can be resumed; messages that come too fast wait.")]
+What is not set is as the settings of the nodes say: space_connections_max, space_turns_max, space_inputs_per_s, \
+space_stored_bytes_max and space_record_bytes_per_s in [limits]. Nodes know a change within half a minute. A client too many is \
+refused with 429; a turn too many, or one in a space that is full, ends as an error that can be resumed; messages that come too \
+fast, and records above what may be written a second, wait.")]
 pub(super) struct SpaceLimitsOptions {
     /// The space
     name: String,
@@ -35,6 +36,9 @@ pub(super) struct SpaceLimitsOptions {
     /// What its sessions and content may take: 500MB, 20GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     stored: Option<LimitSetting>,
+    /// What may be recorded a second: 500KB, 2MiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    records: Option<LimitSetting>,
     #[command(flatten)]
     database: DatabaseOptions,
 }
@@ -102,6 +106,7 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
         (SpaceLimitKey::Turns, options.turns),
         (SpaceLimitKey::InputsPerSecond, options.inputs),
         (SpaceLimitKey::StoredBytes, options.stored),
+        (SpaceLimitKey::RecordBytesPerSecond, options.records),
     ] {
         match setting {
             Some(LimitSetting::Default) => admin.set_space_limit(name, key, None).await?,
@@ -123,10 +128,14 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
         let most = match of(*key) {
             None => "as the settings of the nodes say".to_owned(),
             Some(0) => "any number".to_owned(),
-            Some(bytes) if *key == SpaceLimitKey::StoredBytes => {
-                format!("{bytes} bytes ({})", format_bytes(bytes))
-            }
-            Some(most) => most.to_string(),
+            Some(most) => match key {
+                SpaceLimitKey::StoredBytes | SpaceLimitKey::RecordBytesPerSecond => {
+                    format!("{most} bytes ({})", format_bytes(most))
+                }
+                SpaceLimitKey::Connections
+                | SpaceLimitKey::Turns
+                | SpaceLimitKey::InputsPerSecond => most.to_string(),
+            },
         };
         [key.name().to_owned(), most]
     };

@@ -23,9 +23,15 @@ pub(super) struct SpaceListOptions {
     database: DatabaseOptions,
 }
 
-/// Show what each space takes, the largest first
+/// Show what the spaces do and what they take, the busiest first
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What is recorded a second, clients and turns are as their nodes wrote them down in the last seconds; a space in which nothing is done has none."
+)]
 pub(super) struct TopOptions {
+    /// The largest first
+    #[arg(long)]
+    largest: bool,
     /// How many spaces are shown
     #[arg(short = 'n', long, default_value_t = 20)]
     count: usize,
@@ -135,6 +141,19 @@ fn token_table(tokens: &[ListedToken]) -> String {
 pub(super) async fn top(options: &TopOptions) -> anyhow::Result<Exit> {
     let admin = options.database.connect().await?;
     let mut loads = admin.loads().await?;
+    if !options.largest {
+        // Those that do the same stay in the order of their sizes.
+        loads.sort_by(|a, b| {
+            let does = |load: &SpaceLoad| {
+                load.activity.as_ref().map_or((0.0, 0, 0), |(_, it)| {
+                    (it.bytes_per_s, it.turns, it.connections)
+                })
+            };
+            let (a, b) = (does(a), does(b));
+            b.0.total_cmp(&a.0)
+                .then_with(|| (b.1, b.2).cmp(&(a.1, a.2)))
+        });
+    }
     loads.truncate(options.count);
     match options.database.json {
         true => print_json(&loads.iter().map(load_json).collect::<Value>())?,
@@ -144,8 +163,15 @@ pub(super) async fn top(options: &TopOptions) -> anyhow::Result<Exit> {
 }
 
 fn load_json(load: &SpaceLoad) -> Value {
+    let (node, rate) = load.activity.clone().unzip();
+    let rate = rate.unwrap_or_default();
     json!({
         "name": load.name,
+        "node": node,
+        "recordsPerSecond": rate.records_per_s,
+        "bytesPerSecond": rate.bytes_per_s,
+        "connections": rate.connections,
+        "turns": rate.turns,
         "seq": load.seq,
         "sessions": load.sessions,
         "actions": load.actions,
@@ -155,11 +181,37 @@ fn load_json(load: &SpaceLoad) -> Value {
 }
 
 fn load_table(loads: &[SpaceLoad]) -> String {
-    let titles = ["NAME", "SESSIONS", "ACTIONS", "JOURNAL", "CONTENT", "SEQ"].map(str::to_owned);
+    let titles = [
+        "NAME",
+        "NODE",
+        "RECORDS/S",
+        "BYTES/S",
+        "CLIENTS",
+        "TURNS",
+        "SESSIONS",
+        "ACTIONS",
+        "JOURNAL",
+        "CONTENT",
+        "SEQ",
+    ]
+    .map(str::to_owned);
     let bytes = |count: i64| format_bytes(u64::try_from(count).unwrap_or(0));
     let row = |load: &SpaceLoad| {
+        let (node, rate) = load.activity.clone().unzip();
+        let rate = rate.unwrap_or_default();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "what is written a second is neither negative nor beyond what a number holds"
+        )]
+        let bytes_per_s = rate.bytes_per_s as u64;
         [
             escape_line(&load.name),
+            escape_line(node.as_deref().unwrap_or("-")),
+            format!("{:.1}", rate.records_per_s),
+            format_bytes(bytes_per_s),
+            rate.connections.to_string(),
+            rate.turns.to_string(),
             load.sessions.to_string(),
             load.actions.to_string(),
             bytes(load.journal_bytes),

@@ -102,8 +102,8 @@ impl DatabaseOptions {
             None => database::find_address(self.database_file.as_deref(), self.data.as_deref())?,
         };
         Ok(PostgresSettings {
-            url,
             journal_patience_ms: PATIENCE_MS,
+            ..PostgresSettings::new(url)
         })
     }
 }

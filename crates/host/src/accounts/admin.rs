@@ -4,6 +4,7 @@
 //! takes a right away is counted in the same transaction, so that no node misses it.
 //! Must not know: how any of it is printed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kernel::Role;
@@ -12,6 +13,7 @@ use tokio_postgres::Row;
 use super::tables::make_tables;
 use super::token::AccountToken;
 use super::{AccountError, role_of_stored, stored_role};
+use crate::cluster::SpaceRate;
 use crate::journal::postgres::connection::PooledConnection;
 use crate::journal::{PostgresNode, PostgresSettings};
 use crate::space_entry::is_space_name;
@@ -52,7 +54,7 @@ const TOKENS: &str =
      WHERE t.space = $1 ORDER BY t.made_at, t.id";
 
 /// Everything that grows with use; what is small beside it is left out.
-const LOAD: &str = "SELECT s.name, coalesce(l.seq, 0),
+const LOAD: &str = "SELECT s.name, s.id, coalesce(l.seq, 0),
          (SELECT count(*) FROM greenroom.summary x WHERE x.space = s.id),
          (SELECT count(*) FROM greenroom.action x WHERE x.space = s.id),
          (SELECT coalesce(sum(octet_length(bytes)), 0)::bigint FROM greenroom.action x WHERE x.space = s.id)
@@ -107,10 +109,16 @@ pub struct ListedToken {
     pub has_expired: bool,
 }
 
-/// What a space takes.
-#[derive(Debug, PartialEq, Eq)]
+/// What the nodes that live tell of the spaces they serve.
+const RATES: &str =
+    "SELECT name, busiest::text FROM greenroom.node WHERE expires > clock_timestamp()";
+
+/// What a space takes, and what it does at the moment.
+#[derive(Debug, PartialEq)]
 pub struct SpaceLoad {
     pub name: String,
+    /// The node that serves it and what it does there, if it does anything.
+    pub activity: Option<(String, SpaceRate)>,
     pub seq: i64,
     pub sessions: i64,
     pub actions: i64,
@@ -196,11 +204,13 @@ impl AccountAdmin {
         }
     }
 
-    /// What each space takes, the largest first.
+    /// What each space takes and does, the largest first.
     pub async fn loads(&self) -> Result<Vec<SpaceLoad>, AccountError> {
-        let rows = self.connection().await?.query(LOAD, &[]).await?;
-        let loads: Result<Vec<SpaceLoad>, AccountError> = rows.iter().map(read_load).collect();
-        let mut loads = loads?;
+        let mut connection = self.connection().await?;
+        let rates = read_rates(&connection.query(RATES, &[]).await?)?;
+        let rows = connection.query(LOAD, &[]).await?;
+        let loads = rows.iter().map(|row| read_load(row, &rates));
+        let mut loads: Vec<SpaceLoad> = loads.collect::<Result<_, AccountError>>()?;
         loads.sort_by(|a, b| {
             let bytes = |load: &SpaceLoad| load.journal_bytes + load.content_bytes;
             bytes(b).cmp(&bytes(a)).then_with(|| a.name.cmp(&b.name))
@@ -243,13 +253,30 @@ fn read_token(row: &Row) -> Result<ListedToken, AccountError> {
     })
 }
 
-fn read_load(row: &Row) -> Result<SpaceLoad, AccountError> {
+type SpaceRates = HashMap<i64, (String, SpaceRate)>;
+
+fn read_rates(rows: &[Row]) -> Result<SpaceRates, AccountError> {
+    let mut rates = SpaceRates::new();
+    for row in rows {
+        let (node, busiest): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let busiest = serde_json::from_str::<Vec<SpaceRate>>(&busiest);
+        let damaged = |error: serde_json::Error| AccountError::Database(error.to_string());
+        for rate in busiest.map_err(damaged)? {
+            rates.insert(rate.space, (node.clone(), rate));
+        }
+    }
+    Ok(rates)
+}
+
+fn read_load(row: &Row, rates: &SpaceRates) -> Result<SpaceLoad, AccountError> {
+    let id: i64 = row.try_get(1)?;
     Ok(SpaceLoad {
         name: row.try_get(0)?,
-        seq: row.try_get(1)?,
-        sessions: row.try_get(2)?,
-        actions: row.try_get(3)?,
-        journal_bytes: row.try_get(4)?,
-        content_bytes: row.try_get(5)?,
+        activity: rates.get(&id).cloned(),
+        seq: row.try_get(2)?,
+        sessions: row.try_get(3)?,
+        actions: row.try_get(4)?,
+        journal_bytes: row.try_get(5)?,
+        content_bytes: row.try_get(6)?,
     })
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::AccountError;
 use super::space_limits::{OF_SPACE, SpaceLimits};
-use crate::journal::PostgresNode;
+use crate::journal::{PostgresNode, SpaceCounters};
 
 /// For how long the limits of a space are believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -45,8 +45,23 @@ pub(crate) struct SpaceBounds {
     space: String,
     defaults: SpaceLimits,
     known: Mutex<KnownSpace>,
-    connections: Arc<AtomicU64>,
-    turns: Arc<AtomicU64>,
+    counters: Arc<SpaceCounters>,
+    /// A database that takes longer for a batch has enough to do.
+    slow: Option<Duration>,
+}
+
+/// Why a turn does not begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TurnRefusal {
+    pub error_type: &'static str,
+    pub message: String,
+}
+
+fn over_limit(message: String) -> TurnRefusal {
+    TurnRefusal {
+        error_type: "spaceLimit",
+        message,
+    }
 }
 
 /// One of what there may be so many of; free again when dropped.
@@ -65,7 +80,13 @@ fn take(count: &Arc<AtomicU64>, most: u64) -> Option<BoundedSlot> {
 }
 
 impl SpaceBounds {
-    pub(crate) fn new(node: Arc<PostgresNode>, space: String, defaults: SpaceLimits) -> Self {
+    pub(crate) fn new(
+        node: Arc<PostgresNode>,
+        space: String,
+        defaults: SpaceLimits,
+        counters: Arc<SpaceCounters>,
+    ) -> Self {
+        counters.rate.set(defaults.record_bytes_per_s);
         let known = KnownSpace {
             limits: defaults,
             read_at: None,
@@ -79,9 +100,15 @@ impl SpaceBounds {
             space,
             defaults,
             known: Mutex::new(known),
-            connections: Arc::default(),
-            turns: Arc::default(),
+            counters,
+            slow: None,
         }
+    }
+
+    /// The same, where no turn begins while the database takes longer for a batch; 0 is any time.
+    pub(crate) fn with_append_slow_ms(mut self, slow_ms: u64) -> Self {
+        self.slow = (slow_ms > 0).then_some(Duration::from_millis(slow_ms));
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, KnownSpace> {
@@ -102,7 +129,10 @@ impl SpaceBounds {
             known.read_at = Some(now);
         }
         match self.read_limits().await {
-            Ok(limits) => self.lock().limits = limits,
+            Ok(limits) => {
+                self.counters.rate.set(limits.record_bytes_per_s);
+                self.lock().limits = limits;
+            }
             Err(error) => {
                 tracing::warn!(%error, "the limits of a space cannot be read; those known before count");
             }
@@ -119,7 +149,7 @@ impl SpaceBounds {
     /// A place for one more client, or why there is none.
     pub(crate) async fn connect(&self) -> Result<BoundedSlot, String> {
         let most = self.limits().await.connections;
-        take(&self.connections, most).ok_or_else(|| {
+        take(&self.counters.connections, most).ok_or_else(|| {
             format!(
                 "the space has {most} connections, as many as it may (connections); close one, or have the operator allow more"
             )
@@ -127,15 +157,32 @@ impl SpaceBounds {
     }
 
     /// A place for one more turn, or why there is none.
-    pub(crate) async fn begin_turn(&self) -> Result<BoundedSlot, String> {
+    pub(crate) async fn begin_turn(&self) -> Result<BoundedSlot, TurnRefusal> {
+        self.check_pace()?;
         let most = self.limits().await.turns;
-        let slot = take(&self.turns, most).ok_or_else(|| {
-            format!(
+        let slot = take(&self.counters.turns, most).ok_or_else(|| {
+            over_limit(format!(
                 "{most} turns run in the space, as many as may at once (turns); go on when one has ended"
-            )
+            ))
         })?;
-        self.check_stored().await?;
+        self.check_stored().await.map_err(over_limit)?;
         Ok(slot)
+    }
+
+    /// Turns that run would be the first to suffer if more were begun on a database that is slow already.
+    fn check_pace(&self) -> Result<(), TurnRefusal> {
+        let took = self.node.append_time();
+        match self.slow {
+            Some(slow) if took > slow => Err(TurnRefusal {
+                error_type: "databaseSlow",
+                message: format!(
+                    "the database takes {:.1} s to record something, more than {:.1} s (append_slow_ms); go on in a while",
+                    took.as_secs_f64(),
+                    slow.as_secs_f64()
+                ),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether more may be stored, or why not.

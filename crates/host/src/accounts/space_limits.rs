@@ -19,6 +19,8 @@ pub struct SpaceLimits {
     pub inputs_per_s: u64,
     /// What sessions and content take in the database, in bytes.
     pub stored_bytes: u64,
+    /// What is recorded a second, in bytes; what is more waits.
+    pub record_bytes_per_s: u64,
 }
 
 /// One of them.
@@ -28,14 +30,16 @@ pub enum SpaceLimitKey {
     Turns,
     InputsPerSecond,
     StoredBytes,
+    RecordBytesPerSecond,
 }
 
 impl SpaceLimitKey {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Connections,
         Self::Turns,
         Self::InputsPerSecond,
         Self::StoredBytes,
+        Self::RecordBytesPerSecond,
     ];
 
     pub fn name(self) -> &'static str {
@@ -44,6 +48,7 @@ impl SpaceLimitKey {
             Self::Turns => "turns",
             Self::InputsPerSecond => "inputs_per_s",
             Self::StoredBytes => "stored_bytes",
+            Self::RecordBytesPerSecond => "record_bytes_per_s",
         }
     }
 
@@ -59,6 +64,7 @@ impl From<&ServerLimits> for SpaceLimits {
             turns: limits.space_turns_max,
             inputs_per_s: limits.space_inputs_per_s,
             stored_bytes: limits.space_stored_bytes_max,
+            record_bytes_per_s: limits.space_record_bytes_per_s,
         }
     }
 }
@@ -70,6 +76,7 @@ impl SpaceLimits {
             SpaceLimitKey::Turns => self.turns,
             SpaceLimitKey::InputsPerSecond => self.inputs_per_s,
             SpaceLimitKey::StoredBytes => self.stored_bytes,
+            SpaceLimitKey::RecordBytesPerSecond => self.record_bytes_per_s,
         }
     }
 
@@ -79,6 +86,7 @@ impl SpaceLimits {
             SpaceLimitKey::Turns => self.turns = value,
             SpaceLimitKey::InputsPerSecond => self.inputs_per_s = value,
             SpaceLimitKey::StoredBytes => self.stored_bytes = value,
+            SpaceLimitKey::RecordBytesPerSecond => self.record_bytes_per_s = value,
         }
     }
 

@@ -16,6 +16,7 @@ mod lease;
 mod lease_simulation;
 mod lease_table;
 mod living_nodes;
+mod load_report;
 mod node;
 mod node_driver;
 mod node_home;
@@ -42,6 +43,7 @@ pub use lease_table::PeerNode;
 pub(crate) use lease_table::{
     FoundLease, HeartbeatRow, LeaseAnswer, LeaseAsk, NodeId, SpaceId, TakenLease,
 };
+pub use load_report::SpaceRate;
 pub(crate) use node::ClusterNode;
 pub(crate) use node_machine::LEASE_TIMES;
 pub(crate) use node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};

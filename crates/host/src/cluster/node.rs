@@ -11,12 +11,13 @@ use std::time::Duration;
 use kernel::HostFacts;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{NodeTrust, boot_now};
 use super::lease_table::{NodeId, SpaceId};
 use super::living_nodes::LivingNodes;
+use super::load_report::report_loads;
 use super::node_driver::{DriverInput, NodeDriver};
 use super::node_home::load_home;
 use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
@@ -149,6 +150,7 @@ impl ClusterNode {
         });
         let driver = NodeDriver::new(Arc::clone(&shared), machine);
         tokio::spawn(driver.run(arrivals));
+        tokio::spawn(report_loads(Arc::clone(&shared)));
         Ok(Arc::new(Self { shared }))
     }
 
@@ -263,18 +265,29 @@ impl ClusterNode {
                 holder,
                 waiter,
             };
-            self.shared.tell(input).await;
-            let holder = match finding.await {
-                Ok(SpaceFinding::Here) => {
-                    let gone = |_| JournalError::Lost(format!("the space `{name}` was lost"));
-                    let held = held.await.map_err(gone)?;
+            let found = async {
+                self.shared.tell(input).await;
+                match finding.await {
+                    Ok(SpaceFinding::Here) => (Ok(SpaceFinding::Here), held.await.ok()),
+                    finding => (finding, None),
+                }
+            };
+            // Taking it and reading what its kernel begins with have that long as well.
+            let Ok(found) = timeout_at(until, found).await else {
+                return Err(not_found_out(name));
+            };
+            let holder = match found {
+                (Ok(SpaceFinding::Here), Some(held)) => {
                     self.note_held(space).await;
                     return Ok(held);
                 }
-                Ok(SpaceFinding::Missing) => return Err(missing()),
-                Ok(SpaceFinding::At(node)) => Some(node.name),
-                Ok(SpaceFinding::Unavailable) => None,
-                Err(_) => return Err(not_to_be_had(name, None)),
+                (Ok(SpaceFinding::Here), None) => {
+                    return Err(JournalError::Lost(format!("the space `{name}` was lost")));
+                }
+                (Ok(SpaceFinding::Missing), _) => return Err(missing()),
+                (Ok(SpaceFinding::At(node)), _) => Some(node.name),
+                (Ok(SpaceFinding::Unavailable), _) => None,
+                (Err(_), _) => return Err(not_to_be_had(name, None)),
             };
             if holder.is_some() && claimed_at.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN) {
                 match database.claim(space, self.shared.id).await? {
@@ -382,6 +395,12 @@ fn not_to_be_had(name: &str, holder: Option<String>) -> JournalError {
             format!("the space `{name}` is held by a node that is not alive and cannot be taken")
         }
     })
+}
+
+fn not_found_out(name: &str) -> JournalError {
+    JournalError::Locked(format!(
+        "it was not found out in time who serves the space `{name}`: the database is slow or away"
+    ))
 }
 
 /// Listens where peers connect, and says what they connect to; nowhere, if the settings name no address.

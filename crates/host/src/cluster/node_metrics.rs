@@ -180,6 +180,7 @@ mod tests {
             space: 12,
             batches: 3,
             append_us: 1_500_000,
+            ..SpaceActivity::default()
         };
         let mut text = String::new();
         describe_spaces(&mut text, &[busy]);

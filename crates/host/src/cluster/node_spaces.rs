@@ -142,9 +142,10 @@ async fn start_over(
     let mut parts = Parts::assemble(&config, stores, Some(lock))?;
     parts.tenure = Some(tenure.clone());
     parts.address_secret = Some(node.database.address_secret(&name));
-    let defaults = SpaceLimits::from(&config.limits.server);
-    let bounds = SpaceBounds::new(Arc::clone(&node.database), name.clone(), defaults);
-    parts.bounds = Some(Arc::new(bounds));
+    let limits = &config.limits.server;
+    let (database, defaults) = (Arc::clone(&node.database), SpaceLimits::from(limits));
+    let bounds = SpaceBounds::new(database, name.clone(), defaults, journal.counters());
+    parts.bounds = Some(Arc::new(bounds.with_append_slow_ms(limits.append_slow_ms)));
     let mut prepared = PreparedSpace::over(&config, parts)?;
     node.share(&mut prepared);
     let mut host = prepared.start()?;

@@ -1,7 +1,10 @@
 //! Nodes on a real PostgreSQL: spaces go where they are wanted, and on when their node is killed, stopped or cut off.
 
 mod cutting_proxy;
+mod database_faults;
+mod failover;
 mod served_nodes;
+mod space_top;
 mod support;
 
 use std::path::Path;

@@ -130,9 +130,9 @@ async fn take_place(
     let Some(bounds) = services.bounds.as_ref().filter(|_| turn.brief.is_none()) else {
         return Ok(None);
     };
-    let place = bounds.begin_turn().await.map_err(|message| AgentError {
-        error_type: "spaceLimit".to_owned(),
-        message,
+    let place = bounds.begin_turn().await.map_err(|refusal| AgentError {
+        error_type: refusal.error_type.to_owned(),
+        message: refusal.message,
         resumable: true,
     });
     place.map(Some)

@@ -43,6 +43,11 @@ pub type RemoveContent = Box<dyn FnOnce(&[Digest]) + Send>;
 /// The journal of one space.
 #[async_trait]
 pub trait SpaceJournal: Send + Sync {
+    /// Whether it is on this machine, so that a commit waits for a disk in place.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Writes a batch for the kernel, which does nothing else meanwhile: on its very thread, if the journal is on this
     /// machine. A batch that was not written comes back, so that it can be written in part.
     fn commit(&self, batch: Batch) -> Commit<'_>;
@@ -96,6 +101,11 @@ impl JournalHandle {
     /// A handle on any journal.
     pub fn over(journal: Arc<dyn SpaceJournal>) -> Self {
         Self { journal }
+    }
+
+    /// See [`SpaceJournal::is_local`].
+    pub(crate) fn is_local(&self) -> bool {
+        self.journal.is_local()
     }
 
     /// See [`SpaceJournal::commit`].

@@ -138,6 +138,10 @@ impl LocalJournal {
 
 #[async_trait]
 impl SpaceJournal for LocalJournal {
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn commit(&self, batch: Batch) -> Commit<'_> {
         Commit::Done(self.append_in_place(batch))
     }

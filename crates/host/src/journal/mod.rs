@@ -22,9 +22,10 @@ pub use local::LocalJournal;
 pub use lock::DirectoryLock;
 pub use memory::Memory;
 pub use postgres::{
-    ListedNode, NodeRegistration, PgBlobs, PostgresJournal, PostgresNode, PostgresSettings,
+    Failover, ListedNode, NodeRegistration, PgBlobs, PostgresJournal, PostgresNode,
+    PostgresSettings,
 };
-pub(crate) use postgres::{MoveOrder, NodeOrders, SpaceActivity, SpaceFacts};
+pub(crate) use postgres::{MoveOrder, NodeOrders, SpaceActivity, SpaceCounters, SpaceFacts};
 pub(crate) use sqlite::make_private_file;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedCall, ArchivedChat, ArchivedLowering, ArchivedPiece,

@@ -427,6 +427,16 @@ impl Channels {
 
     // The end of a step, of a batch.
 
+    /// About what all channels in memory take, in bytes.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        let sizes = self.in_memory.values().map(|channel| match &channel.body {
+            ChannelBody::Chat(chat) => chat.turn_bytes() + chat.active_turn_bytes() as u64,
+            ChannelBody::Session(session) => session.embedded_bytes() as u64,
+            ChannelBody::Plain(plain) => plain.state().size_hint() as u64,
+        });
+        sizes.sum()
+    }
+
     /// Channels that nobody used for a while leave memory; whoever watches them goes on watching. Returns the chats among them.
     pub(crate) fn unload_idle(
         &mut self,

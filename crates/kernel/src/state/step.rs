@@ -21,6 +21,9 @@ use crate::record::{ChannelId, Record, Seq};
 use crate::requests::{Request, Requests};
 use crate::role::ClientHolder;
 
+/// What was used more lately stays in memory however much there is.
+const USED_JUST_NOW_MS: u64 = 5_000;
+
 impl Step<'_> {
     // Channels.
 
@@ -155,8 +158,21 @@ impl Step<'_> {
             .snapshot(uri, view, bytes_max, seq, now)
     }
 
+    /// While too much is in memory, channels leave it sooner. Those that were used just now stay: somebody may wait for several of
+    /// them at once.
+    pub(crate) fn make_room(&mut self) {
+        let most = self.limits().loaded_bytes_max;
+        if most > 0 && self.kernel.channels.loaded_bytes() > most {
+            self.unload_unused_for(self.limits().channel_idle_ms.min(USED_JUST_NOW_MS));
+        }
+    }
+
     pub(crate) fn unload_idle(&mut self) {
-        let (now, idle_ms) = (self.now(), self.limits().channel_idle_ms);
+        self.unload_unused_for(self.limits().channel_idle_ms);
+    }
+
+    fn unload_unused_for(&mut self, idle_ms: u64) {
+        let now = self.now();
         self.kernel.replays.clear();
         let peers = &self.kernel.peers;
         let is_watched = |uri: &ChannelUri| !peers.watchers(uri).is_empty();

@@ -8,10 +8,10 @@ use cluster::{ChaosPlan, run};
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut plan = ChaosPlan {
-        seed: 1,
         spaces: 50,
         time: Duration::from_secs(600),
-        faults_max: usize::MAX,
+        every_ms: 100,
+        ..ChaosPlan::default()
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -23,15 +23,17 @@ async fn main() -> Result<()> {
             "--seed" => plan.seed = value,
             "--spaces" => plan.spaces = usize::try_from(value)?,
             "--minutes" => plan.time = Duration::from_secs(value * 60),
-            _ => bail!("there are --seed, --spaces and --minutes, not {word}"),
+            "--every-ms" => plan.every_ms = value,
+            _ => bail!("there are --seed, --spaces, --minutes and --every-ms, not {word}"),
         }
     }
     println!("{plan:?}");
     if let Some(report) = run(plan).await? {
         println!(
-            "{} faults, {} actions heard, none lost\n{}",
+            "{} faults, {} actions heard, none lost; {} clients began anew\n{}",
             report.faults,
             report.actions,
+            report.beginners,
             report.describe_absences()
         );
         // What is promised: a TTL of 6 s and 2 s, and a second.

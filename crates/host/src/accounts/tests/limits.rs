@@ -1,5 +1,7 @@
 //! The limits of a space: what is over one is refused with words, or waits.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::accounts::{SpaceBounds, SpaceLimitKey, SpaceLimits};
 
@@ -8,11 +10,12 @@ const NONE: SpaceLimits = SpaceLimits {
     turns: 0,
     inputs_per_s: 0,
     stored_bytes: 0,
+    record_bytes_per_s: 0,
 };
 
 async fn bounds(settings: &PostgresSettings, space: &str) -> SpaceBounds {
     let node = PostgresNode::connect(settings).await.unwrap();
-    SpaceBounds::new(node, space.to_owned(), NONE)
+    SpaceBounds::new(node, space.to_owned(), NONE, Arc::default())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +45,8 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
 
     let turn = red.begin_turn().await.unwrap();
     let refused = red.begin_turn().await.err().unwrap();
-    assert!(refused.contains("1 turns run"), "{refused}");
+    assert_eq!(refused.error_type, "spaceLimit");
+    assert!(refused.message.contains("1 turns run"), "{refused:?}");
     drop(turn);
     drop(red.begin_turn().await.unwrap());
 

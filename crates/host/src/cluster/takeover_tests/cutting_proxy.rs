@@ -20,6 +20,8 @@ enum ProxyMode {
     CutAfterCommit(String),
     /// Nobody gets through.
     Closed,
+    /// Nothing is carried, and nobody is told: what was sent arrives when it is open again.
+    Silent,
 }
 
 pub(super) struct CuttingProxy {
@@ -52,6 +54,11 @@ impl CuttingProxy {
         *self.mode.borrow() == ProxyMode::Closed
     }
 
+    /// As a network that carries nothing any more.
+    pub(super) fn silence(&self) {
+        self.mode.send_replace(ProxyMode::Silent);
+    }
+
     pub(super) fn open(&self) {
         self.mode.send_replace(ProxyMode::Open);
     }
@@ -72,12 +79,27 @@ async fn wait_until_closed(mode: &mut watch::Receiver<ProxyMode>) {
     let _open = mode.wait_for(|mode| *mode == ProxyMode::Closed).await;
 }
 
+/// Whether something is carried; waits as long as it is not said.
+async fn wait_while_silent(mode: &mut watch::Receiver<ProxyMode>) {
+    // The other side is held by whoever asks.
+    let _open = mode.wait_for(|mode| *mode != ProxyMode::Silent).await;
+}
+
+async fn wait_until_silent(mode: &mut watch::Receiver<ProxyMode>) {
+    // The other side is held by whoever asks.
+    let _open = mode.wait_for(|mode| *mode == ProxyMode::Silent).await;
+}
+
 async fn pass_one(mut near: UnixStream, mut far: UnixStream, mode: Arc<watch::Sender<ProxyMode>>) {
     let mut changed = mode.subscribe();
     let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     let mut is_meant = false;
+    let mut silenced = mode.subscribe();
     loop {
+        wait_while_silent(&mut silenced).await;
         tokio::select! {
+            biased;
+            () = wait_until_silent(&mut silenced) => {}
             read = near.read(&mut asked) => {
                 let Ok(read @ 1..) = read else { return };
                 far.write_all(&asked[..read]).await.unwrap();

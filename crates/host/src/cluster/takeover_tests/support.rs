@@ -194,9 +194,11 @@ pub(super) fn config(name: &str, data: &Path, url: &str) -> Config {
 }
 
 pub(super) async fn join(config: &Config) -> Arc<ClusterNode> {
+    let failover = config.cluster.as_ref().unwrap().failover;
     let settings = PostgresSettings {
         url: config.postgres.clone().unwrap(),
         journal_patience_ms: config.limits.server.journal_patience_ms,
+        failover: failover.into(),
     };
     let database = PostgresNode::connect(&settings).await.unwrap();
     ClusterNode::join(config, database).await.unwrap()
@@ -240,6 +242,16 @@ pub(super) async fn serve_door(door: &SpaceDoor) -> Value {
 }
 
 pub(super) async fn connect(address: &Value, client: &str) -> NodeSocket {
+    let mut socket = connect_only(address).await;
+    let params = json!({"channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": client,
+        "initialSubscriptions": ["ahp-root://"]});
+    let answer = ask(&mut socket, 1, "initialize", params).await.unwrap();
+    assert!(answer["error"].is_null(), "{answer}");
+    socket
+}
+
+/// A connection on which nothing was said yet.
+pub(super) async fn connect_only(address: &Value) -> NodeSocket {
     let mut request = address["url"]
         .as_str()
         .unwrap()
@@ -249,11 +261,7 @@ pub(super) async fn connect(address: &Value, client: &str) -> NodeSocket {
     request
         .headers_mut()
         .insert("authorization", token.parse().unwrap());
-    let (mut socket, _) = connect_async(request).await.unwrap();
-    let params = json!({"channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": client,
-        "initialSubscriptions": ["ahp-root://"]});
-    let answer = ask(&mut socket, 1, "initialize", params).await.unwrap();
-    assert!(answer["error"].is_null(), "{answer}");
+    let (socket, _) = connect_async(request).await.unwrap();
     socket
 }
 
@@ -301,6 +309,44 @@ pub(super) async fn create_session(socket: &mut NodeSocket, n: u64) {
         .await
         .unwrap();
     assert!(created["error"].is_null(), "{created}");
+}
+
+/// Opens the chat of a session and returns its address.
+pub(super) async fn open_chat(socket: &mut NodeSocket, n: u64) -> Value {
+    let channel = session(n)["channel"].clone();
+    let opened = ask(socket, 200 + n, "subscribe", json!({"channel": channel})).await;
+    let chat = opened.unwrap()["result"]["snapshot"]["state"]["defaultChat"].clone();
+    assert!(chat.is_string(), "a session has a chat");
+    let opened = ask(socket, 300 + n, "subscribe", json!({"channel": chat})).await;
+    assert!(opened.unwrap()["error"].is_null());
+    chat
+}
+
+/// Starts a turn, with a number that grows, and waits for the action that ends it.
+pub(super) async fn run_turn(socket: &mut NodeSocket, chat: &Value, number: u64) -> Value {
+    let turn = format!("turn-{number}");
+    let action = json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-01-01T00:00:00.000Z",
+        "message": {"text": "go", "origin": {"kind": "user"}}});
+    let params = json!({"channel": chat, "clientSeq": number, "action": action});
+    let said = json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params});
+    socket.send(Message::text(said.to_string())).await.unwrap();
+    loop {
+        match timeout(LONG, socket.next()).await.expect("nothing came") {
+            Some(Ok(Message::Text(text))) => {
+                let heard: Value = serde_json::from_str(&text).unwrap();
+                let action = &heard["params"]["action"];
+                let is_end = matches!(
+                    action["type"].as_str(),
+                    Some("chat/error" | "chat/turnComplete")
+                );
+                if is_end && action["turnId"] == *turn {
+                    return action.clone();
+                }
+            }
+            Some(Ok(_)) => {}
+            ended => panic!("the turn did not end: {ended:?}"),
+        }
+    }
 }
 
 /// Whether there is such a session.

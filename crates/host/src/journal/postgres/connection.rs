@@ -18,6 +18,8 @@ use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
 
+use super::timeline::{TimelineError, TimelineWatch};
+
 /// Before it is tried again to reach a server that is away.
 const RECONNECT_MS: u64 = 50;
 /// One attempt to reach the server has so long, also when there is no time left for another.
@@ -57,6 +59,7 @@ pub(crate) struct ConnectionPool {
     /// How long an answer may take. Longer than the server lets a statement run: what hits it is a server, or a way to it, that
     /// does not speak any more.
     answer_wait: Duration,
+    watch: Arc<TimelineWatch>,
 }
 
 /// A connection, and the statements it knows.
@@ -66,12 +69,18 @@ struct Connected {
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(config: Config, size: usize, answer_wait: Duration) -> Self {
+    pub(super) fn new(
+        config: Config,
+        size: usize,
+        answer_wait: Duration,
+        watch: &Arc<TimelineWatch>,
+    ) -> Self {
         Self {
             config,
             permits: Arc::new(Semaphore::new(size)),
             idle: Arc::default(),
             answer_wait,
+            watch: Arc::clone(watch),
         }
     }
 
@@ -87,21 +96,33 @@ impl ConnectionPool {
                 return Ok(self.pooled(connected, permit));
             }
             let least = Instant::now() + CONNECT_WAIT_MIN;
-            let connecting = timeout_at(until.max(least), self.config.connect(NoTls));
+            let connecting = timeout_at(until.max(least), self.connect());
             let failed = match connecting.await {
-                Ok(Ok((client, connection))) => {
-                    // It ends with its client, or when the server goes: the client's calls fail then.
-                    tokio::spawn(async move { drop(connection.await) });
+                Ok(Ok(client)) => {
                     let statements = HashMap::new();
                     return Ok(self.pooled(Connected { client, statements }, permit));
                 }
-                Ok(Err(error)) => describe(&error),
+                Ok(Err(why)) => why,
                 Err(_) => "the server does not answer".to_owned(),
             };
             if Instant::now() >= until {
                 return Err(failed);
             }
             tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
+        }
+    }
+
+    async fn connect(&self) -> Result<Client, String> {
+        let connected = self.config.connect(NoTls).await;
+        let (mut client, connection) = connected.map_err(|error| describe(&error))?;
+        // It ends with its client, or when the server goes: the client's calls fail then.
+        tokio::spawn(async move { drop(connection.await) });
+        match self.watch.check(&mut client).await {
+            Ok(()) => Ok(client),
+            Err(TimelineError::Standby) => {
+                Err("the server follows another and takes no writes".to_owned())
+            }
+            Err(TimelineError::Failed(error)) => Err(describe(&error)),
         }
     }
 
@@ -236,6 +257,20 @@ impl PooledConnection {
     pub(crate) fn is_closed(&self) -> bool {
         let connected = self.connected.as_ref();
         connected.is_none_or(|connected| connected.client.is_closed())
+    }
+
+    /// The tables are there: which server it is counts from now on.
+    pub(super) async fn begin_watch(
+        &mut self,
+        watch: &TimelineWatch,
+    ) -> Result<(), StatementError> {
+        let begun = watch.begin(&mut self.connected()?.client).await;
+        begun.map_err(|error| match error {
+            TimelineError::Standby => {
+                StatementError::Lost("the server follows another and takes no writes".to_owned())
+            }
+            TimelineError::Failed(error) => error.into(),
+        })
     }
 
     /// From now on until [`Self::finish`] the connection is not given to anybody else.

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Answer, Batch, Boot, Query, Record};
@@ -17,7 +18,7 @@ use wire::Digest;
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
 use super::space_loads::{SpaceCounters, add_time};
-use super::writer::{QueuedWrite, WriteOutcome};
+use super::writer::{QueuedWrite, WriteOutcome, size_of};
 use super::{PgBlobs, PostgresNode};
 use crate::cluster::{LeaseStep, RenewedLease, SpaceLease, TakenLease};
 use crate::journal::queue::lock;
@@ -27,6 +28,8 @@ use crate::journal::{
 
 /// Notes waiting for a batch to travel with; the oldest goes when there are more.
 const NOTES_MAX: usize = 64;
+/// A space that writes too much answers now and then all the same.
+const RATE_DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// The journal of one space. Clones are the same one.
 #[derive(Clone)]
@@ -105,6 +108,11 @@ impl PostgresJournal {
             node: Arc::clone(&self.shared.node),
             space: self.shared.space,
         }
+    }
+
+    /// What is counted of the space, and how fast it may write.
+    pub(crate) fn counters(&self) -> Arc<SpaceCounters> {
+        Arc::clone(&self.shared.counters)
     }
 
     /// What a kernel needs to begin.
@@ -226,6 +234,13 @@ impl SharedJournal {
     async fn append_with_notes(&self, mut batch: Batch) -> Result<(), RefusedBatch> {
         let own = batch.records.len();
         batch.records.extend(lock(&self.notes).drain(..));
+        if !batch.records.is_empty() {
+            // Whoever writes too much waits here, and nobody else does.
+            let delay = self.counters.rate.delay_of(size_of(&batch));
+            if !delay.is_zero() {
+                tokio::time::sleep(delay.min(RATE_DELAY_MAX)).await;
+            }
+        }
         loop {
             let shared = Arc::new(batch);
             let written = self.append(&shared).await;
@@ -278,7 +293,7 @@ impl SharedJournal {
             match outcome {
                 WriteOutcome::Written => {
                     lease.written();
-                    self.note_commit(began);
+                    self.note_commit(batch, began);
                     return Ok(());
                 }
                 WriteOutcome::NotOwner => return Err(self.lose(&mut lease)),
@@ -293,7 +308,7 @@ impl SharedJournal {
                     unknown.fetch_add(1, Ordering::Relaxed);
                     match self.renew(&mut lease, until).await? {
                         RenewedLease::Written => {
-                            self.note_commit(began);
+                            self.note_commit(batch, began);
                             return Ok(());
                         }
                         RenewedLease::NotWritten if Instant::now() < until => {} // sent again
@@ -306,8 +321,13 @@ impl SharedJournal {
         Err(lost())
     }
 
-    fn note_commit(&self, began: Instant) {
+    fn note_commit(&self, batch: &Batch, began: Instant) {
         let (took, all) = (began.elapsed(), &self.node.counters);
+        let add = |counter: &AtomicU64, count: usize| {
+            counter.fetch_add(count as u64, Ordering::Relaxed);
+        };
+        add(&self.counters.records, batch.records.len());
+        add(&self.counters.bytes, size_of(batch));
         for batches in [&self.counters.batches, &all.batches] {
             batches.fetch_add(1, Ordering::Relaxed);
         }

@@ -5,7 +5,9 @@
 //! meaning: a restart of the server below the patience is noticed by nobody.
 //! Must not know: what the bytes it stores mean.
 
+mod append_pace;
 mod blobs;
+mod byte_rate;
 mod collect;
 pub(crate) mod connection;
 mod inspection;
@@ -22,6 +24,7 @@ mod sweep;
 pub(crate) mod test_server;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod writer;
 
 use std::net::IpAddr;
@@ -43,8 +46,10 @@ pub(crate) use self::leases::SpaceFacts;
 pub(crate) use self::object_rows::BURY_SPACE;
 pub use self::orders::ListedNode;
 pub(crate) use self::orders::{MoveOrder, NodeOrders};
-pub(crate) use self::space_loads::SpaceActivity;
 use self::space_loads::{JournalCounters, JournalCounts};
+pub(crate) use self::space_loads::{SpaceActivity, SpaceCounters};
+pub use self::timeline::Failover;
+use self::timeline::TimelineWatch;
 use self::writer::{MERGED_BYTES_MAX, QueuedWrite, size_of, write_batches};
 use super::JournalError;
 use crate::blobs::ObjectBodies;
@@ -75,6 +80,19 @@ pub struct PostgresSettings {
     pub url: String,
     /// For how long a lost connection is nobody's business.
     pub journal_patience_ms: u64,
+    /// Whether a server that took another's place may have lost commits.
+    pub failover: Failover,
+}
+
+impl PostgresSettings {
+    /// As they are where nothing else is said.
+    pub fn new(url: String) -> Self {
+        Self {
+            url,
+            journal_patience_ms: 2_000,
+            failover: Failover::default(),
+        }
+    }
 }
 
 /// The connections of a node to its database.
@@ -113,19 +131,20 @@ impl PostgresNode {
         lease_config.options(format!("{SESSION} {LEASE_SESSION}"));
         let patience = Duration::from_millis(settings.journal_patience_ms);
         let counters = Arc::new(JournalCounters::default());
+        let watch = Arc::new(TimelineWatch::new(settings.failover));
         let writer = |size: usize| {
             let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
-            let pool = ConnectionPool::new(config.clone(), size, ANSWER_WAIT);
+            let pool = ConnectionPool::new(config.clone(), size, ANSWER_WAIT, &watch);
             tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
             sender
         };
         let mut node = Self {
             writers: (0..WRITERS).map(|_| writer(1)).collect(),
             large: writer(1),
-            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT),
-            leases: ConnectionPool::new(lease_config, 1, ANSWER_WAIT),
+            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, &watch),
+            leases: ConnectionPool::new(lease_config, 1, ANSWER_WAIT, &watch),
             collecting: Semaphore::new(1),
-            heartbeats: ConnectionPool::new(config.clone(), 1, BEAT_ANSWER_WAIT),
+            heartbeats: ConnectionPool::new(config.clone(), 1, BEAT_ANSWER_WAIT, &watch),
             patience,
             runtime: Handle::current(),
             counters,
@@ -134,6 +153,8 @@ impl PostgresNode {
         };
         let mut connection = node.table_connection().await?;
         migrate(&mut connection).await?;
+        let begun = connection.begin_watch(&watch).await;
+        begun.map_err(|error| JournalError::Unwritable(error.words()))?;
         let secret = read_address_secret(&mut connection).await?;
         drop(connection);
         node.address_secret = secret;
@@ -170,6 +191,16 @@ impl PostgresNode {
     /// The spaces that wrote most lately, at most so many.
     pub(crate) fn busiest_spaces(&self, count_max: usize) -> Vec<SpaceActivity> {
         self.counters.loads.busiest(count_max)
+    }
+
+    /// What every space does that is loaded.
+    pub(crate) fn space_activities(&self) -> Vec<SpaceActivity> {
+        self.counters.loads.read()
+    }
+
+    /// How long the database takes for a batch at the moment.
+    pub(crate) fn append_time(&self) -> Duration {
+        self.counters.pace.current()
     }
 
     fn until(&self) -> Instant {
@@ -216,7 +247,7 @@ fn is_near(host: &Host) -> bool {
 
 /// What later versions added to tables of the same format: older ones do not miss it. Except `object`: a node from before it
 /// does not find the objects that others put.
-const ADDED: [(&str, &str); 4] = [
+const ADDED: [(&str, &str); 6] = [
     (
         "SELECT 1 FROM information_schema.columns
          WHERE table_schema = 'greenroom' AND table_name = 'node' AND column_name = 'held'",
@@ -224,8 +255,18 @@ const ADDED: [(&str, &str); 4] = [
     ),
     (
         "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'node' AND column_name = 'busiest'",
+        "ALTER TABLE greenroom.node ADD COLUMN IF NOT EXISTS busiest jsonb NOT NULL DEFAULT '[]'",
+    ),
+    (
+        "SELECT 1 FROM information_schema.columns
          WHERE table_schema = 'greenroom' AND table_name = 'cluster' AND column_name = 'address_secret'",
         "ALTER TABLE greenroom.cluster ADD COLUMN IF NOT EXISTS address_secret bytea",
+    ),
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'cluster' AND column_name = 'timeline'",
+        "ALTER TABLE greenroom.cluster ADD COLUMN IF NOT EXISTS timeline text",
     ),
     (
         "SELECT 1 FROM information_schema.columns

@@ -100,6 +100,18 @@ fn damaged(error: tokio_postgres::Error) -> JournalError {
 }
 
 impl PostgresNode {
+    /// Notes what the busiest spaces of a node do, as JSON.
+    pub(crate) async fn note_busiest(
+        &self,
+        node: NodeId,
+        busiest: &str,
+    ) -> Result<(), JournalError> {
+        let sql = "UPDATE greenroom.node SET busiest = $2::text::jsonb WHERE id = $1";
+        let mut connection = self.lease_connection().await?;
+        let noted = connection.query(sql, &[&node, &busiest]).await;
+        noted.map(drop).map_err(unwritten)
+    }
+
     /// All nodes that are or were lately.
     pub(crate) async fn list_nodes(&self) -> Result<Vec<ListedNode>, JournalError> {
         let mut connection = self.lease_connection().await?;

@@ -2,7 +2,10 @@ CREATE SCHEMA greenroom;
 SET LOCAL search_path = greenroom;
 
 -- `address_secret`: what addresses of content are signed with, by every node.
-CREATE TABLE cluster (one boolean PRIMARY KEY CHECK (one), format int NOT NULL, min_format int NOT NULL, address_secret bytea);
+-- `timeline`: which server it was, and on which timeline: another may lack commits.
+CREATE TABLE cluster (
+    one boolean PRIMARY KEY CHECK (one), format int NOT NULL, min_format int NOT NULL, address_secret bytea, timeline text
+);
 
 -- One start of one process; a number is never used twice. A heartbeat changes one row for all spaces of a node.
 CREATE TABLE node (
@@ -18,7 +21,9 @@ CREATE TABLE node (
     taken bigint NOT NULL,
     draining boolean NOT NULL,
     -- Spaces of the node's own settings: they stay as long as it runs.
-    held bigint[] NOT NULL DEFAULT '{}'
+    held bigint[] NOT NULL DEFAULT '{}',
+    -- What the spaces do that it serves and that do most, for operators to look at.
+    busiest jsonb NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 40);
 
 CREATE TABLE space (

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::append_pace::AppendPace;
+use super::byte_rate::ByteRate;
+
 /// Busy is who wrote most since about a minute ago.
 const LOOKED_BACK: Duration = Duration::from_secs(60);
 
@@ -24,6 +27,7 @@ pub(super) struct JournalCounters {
     /// How long batches waited for a writer.
     pub(super) queued_us: AtomicU64,
     pub(super) loads: SpaceLoads,
+    pub(super) pace: AppendPace,
 }
 
 pub(super) fn add_time(counter: &AtomicU64, time: Duration) {
@@ -55,21 +59,46 @@ impl JournalCounters {
     }
 }
 
-/// What the journal of one space counts.
+/// What is counted of one space that is loaded, and how fast it may write.
 #[derive(Debug, Default)]
-pub(super) struct SpaceCounters {
+pub(crate) struct SpaceCounters {
     pub(super) space: i64,
     pub(super) batches: AtomicU64,
     pub(super) append_us: AtomicU64,
+    pub(super) records: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    /// As they are now.
+    pub(crate) connections: Arc<AtomicU64>,
+    pub(crate) turns: Arc<AtomicU64>,
+    pub(crate) rate: ByteRate,
 }
 
-/// A space that writes much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a space does, counted since it was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SpaceActivity {
     pub space: i64,
-    /// Since it was loaded.
     pub batches: u64,
     pub append_us: u64,
+    pub records: u64,
+    pub bytes: u64,
+    /// As they are now.
+    pub connections: u64,
+    pub turns: u64,
+}
+
+impl SpaceCounters {
+    fn read(&self) -> SpaceActivity {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        SpaceActivity {
+            space: self.space,
+            batches: read(&self.batches),
+            append_us: read(&self.append_us),
+            records: read(&self.records),
+            bytes: read(&self.bytes),
+            connections: read(&self.connections),
+            turns: read(&self.turns),
+        }
+    }
 }
 
 /// The spaces that are loaded.
@@ -96,17 +125,18 @@ impl SpaceLoads {
         counters
     }
 
+    /// What all of them do.
+    pub(super) fn read(&self) -> Vec<SpaceActivity> {
+        let loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
+        spaces.map(|it| it.read()).collect()
+    }
+
     /// Those that wrote most lately, at most so many.
     pub(super) fn busiest(&self, count_max: usize) -> Vec<SpaceActivity> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
-        let mut spaces: Vec<SpaceActivity> = spaces
-            .map(|it| SpaceActivity {
-                space: it.space,
-                batches: it.batches.load(Ordering::Relaxed),
-                append_us: it.append_us.load(Ordering::Relaxed),
-            })
-            .collect();
+        let mut spaces: Vec<SpaceActivity> = spaces.map(|it| it.read()).collect();
         let recent = |busy: &SpaceActivity| {
             let before = loaded.before.as_ref();
             let before = before.and_then(|(_, before)| before.get(&busy.space).copied());

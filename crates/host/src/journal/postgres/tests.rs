@@ -51,6 +51,30 @@ async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_space_that_records_too_much_waits_and_loses_nothing() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let node = PostgresNode::connect(&server.make_database())
+        .await
+        .unwrap();
+    let (red, _) = node.open_space("red").await.unwrap();
+    let (blue, _) = node.open_space("blue").await.unwrap();
+    // A batch has eight bytes: one may come at once, the second makes the third wait for two seconds.
+    red.counters().rate.set(4);
+    let began = Instant::now();
+    for seq in 1..=3 {
+        red.append(batch(seq)).await.unwrap();
+    }
+    assert!(began.elapsed() >= Duration::from_millis(1_500));
+    assert_eq!(seqs(&red).await, [1, 2, 3]);
+    assert_eq!(blue.counters().rate.delay_of(1 << 30), Duration::ZERO);
+    let counted = node.space_activities();
+    let of_red = counted.iter().max_by_key(|it| it.records).unwrap();
+    assert_eq!((of_red.records, of_red.bytes), (3, 24));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_spaces_with_equal_ids_do_not_see_each_other() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
@@ -348,12 +372,13 @@ async fn a_server_that_does_not_answer_is_given_up() {
             held.push(socket);
         }
     });
+    let url = format!(
+        "host={} user=greenroom dbname=d",
+        directory.path().display()
+    );
     let settings = PostgresSettings {
-        url: format!(
-            "host={} user=greenroom dbname=d",
-            directory.path().display()
-        ),
         journal_patience_ms: 100,
+        ..PostgresSettings::new(url)
     };
     let refused = PostgresNode::connect(&settings).await.err();
     assert!(

@@ -19,6 +19,9 @@ use super::connection::{
 use super::records;
 use super::space_loads::{JournalCounters, add_time};
 
+/// A connection that took longer to get was not there.
+const AWAY_MIN: Duration = Duration::from_millis(50);
+
 /// Batches in one statement, their records, and their bytes.
 const SPACES_MAX: usize = 64;
 const RECORDS_MAX: usize = 4_096;
@@ -82,6 +85,7 @@ pub(super) async fn write_batches(
     patience: Duration,
     counters: Arc<JournalCounters>,
 ) {
+    let mut reached_at = Instant::now();
     while let Some(first) = queue.recv().await {
         let (mut records, mut bytes) = (first.batch.records.len(), size_of(&first.batch));
         let mut requests = vec![first];
@@ -93,12 +97,23 @@ pub(super) async fn write_batches(
             bytes += size_of(&next.batch);
             requests.push(next);
         }
-        match pool.get(Instant::now() + patience).await {
+        let asked_at = Instant::now();
+        match pool.get(asked_at + patience).await {
             Ok(mut connection) => {
                 for request in &requests {
                     add_time(&counters.queued_us, request.queued_at.elapsed());
                 }
+                if asked_at.elapsed() > AWAY_MIN {
+                    reached_at = Instant::now();
+                }
+                // Behind others, not for a server that was away, whoever of them met it.
+                let waited = requests.iter().map(|it| it.queued_at.max(reached_at));
+                let waited = waited.map(|since| since.elapsed()).max();
+                let append = counters.pace.begin(waited.unwrap_or_default());
                 write_all(&mut connection, requests, &counters).await;
+                if !connection.is_closed() {
+                    append.answered();
+                }
             }
             Err(reason) => {
                 for request in requests {

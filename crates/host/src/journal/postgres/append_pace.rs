@@ -1,0 +1,110 @@
+//! How long the database takes for a batch lately: whoever begins something that writes for long looks here first.
+//!
+//! Promises: a batch that is not answered yet counts with the time it has taken so far; time in which the server was away does not
+//! count, since a restart is nobody's business; a database that was slow is believed to be fast again a few seconds later.
+//! Must not know: what follows from it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// For how long a batch that was answered late is remembered.
+const REMEMBERED: Duration = Duration::from_secs(5);
+
+/// How long batches take.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AppendPace(Arc<Mutex<PaceState>>);
+
+#[derive(Debug, Default)]
+struct PaceState {
+    begun: u64,
+    /// When those that are under way were handed over.
+    under_way: BTreeMap<u64, Instant>,
+    /// When one was answered, and how long it took: the slowest of those that are remembered.
+    slowest: Option<(Instant, Duration)>,
+}
+
+/// A batch under way.
+pub(super) struct PacedAppend {
+    pace: AppendPace,
+    number: u64,
+}
+
+impl AppendPace {
+    fn lock(&self) -> MutexGuard<'_, PaceState> {
+        // Every change here is complete before the lock is given back.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A batch goes to the server, which has waited for others so long.
+    pub(super) fn begin(&self, waited: Duration) -> PacedAppend {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let number = state.begun;
+        state.begun += 1;
+        let since = now.checked_sub(waited).unwrap_or(now);
+        state.under_way.insert(number, since);
+        PacedAppend {
+            pace: self.clone(),
+            number,
+        }
+    }
+
+    /// How long a batch takes at the moment.
+    pub(super) fn current(&self) -> Duration {
+        let now = Instant::now();
+        let state = self.lock();
+        let oldest = state.under_way.values().min();
+        let oldest = oldest.map(|since| now.duration_since(*since));
+        let slowest = state.slowest.filter(|(at, _)| now < *at + REMEMBERED);
+        let slowest = slowest.map(|(_, took)| took);
+        oldest.max(slowest).unwrap_or_default()
+    }
+}
+
+impl PacedAppend {
+    /// The server has answered. One that was lost, and is dropped, says nothing about the next.
+    pub(super) fn answered(self) {
+        let now = Instant::now();
+        let mut state = self.pace.lock();
+        let Some(since) = state.under_way.get(&self.number) else {
+            return; // only this value removes it
+        };
+        let took = now.duration_since(*since);
+        let before = state.slowest.filter(|(at, _)| now < *at + REMEMBERED);
+        if before.is_none_or(|(_, slowest)| took >= slowest) {
+            state.slowest = Some((now, took));
+        }
+    }
+}
+
+impl Drop for PacedAppend {
+    fn drop(&mut self) {
+        self.pace.lock().under_way.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_under_way_and_what_was_slow_lately_count() {
+        let pace = AppendPace::default();
+        assert_eq!(pace.current(), Duration::ZERO);
+        let ms = Duration::from_millis;
+        let slow = pace.begin(ms(300));
+        tokio::time::advance(ms(700)).await;
+        assert_eq!(pace.current(), ms(1_000), "though it is not answered");
+        slow.answered();
+        pace.begin(ms(1)).answered();
+        assert_eq!(pace.current(), ms(1_000), "it was so just now");
+        tokio::time::advance(REMEMBERED).await;
+        assert_eq!(pace.current(), Duration::ZERO);
+        let lost = pace.begin(ms(9_000));
+        drop(lost);
+        assert_eq!(pace.current(), Duration::ZERO, "nobody answered");
+    }
+}

@@ -1,0 +1,175 @@
+//! Many spaces on three nodes, most of them at rest: what a node takes for them, in memory and threads.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use client::{Connection, Events, Target};
+use host::accounts::{AccountAdmin, Role, TokenWish};
+use postgres_server::PostgresServer;
+
+use crate::faults::Cluster;
+use crate::node_process::{NodeUse, find_binary};
+use crate::run::{DATABASE, NODES, describe_nodes, settings, start};
+
+/// No turn is started.
+const EVERY_MS: u64 = 1_000;
+/// A client comes in as soon as its space is loaded.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+
+/// How many there are.
+#[derive(Debug, Clone, Copy)]
+pub struct ManySpacesPlan {
+    pub spaces: usize,
+    /// Of those have a client.
+    pub with_clients: usize,
+}
+
+/// What the nodes take, each in its order.
+#[derive(Debug, Clone)]
+pub struct ManySpacesReport {
+    /// With their own spaces alone.
+    pub before: Vec<NodeUse>,
+    /// With clients in spaces of others.
+    pub with_clients: Vec<NodeUse>,
+    /// When the clients are gone, and the spaces still loaded.
+    pub idle: Vec<NodeUse>,
+    pub loaded: usize,
+    pub connecting: Duration,
+}
+
+impl ManySpacesReport {
+    /// Bytes of memory that a space takes that is loaded and at rest.
+    pub fn bytes_per_idle_space(&self) -> u64 {
+        let sum = |uses: &[NodeUse]| uses.iter().map(|it| it.memory_bytes).sum::<u64>();
+        let grown = sum(&self.idle).saturating_sub(sum(&self.before));
+        grown / (self.loaded.max(1) as u64)
+    }
+
+    /// A line for each node.
+    pub fn describe(&self) -> String {
+        let mut lines = format!(
+            "{} spaces loaded, all clients in after {:.1} s; {:.1} KiB for each at rest\n",
+            self.loaded,
+            self.connecting.as_secs_f64(),
+            self.bytes_per_idle_space() as f64 / 1024.0
+        );
+        let nodes = self.before.iter().zip(&self.with_clients).zip(&self.idle);
+        for (index, ((before, busy), idle)) in nodes.enumerate() {
+            let mib = |it: &NodeUse| it.memory_bytes as f64 / f64::from(1 << 20);
+            lines += &format!(
+                "node {index}: {:.1} MiB and {} threads before, {:.1} MiB and {} with clients, {:.1} MiB and {} at rest\n",
+                mib(before),
+                before.threads,
+                mib(busy),
+                busy.threads,
+                mib(idle),
+                idle.threads
+            );
+        }
+        lines
+    }
+}
+
+/// Runs a plan; `None` where PostgreSQL is not installed and not required.
+pub async fn many_spaces(plan: ManySpacesPlan) -> Result<Option<ManySpacesReport>> {
+    let Some(server) = PostgresServer::start()? else {
+        return Ok(None); // the line that says so is written
+    };
+    let root = tempfile::tempdir()?;
+    let binary = find_binary()?;
+    let binaries: [&Path; NODES] = [binary.as_path(); NODES];
+    let cluster = start(server, root.path(), &binaries, EVERY_MS).await?;
+    let report = measure(&cluster, plan).await;
+    report.with_context(|| describe_nodes(&cluster)).map(Some)
+}
+
+async fn measure(cluster: &Cluster, plan: ManySpacesPlan) -> Result<ManySpacesReport> {
+    let tokens = make_spaces(cluster, plan).await?;
+    let before = measure_nodes(cluster)?;
+    let began = Instant::now();
+    let mut clients = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        clients.push(connect(cluster, index, token).await?);
+    }
+    let connecting = began.elapsed();
+    let with_clients = measure_nodes(cluster)?;
+    let loaded = count_held(cluster)?;
+    ensure!(loaded >= plan.with_clients, "{loaded} spaces are loaded");
+    drop(clients);
+    wait_until_alone(cluster).await?;
+    let idle = measure_nodes(cluster)?;
+    ensure!(count_held(cluster)? == loaded, "they are still loaded");
+    Ok(ManySpacesReport {
+        before,
+        with_clients,
+        idle,
+        loaded: loaded - NODES,
+        connecting,
+    })
+}
+
+/// The tokens of those that get a client.
+async fn make_spaces(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Vec<String>> {
+    let admin = AccountAdmin::connect(&settings(&cluster.server)).await?;
+    let sql = format!(
+        "INSERT INTO greenroom.space (name) SELECT 'team-' || n FROM generate_series(1, {}) AS n",
+        plan.spaces
+    );
+    cluster.server.sql(DATABASE, &sql)?;
+    let mut tokens = Vec::new();
+    for n in 1..=plan.with_clients {
+        let wish = TokenWish {
+            space: format!("team-{n}"),
+            principal: "ann".to_owned(),
+            role: Role::Member,
+            seconds: None,
+        };
+        tokens.push(admin.issue_token(&wish).await?.token.reveal());
+    }
+    Ok(tokens)
+}
+
+/// Each node gets as many as the others, none of them relayed.
+async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connection, Events)> {
+    let node = cluster.nodes.get(index % NODES).context("a node")?;
+    let target = Target {
+        url: node.url.clone(),
+        token: Some(token.to_owned()),
+    };
+    let until = Instant::now() + CONNECT_MAX;
+    loop {
+        match Connection::connect(&target).await {
+            Ok((connection, events)) => {
+                connection.initialize("ann", &[]).await?;
+                return Ok((connection, events));
+            }
+            // A node that loads many says so.
+            Err(error) if Instant::now() >= until => return Err(error.into()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+fn measure_nodes(cluster: &Cluster) -> Result<Vec<NodeUse>> {
+    cluster.nodes.iter().map(|node| node.measure()).collect()
+}
+
+fn count_held(cluster: &Cluster) -> Result<usize> {
+    let sql = "SELECT count(*) FROM greenroom.lease WHERE node IS NOT NULL";
+    Ok(cluster.server.sql(DATABASE, sql)?.parse()?)
+}
+
+/// Waits until nodes have told that no client is left anywhere.
+async fn wait_until_alone(cluster: &Cluster) -> Result<()> {
+    let until = Instant::now() + CONNECT_MAX;
+    let sql = "SELECT count(*) FROM greenroom.node WHERE busiest <> '[]'";
+    while cluster.server.sql(DATABASE, sql)? != "0" {
+        ensure!(
+            Instant::now() < until,
+            "clients that are gone are still counted"
+        );
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! A few dozen spaces on three nodes: what each takes does not include a thread.
+
+use cluster::{ManySpacesPlan, many_spaces};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spaces_of_a_database_have_no_threads_of_their_own() {
+    let plan = ManySpacesPlan {
+        spaces: 200,
+        with_clients: 30,
+    };
+    let report = many_spaces(plan).await;
+    let report = report.unwrap_or_else(|error| panic!("{error:?}"));
+    if let Some(report) = report {
+        println!("{}", report.describe());
+        assert_eq!(report.loaded, 30);
+        for node in report.with_clients.iter().chain(&report.idle) {
+            assert_eq!(node.kernel_threads, 0, "{report:?}");
+        }
+    }
+}
