@@ -150,6 +150,22 @@ async fn what_is_read_stays_where_it_is() -> Result<()> {
         check(&page, before, "a keyboard").await?;
     }
 
+    // One that covers the page instead of making it smaller, as on iOS: the field is above it.
+    for (height, is_above) in [(480, "<= 480"), (844, "> 480")] {
+        let cover = format!(
+            "(() => {{ Object.defineProperty(visualViewport, 'height', {{ configurable: true, get: () => {height} }}); \
+             visualViewport.dispatchEvent(new Event('resize')); }})()"
+        );
+        page.evaluate(&cover).await?;
+        let field = labelled("Message");
+        page.wait_for(&format!(
+            "{field}.getBoundingClientRect().bottom {is_above}"
+        ))
+        .await?;
+        grows_by(&page, 100).await?;
+        check(&page, before, "a keyboard that covers the page").await?;
+    }
+
     // A picture above is there late: in the message, which is out of the view by then.
     scroll_by(&page, 700).await?;
     let before = mark(&page).await?;
