@@ -1,4 +1,5 @@
-//! `bench bare-page`: the floor of a file of the page. hyper alone, answering every request with the same bytes.
+//! `bench bare-page`: the floor of a file of the page. hyper alone, answering every request with the same bytes, until it is asked to
+//! end, as the host is.
 
 use std::convert::Infallible;
 
@@ -11,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BarePageOptions {
@@ -27,7 +29,15 @@ pub(crate) fn run(options: &BarePageOptions) -> Result<()> {
         for _ in std::io::stdin().lines() {}
         std::process::exit(0);
     });
-    runtime.block_on(serve(Bytes::from(vec![b'x'; options.bytes])))
+    let body = Bytes::from(vec![b'x'; options.bytes]);
+    runtime.block_on(async {
+        // Listened for before the address is told: whoever knows it may ask for the end.
+        let mut end = signal(SignalKind::terminate())?;
+        tokio::select! {
+            served = serve(body) => served,
+            _ = end.recv() => Ok(()),
+        }
+    })
 }
 
 async fn serve(body: Bytes) -> Result<()> {

@@ -80,3 +80,8 @@ fn a_terminal_shows_what_programs_print() {
 fn a_session_is_made_once_and_what_went_wrong_is_said() {
     run_all("creation_tests.js", 7);
 }
+
+#[test]
+fn who_does_not_look_is_told_what_is_news_and_nothing_else() {
+    run_all("news_tests.js", 6);
+}

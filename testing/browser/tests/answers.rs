@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const SCRIPT: &str = r#"{"scenes": [
     {"when": "^slow", "steps": [
-        {"stream": {"chunks": 400, "size": 12, "every_ms": 20, "first": "It begins. ", "end": " "}},
+        {"stream": {"chunks": 400, "size": 12, "every_ms": 40, "first": "It begins. ", "end": " "}},
         {"say": ["The end."]}]},
     {"when": "^call", "steps": [
         {"tool": {"name": "list_files", "display": "List files", "input": {"directory": "."}, "confirm": "ask"}},

@@ -250,7 +250,7 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
 }
 
 #[test]
-fn endless_and_slow_requests_are_cut() -> Result<()> {
+fn endless_requests_are_cut() -> Result<()> {
     let host = Host::start(&[])?;
     let address = host.origin.trim_start_matches("http://").to_owned();
     let endless_head = format!(
@@ -277,8 +277,32 @@ fn endless_and_slow_requests_are_cut() -> Result<()> {
         answer.contains(" 411 "),
         "a body without a length: {answer}"
     );
+    Ok(())
+}
+
+#[test]
+fn slow_requests_are_cut() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let config = directory.path().join("greenroom.toml");
+    let limits = "[limits]\nhandshake_timeout_ms = 500\nmessage_in_timeout_ms = 500\n";
+    std::fs::write(&config, limits)?;
+    let host = Host::start(&["--config", config.to_str().context("a path")?])?;
+    let address = host.origin.trim_start_matches("http://").to_owned();
     let cut = ask(&host, b"GET / HTTP/1.1\r\nHost: ")?;
     ensure!(cut.contains(" 408 "), "a head that does not end: {cut}");
+    // Nobody is given longer for showing a token.
+    let begun = format!(
+        "PUT /api/content HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n012",
+        host.token
+    );
+    let cut = ask(&host, begun.as_bytes())?;
+    ensure!(cut.contains(" 408 "), "a body that does not end: {cut}");
+    // Who says nothing at all is sent away, too.
+    let cut = ask(&host, b"")?;
+    ensure!(
+        cut.is_empty() || cut.contains(" 408 "),
+        "a connection without a request: {cut}"
+    );
     Ok(())
 }
 

@@ -64,9 +64,14 @@ impl Chat {
     }
 
     async fn prints(&self, text: &str) -> Result<()> {
+        self.prints_times(text, 1).await
+    }
+
+    /// Waits until a text was printed so often in all.
+    async fn prints_times(&self, text: &str, times: usize) -> Result<()> {
         let deadline = Instant::now() + PRINTS_WITHIN;
         let mut poll = interval(Duration::from_millis(20));
-        while !self.printed().contains(text) {
+        while self.printed().matches(text).count() < times {
             poll.tick().await;
             if Instant::now() > deadline {
                 bail!("{text:?} was not printed: {}", self.printed());
@@ -145,6 +150,8 @@ async fn two_browsers_and_a_terminal_see_and_decide_the_same() -> Result<()> {
         page.press(&button("Review")).await?;
         page.wait_for(ARMED).await?;
     }
+    // What is typed before it asks would be a message.
+    chat.prints_times("? List files", 2).await?;
     chat.type_line("1")?;
     for page in [&phone, &laptop] {
         page.wait_for(NO_SHEET).await?;

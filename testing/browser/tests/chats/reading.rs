@@ -85,6 +85,36 @@ async fn grows_by(page: &Page, pixels: u32) -> Result<()> {
         .await
 }
 
+/// A keyboard comes and goes: one that makes the page smaller, and one that covers it, as on iOS. What is read stays where it is.
+async fn use_keyboards(page: &Page, before: f64) -> Result<()> {
+    // A keyboard takes half of the screen, and goes.
+    let size = |height: u32| json!({"width": 390, "height": height, "deviceScaleFactor": 1, "mobile": true});
+    for height in [480, 844] {
+        page.command("Emulation.setDeviceMetricsOverride", size(height))
+            .await?;
+        page.wait_for(&format!("innerHeight === {height}")).await?;
+        grows_by(page, 100).await?;
+        check(page, before, "a keyboard").await?;
+    }
+
+    // One that covers the page instead of making it smaller, as on iOS: the field is above it.
+    for (height, is_above) in [(480, "<= 480"), (844, "> 480")] {
+        let cover = format!(
+            "(() => {{ Object.defineProperty(visualViewport, 'height', {{ configurable: true, get: () => {height} }}); \
+             visualViewport.dispatchEvent(new Event('resize')); }})()"
+        );
+        page.evaluate(&cover).await?;
+        let field = labelled("Message");
+        page.wait_for(&format!(
+            "{field}.getBoundingClientRect().bottom {is_above}"
+        ))
+        .await?;
+        grows_by(page, 100).await?;
+        check(page, before, "a keyboard that covers the page").await?;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_is_read_stays_where_it_is() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
@@ -140,15 +170,7 @@ async fn what_is_read_stays_where_it_is() -> Result<()> {
     check(&page, before, "text that streams").await?;
     page.wait_for_text("more below").await?;
 
-    // A keyboard takes half of the screen, and goes.
-    let size = |height: u32| json!({"width": 390, "height": height, "deviceScaleFactor": 1, "mobile": true});
-    for height in [480, 844] {
-        page.command("Emulation.setDeviceMetricsOverride", size(height))
-            .await?;
-        page.wait_for(&format!("innerHeight === {height}")).await?;
-        grows_by(&page, 100).await?;
-        check(&page, before, "a keyboard").await?;
-    }
+    use_keyboards(&page, before).await?;
 
     // A picture above is there late: in the message, which is out of the view by then.
     scroll_by(&page, 700).await?;

@@ -26,7 +26,7 @@ async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> 
         }
         let expected = std::fs::read_to_string(&path)?;
         // What is told last, such as that an answer is complete, may still be on its way.
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let mut poll = interval(Duration::from_millis(200));
         let tree = loop {
             poll.tick().await;

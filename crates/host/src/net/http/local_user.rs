@@ -8,14 +8,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The tables of this network namespace; IPv4 addresses are in the second one, too, when a program uses them so.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
+/// What the system calls itself.
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+const ROOT: u32 = 0;
+
 /// Whether the socket at that address belongs to another user of this machine. Blocks.
 pub(super) fn is_other_user(peer: SocketAddr) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    TABLES.iter().any(|table| {
-        // Systems without these tables do not say, and neither do they let others see arguments of programs by them.
-        let rows = std::fs::read_to_string(table).unwrap_or_default();
-        owners(&rows, peer).any(|user| user != own)
-    })
+    // Systems without these tables do not say, and neither do they let others see arguments of programs by them.
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let release = read(RELEASE);
+    TABLES
+        .iter()
+        .any(|table| owners(&read(table), peer).any(|user| !is_own(user, own, &release)))
+}
+
+/// Windows reaches the ports of the Linux in it (WSL 2) by a program that root runs there, so there root stands for whoever sits at the
+/// machine. Elsewhere it does not: a proxy that root runs serves all users.
+fn is_own(user: u32, own: u32, release: &str) -> bool {
+    user == own || (user == ROOT && release.contains("WSL2"))
 }
 
 /// A connection that is closed and waits for late packets, `TIME_WAIT`. It is nobody's any more, and the table names root for it.
@@ -80,6 +91,21 @@ mod tests {
         ] {
             let found: Vec<u32> = owners(ROWS, address.parse().unwrap()).collect();
             assert_eq!(found, expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn root_stands_for_the_user_in_windows_alone() {
+        let (linux, windows) = ("6.1.0-18-amd64", "5.15.90.1-microsoft-standard-WSL2");
+        for (user, release, expected) in [
+            (1_000, linux, true),
+            (1_001, linux, false),
+            (ROOT, linux, false),
+            (ROOT, "", false),
+            (ROOT, windows, true),
+            (1_001, windows, false),
+        ] {
+            assert_eq!(is_own(user, 1_000, release), expected, "{user} {release}");
         }
     }
 

@@ -117,3 +117,10 @@ export function showNote(text, how = {}) {
   document.body.append(note);
   setTimeout(() => note.remove(), how.isProblem ? 8_000 : 3_000);
 }
+
+/** Waits until it is known what became of an action, and says so unless it was taken. @param {{done: Promise<{status: string, reason?: string}>}} sent @param {string} problem such as "Not stopped" */
+export async function reportProblem(sent, problem) {
+  const { status, reason } = await sent.done;
+  if (status === 'refused') showNote(`${problem}: ${reason ?? 'no reason was given'}`, { isProblem: true });
+  if (status === 'unknown') showNote('It is not known whether that arrived. Look and try again.', { isProblem: true });
+}

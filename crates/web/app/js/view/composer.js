@@ -6,7 +6,7 @@
 
 import { h, icon, iconButton, setAttribute, setText, show } from '../ui/dom.js';
 import { makeId } from '../ui/id.js';
-import { showNote } from '../ui/menu.js';
+import { reportProblem, showNote } from '../ui/menu.js';
 import { device } from '../state/device.js';
 import { createAttachments } from './attachments.js';
 import { Accepted, createCompletions } from './completion.js';
@@ -236,9 +236,8 @@ export class Composer {
     const began = Date.parse(turn.startedAt);
     const duration = Number.isFinite(began) ? Math.max(0, Date.now() - began) : 0;
     this.stop.disabled = true;
-    const { status, reason } = await this.context.dispatch({ type: 'chat/turnCancelled', turnId: turn.id, duration }).done;
+    await reportProblem(this.context.dispatch({ type: 'chat/turnCancelled', turnId: turn.id, duration }), 'Not stopped');
     this.stop.disabled = false;
-    if (status === 'refused') showNote(`Not stopped: ${reason}`, { isProblem: true });
   }
 }
 

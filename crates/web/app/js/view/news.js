@@ -11,11 +11,14 @@ import { isRead, stateOf, titleOf } from './summary.js';
 /** Work that took less than this is not worth a notification. */
 const LONG_WORK_MS = 60_000;
 
+/** Whether a session works, or waits for somebody in the middle of it: that is the same work. @param {string} state */
+const isBusy = (state) => state === 'working' || state === 'needs-you';
+
 /** @param {{store: any, shell: any}} given */
 export function startNews({ store, shell }) {
   /** Requests that were told. @type {Set<string> | null} null until the first list is here */
   let told = null;
-  /** What each session did last, and since when. @type {Map<string, {state: string, since: number}>} */
+  /** What each session did last, and since when it is busy or not. @type {Map<string, {state: string, since: number}>} */
   const doing = new Map();
 
   function drawTitle() {
@@ -47,15 +50,15 @@ export function startNews({ store, shell }) {
       const before = doing.get(summary.resource);
       if (before?.state === state) continue;
       if (!before && shell.route().session === summary.resource) markRead(summary);
-      doing.set(summary.resource, { state, since: Date.now() });
+      const isSame = before !== undefined && isBusy(before.state) === isBusy(state);
+      doing.set(summary.resource, { state, since: isSame ? before.since : Date.now() });
       if (!before) continue; // how it was when the page opened is no news
-      const wasWorking = before.state === 'working';
       if (state === 'new' && shell.route().session === summary.resource) markRead(summary);
       const hash = formatRoute({ screen: 'session', session: summary.resource });
       if (state === 'failed') {
         speak(`Failed: ${titleOf(summary)}`);
         tell({ title: 'Failed', body: titleOf(summary), tag: summary.resource, hash });
-      } else if (wasWorking && (state === 'new' || state === 'idle')) {
+      } else if (isBusy(before.state) && (state === 'new' || state === 'idle')) {
         speak(`Answer complete: ${titleOf(summary)}`);
         if (Date.now() - before.since > LONG_WORK_MS) tell({ title: 'Finished', body: titleOf(summary), tag: summary.resource, hash });
       }

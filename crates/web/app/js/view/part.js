@@ -3,6 +3,7 @@
 // Promises: what is folded is built when it is opened; a part keeps its element as long as it is there. Must not know: the list of turns.
 
 import { h, fill, setText, show } from '../ui/dom.js';
+import { reportProblem } from '../ui/menu.js';
 import { writeOutName } from '../ui/visible.js';
 import { MarkdownView } from './markdown.js';
 import { createToolPart } from './tool.js';
@@ -186,9 +187,8 @@ function createError(context, part, place) {
   let turnId = place.turnId;
   button.addEventListener('click', async () => {
     button.disabled = true;
-    const { status, reason } = await context.dispatch({ type: 'chat/turnResume', turnId }).done;
+    await reportProblem(context.dispatch({ type: 'chat/turnResume', turnId }), 'Not resumed');
     button.disabled = false;
-    if (status === 'refused') setText(kind, `Not resumed: ${reason}`);
   });
   const update = (/** @type {any} */ next, /** @type {PartPlace} */ at) => {
     turnId = at.turnId;

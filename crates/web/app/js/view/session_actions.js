@@ -2,8 +2,10 @@
 // Promises: deleting asks first and says what is lost; what the host refuses is said. Must not know: where the menu is opened.
 
 import { makeId } from '../ui/id.js';
-import { askText, askYesNo, openMenu, showNote } from '../ui/menu.js';
+import { askText, askYesNo, openMenu, reportProblem, showNote } from '../ui/menu.js';
 import { isArchived, isRead, titleOf } from './summary.js';
+
+const REFUSED = 'The host refused';
 
 /**
  * Opens the menu of a session.
@@ -13,7 +15,7 @@ import { isArchived, isRead, titleOf } from './summary.js';
  */
 export function openSessionMenu(anchor, summary, { store, navigate, onDeleted }) {
   const uri = summary.resource;
-  const tell = (/** @type {any} */ action) => reportRefusal(store.dispatch(uri, action));
+  const tell = (/** @type {any} */ action) => reportProblem(store.dispatch(uri, action), REFUSED);
   const archived = isArchived(summary);
   openMenu(anchor, [
     { label: 'Rename', run: () => rename(store, summary) },
@@ -29,17 +31,10 @@ export function openSessionMenu(anchor, summary, { store, navigate, onDeleted })
   ]);
 }
 
-/** @param {any} sent */
-async function reportRefusal(sent) {
-  const { status, reason } = await sent.done;
-  if (status === 'refused') showNote(`The host refused: ${reason ?? 'no reason was given'}`, { isProblem: true });
-  if (status === 'unknown') showNote('It is not known whether that arrived. Look and try again.', { isProblem: true });
-}
-
 /** @param {any} store @param {any} summary */
 async function rename(store, summary) {
   const title = await askText({ title: 'Rename session', label: 'Title', value: summary.title ?? '', yes: 'Rename' });
-  if (title !== null && title !== summary.title) reportRefusal(store.dispatch(summary.resource, { type: 'session/titleChanged', title }));
+  if (title !== null && title !== summary.title) reportProblem(store.dispatch(summary.resource, { type: 'session/titleChanged', title }), REFUSED);
 }
 
 /** @param {any} store @param {any} summary @param {(() => void) | undefined} onDeleted */

@@ -147,8 +147,8 @@ function createEntry(first, { store, navigate }) {
     setText(when, age(at));
     setAttribute(when, 'title', exactTime(at));
     setText(words, state === 'needs-you' && waiting.length > 0 ? inboxWords(waiting) : stateInWords(next));
-    setText(folder, state === 'idle' ? '' : nameOf(path));
-    show(folder, state !== 'idle' && path !== '');
+    setText(folder, nameOf(path));
+    show(folder, path !== '');
     const changed = changedLines(next);
     show(lines, changed !== null);
     setText(added, `+${changed?.added ?? 0}`);

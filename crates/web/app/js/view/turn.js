@@ -4,7 +4,7 @@
 
 import { h, fill, iconButton, setData, setText, show } from '../ui/dom.js';
 import { makeId } from '../ui/id.js';
-import { askYesNo, openMenu, showNote } from '../ui/menu.js';
+import { askYesNo, openMenu, reportProblem, showNote } from '../ui/menu.js';
 import { partKey } from '../state/store.js';
 import { createPart } from './part.js';
 import { drawMessage } from './message.js';
@@ -182,8 +182,7 @@ export class TurnView {
       type: 'chat/turnStarted', turnId: `turn-${makeId()}`, startedAt: new Date().toISOString(),
       message: { text: `/rewind ${later}`, origin: { kind: 'user' } },
     });
-    const { status, reason } = await sent.done;
-    if (status === 'refused') showNote(`Not rewound: ${reason}`, { isProblem: true });
+    await reportProblem(sent, 'Not rewound');
   }
 }
 
