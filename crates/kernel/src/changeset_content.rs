@@ -58,10 +58,18 @@ pub(crate) fn set_content(step: &mut Step, uri: &ChannelUri, computed: ComputedC
             step.act_as_host(uri, ActionKind::ChangesetOperationsChanged, fields);
         }
     }
-    if !is_ready {
+    if let Some(problem) = &computed.problem {
+        let fields = json!({"status": "error", "error": unknown(problem)});
+        step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
+    } else if !is_ready {
         let fields = json!({"status": "ready"});
         step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
     }
+}
+
+/// `ErrorInfo` of a changeset that could not be found out, for people.
+pub(crate) fn unknown(message: &str) -> Value {
+    json!({"errorType": "changesUnknown", "message": message})
 }
 
 /// What is the same stays reviewed.

@@ -22,6 +22,11 @@ pub enum ChangesetKind {
     Branch,
 }
 
+/// Names a look at a working tree that the host took, or will take when it is first needed: what is computed with the same name is computed
+/// from one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LookId(pub u64);
+
 /// A changeset, and where its files lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesetPlace {
@@ -32,6 +37,8 @@ pub struct ChangesetPlace {
     pub working_directories: Vec<String>,
     /// The branch that `branch` is compared with.
     pub base: Option<String>,
+    /// The look that it may be computed from; a new one is taken if absent.
+    pub look: Option<LookId>,
 }
 
 /// An operation that a client invoked, checked as far as the changeset's own words go (H-287).
@@ -51,6 +58,8 @@ pub struct ComputedChangeset {
     pub files: Vec<Value>,
     /// `ChangesetOperation`s.
     pub operations: Vec<Value>,
+    /// Why nothing is known of files; for people.
+    pub problem: Option<String>,
 }
 
 /// What a turn changed in files.
@@ -63,6 +72,8 @@ pub struct ChangedInTurn {
     pub computed: ComputedChangeset,
     /// `changes` of the session's summary from now on, if that is known.
     pub totals: Option<Value>,
+    /// The look at the end of the turn: what is watched is computed from it.
+    pub look: Option<LookId>,
 }
 
 /// What a turn changed in files, or a session in all, as it is kept (G-53). Replaces that of the same turn; what it refers to is recorded
@@ -85,6 +96,8 @@ pub type OperationOutcome = Result<Value, RpcError>;
 pub enum ChangesInput {
     /// A turn changed files.
     FilesChanged(Box<ChangedInTurn>),
+    /// A turn is over that may have changed the repository, though no file is another: something was committed, for example.
+    TreeLooked { session: ChannelUri, look: LookId },
     /// The answer to `Effect::ComputeChangeset`; an error is for people.
     Computed {
         changeset: ChannelUri,

@@ -11,9 +11,9 @@ use wire::state::ChangesetState;
 use wire::{Action, ActionKind, ChannelUri, Object, SessionPart};
 
 use crate::background_task::BackgroundTask;
-use crate::changeset_content::{cut, set_content};
+use crate::changeset_content::{cut, set_content, unknown};
 use crate::changeset_work::{
-    ChangedInTurn, ChangesInput, ChangesetKind, ChangesetPlace, ComputedChangeset,
+    ChangedInTurn, ChangesInput, ChangesetKind, ChangesetPlace, ComputedChangeset, LookId,
 };
 use crate::ids::ChannelId;
 use crate::io::{Effect, ReadFailed};
@@ -27,6 +27,9 @@ pub(crate) fn take(step: &mut Step, input: ChangesInput) {
     match input {
         ChangesInput::FilesChanged(changed) => {
             step.start_task(BackgroundTask::RecordChanges(changed));
+        }
+        ChangesInput::TreeLooked { session, look } => {
+            refresh_watched(step, &session, Some(look));
         }
         ChangesInput::Computed {
             changeset,
@@ -210,6 +213,7 @@ pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPla
         session,
         working_directories: directories,
         base: base.map(str::to_owned),
+        look: None,
     })
 }
 
@@ -279,11 +283,19 @@ fn is_known_turn(kernel: &Kernel, session: &ChannelUri, turn_id: &str) -> bool {
 
 /// Somebody subscribed: what depends on the working tree is computed anew. What a turn changed is as it is.
 pub(crate) fn refresh(step: &mut Step, uri: &ChannelUri) {
-    let Some(place) = place_of(step, uri) else {
+    refresh_from(step, uri, None);
+}
+
+/// Computes a changeset anew, from a look that the host has if there is one.
+fn refresh_from(step: &mut Step, uri: &ChannelUri, look: Option<LookId>) {
+    let Some(mut place) = place_of(step, uri) else {
         return; // not a changeset
     };
     if matches!(place.kind, ChangesetKind::Turn { .. }) || step.find_plain(uri).is_none() {
         return; // known already, or gone meanwhile
+    }
+    if step.unwritable().is_some() {
+        return; // what is found cannot be told: whoever subscribes later has it computed then
     }
     let state = step
         .find_plain(uri)
@@ -292,17 +304,18 @@ pub(crate) fn refresh(step: &mut Step, uri: &ChannelUri) {
         let fields = json!({"status": "recomputing"});
         step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
     }
+    place.look = look;
     step.effect(Effect::ComputeChangeset(Box::new(place)));
 }
 
-/// The files of a session may have changed: what somebody watches of them is computed anew.
-pub(crate) fn refresh_watched(step: &mut Step, session: &ChannelUri) {
+/// The files of a session may have changed: what somebody watches of them is computed anew, all of it from one look if there is one.
+fn refresh_watched(step: &mut Step, session: &ChannelUri, look: Option<LookId>) {
     let watched = step.peers().watched().filter(|uri| {
         let part = uri.session_part();
         matches!(part, Some((owner, SessionPart::Changeset(_))) if owner == *session)
     });
     for uri in watched.cloned().collect::<Vec<_>>() {
-        refresh(step, &uri);
+        refresh_from(step, &uri, look);
     }
 }
 
@@ -331,13 +344,17 @@ pub(crate) fn record_turn(step: &mut Step, changed: ChangedInTurn, exists: bool)
             state.status = "ready".to_owned();
             state.files = cut(changed.computed.files);
             state.operations = Some(changed.computed.operations);
+            if let Some(problem) = &changed.computed.problem {
+                state.status = "error".to_owned();
+                state.error = Some(unknown(problem));
+            }
             create_changeset(step, &uri, &session, state, Some(changed.chat));
         }
     }
     if let Some(totals) = changed.totals {
         step.session_mut(&session).set_changes(totals);
     }
-    refresh_watched(step, &session);
+    refresh_watched(step, &session, changed.look);
 }
 
 /// An operation took changes of a session back.
@@ -359,8 +376,7 @@ fn finish_computing(
     match computed {
         Ok(computed) => set_content(step, uri, computed),
         Err(message) => {
-            let error = json!({"errorType": "changesUnknown", "message": message});
-            let fields = json!({"status": "error", "error": error});
+            let fields = json!({"status": "error", "error": unknown(&message)});
             step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
         }
     }
@@ -391,7 +407,7 @@ fn set_operation_status(
     }
     step.act_as_host(uri, ActionKind::ChangesetOperationStatusChanged, fields);
     if is_over && let Some((session, _)) = uri.session_part() {
-        refresh_watched(step, &session);
+        refresh_watched(step, &session, None);
     }
 }
 

@@ -102,7 +102,7 @@ mod working_directories;
 pub use bodies::{Body, Data};
 pub use changeset_work::{
     ChangedInTurn, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace,
-    ComputedChangeset, OperationOutcome,
+    ComputedChangeset, LookId, OperationOutcome,
 };
 pub use client_file::{
     ClientAnswer, ClientFile, ClientFileBody, ClientFileError, ClientQuestion, ListedEntry,

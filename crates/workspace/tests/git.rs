@@ -113,7 +113,9 @@ fn a_hostile_repository_runs_nothing() {
         changed,
         ["a.evil", "b.other", "plain", "new"].map(Path::new)
     );
-    repository.changed_since("HEAD", &never()).unwrap();
+    repository
+        .changed_between("base", "HEAD", &never())
+        .unwrap();
     let entries: Vec<&workspace::GitEntry> = status.entries.iter().collect();
     let mut contents = Vec::new();
     let read = repository.read_committed(&entries, &never(), |path, content| {

@@ -55,6 +55,20 @@ impl Tree {
             .compare_looks(before, after, &mut keep, &never)
     }
 
+    /// What differs from the last commit, or from where a branch began, by a look that was taken.
+    fn since_commit(&mut self, look: &TreeLook, base: Option<&str>) -> TreeChanges {
+        let kept = &mut self.kept;
+        let mut keep = |digest: &Digest, content: &[u8]| {
+            kept.insert(*digest, content.to_vec());
+            Ok(())
+        };
+        let never = Cancellation::default();
+        let found = self
+            .workspace
+            .changed_since_commit(look, base, &mut keep, &never);
+        found.unwrap()
+    }
+
     /// Path, content before, content after.
     fn changes(
         &self,
@@ -204,11 +218,9 @@ fn a_directory_without_git_is_compared_within_bounds() {
         fs::write(path.join(format!("f{number}")), "").unwrap();
     }
     let large = tree.look();
-    assert!(
-        large.problems[0].contains("more than 5000 files"),
-        "{:?}",
-        large.problems
-    );
+    let unseen: Vec<&str> = large.unseen().collect();
+    assert!(unseen[0].contains("more than 5000 files"), "{unseen:?}");
+    assert!(large.is_blind() && large.failures().next().is_none());
     let changes = tree.compare(&after, &large);
     assert!(changes.changes.is_empty());
 }
@@ -233,4 +245,63 @@ fn a_large_file_is_there_without_content() {
     large.set_len(10 << 20).unwrap();
     let last = tree.look();
     assert_eq!(tree.compare(&later, &last).changes.len(), 1);
+}
+
+/// One look serves the comparison with the last commit and the one with the branch's beginning.
+#[test]
+fn a_look_is_compared_with_commits() {
+    let test = TestRepository::new(&[
+        ("committed", "1\n"),
+        ("back", "1\n"),
+        ("both", "1\n"),
+        ("open", "1\n"),
+        ("untracked", "1\n"),
+    ]);
+    test.git(&["checkout", "--quiet", "-b", "side"]);
+    for name in ["committed", "back", "both"] {
+        test.write(name, "2\n");
+    }
+    test.write("added", "2\n");
+    test.git(&["rm", "--quiet", "untracked"]);
+    test.git(&["add", "--all"]);
+    test.git(&["commit", "--quiet", "-m", "side"]);
+    // The other branch goes on: that is not this one's.
+    test.git(&["checkout", "--quiet", "main"]);
+    test.write("elsewhere", "3\n");
+    test.git(&["add", "elsewhere"]);
+    test.git(&["commit", "--quiet", "-m", "main"]);
+    test.git(&["checkout", "--quiet", "side"]);
+    test.write("back", "1\n");
+    for name in ["both", "open", "untracked", "new"] {
+        test.write(name, "3\n");
+    }
+    let path = test.path();
+    let mut tree = Tree::new(&path);
+    let look = tree.look();
+    // What happens after a look is none of it.
+    test.write("open", "later\n");
+    test.write("later", "later\n");
+    let since_commit = tree.since_commit(&look, None);
+    assert_eq!(
+        tree.changes(&since_commit, &path),
+        [
+            row("back", Some("2\n"), Some("1\n")),
+            row("both", Some("2\n"), Some("3\n")),
+            row("new", None, Some("3\n")),
+            row("open", Some("1\n"), Some("3\n")),
+            row("untracked", None, Some("3\n")),
+        ]
+    );
+    let since_base = tree.since_commit(&look, Some("main"));
+    assert_eq!(
+        tree.changes(&since_base, &path),
+        [
+            row("added", None, Some("2\n")),
+            row("both", Some("1\n"), Some("3\n")),
+            row("committed", Some("1\n"), Some("2\n")),
+            row("new", None, Some("3\n")),
+            row("open", Some("1\n"), Some("3\n")),
+            row("untracked", Some("1\n"), Some("3\n")),
+        ]
+    );
 }

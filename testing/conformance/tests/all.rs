@@ -8,6 +8,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
+mod acp_changes;
 mod acp_consent;
 mod acp_control;
 mod acp_faults;
@@ -29,6 +30,7 @@ mod completions;
 mod compose_check;
 mod content;
 mod documented_configurations;
+mod followed_actions;
 mod interop;
 mod llama_cpp;
 mod mcp;
@@ -37,6 +39,7 @@ mod mcp_offers;
 mod mcp_servers;
 mod mcp_sign_in;
 mod mcp_switches;
+mod merges;
 mod native_background;
 mod native_bodies;
 mod native_bounds;
@@ -71,6 +74,7 @@ mod plugin_window;
 mod published_client;
 mod real_agents;
 mod real_servers;
+mod recorded_git;
 mod refusing_servers;
 mod resources;
 mod slow_reader;

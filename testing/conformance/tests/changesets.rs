@@ -91,16 +91,20 @@ pub(crate) async fn connect(harness: &NativeHarness, name: &str) -> (Client, Cli
 }
 
 /// A changeset that a published client follows by its own reducers.
-struct Followed {
-    uri: String,
-    state: ChangesetState,
+pub(crate) struct Followed {
+    pub(crate) uri: String,
+    pub(crate) state: ChangesetState,
     /// The kinds of actions that came.
     seen: Vec<String>,
 }
 
 impl Followed {
-    async fn subscribe(client: &Client, name: &str) -> Self {
-        let uri = format!("{SESSION}/changeset/{name}");
+    pub(crate) async fn subscribe(client: &Client, name: &str) -> Self {
+        Self::subscribe_in(client, SESSION, name).await
+    }
+
+    pub(crate) async fn subscribe_in(client: &Client, session: &str, name: &str) -> Self {
+        let uri = format!("{session}/changeset/{name}");
         let (result, _) = client.subscribe(uri.clone()).await.unwrap();
         let SnapshotState::Changeset(state) = result.snapshot.unwrap().state else {
             panic!("a changeset")
@@ -109,7 +113,11 @@ impl Followed {
         Self { uri, state, seen }
     }
 
-    async fn until(&mut self, events: &mut ClientEventStream, is_so: impl Fn(&Value) -> bool) {
+    pub(crate) async fn until(
+        &mut self,
+        events: &mut ClientEventStream,
+        is_so: impl Fn(&Value) -> bool,
+    ) {
         let follows = async {
             while !is_so(&json!(self.state)) {
                 let event = events.recv().await.expect("the stream goes on");
@@ -129,12 +137,12 @@ impl Followed {
         assert!(waited.is_ok(), "{:#?} {:#?}", self.seen, self.state);
     }
 
-    async fn ready(&mut self, events: &mut ClientEventStream) {
+    pub(crate) async fn ready(&mut self, events: &mut ClientEventStream) {
         self.until(events, |state| state["status"] == "ready").await;
     }
 
     /// They have no order.
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let files = self.state.files.iter();
         let mut names: Vec<String> = files
             .map(|file| {
@@ -150,7 +158,7 @@ impl Followed {
     }
 }
 
-async fn invoke(
+pub(crate) async fn invoke(
     client: &Client,
     uri: &str,
     operation: &str,
@@ -163,7 +171,7 @@ async fn invoke(
     client.request("invokeChangesetOperation", params).await
 }
 
-fn code(error: ClientError) -> String {
+pub(crate) fn code(error: ClientError) -> String {
     format!("{error:?}")
 }
 

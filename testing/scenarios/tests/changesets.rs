@@ -21,6 +21,7 @@ fn computed(s: &mut Scenario, changeset: &str, files: Vec<Value>, operations: &[
     let computed = ComputedChangeset {
         files,
         operations: operations.iter().map(|id| operation(id)).collect(),
+        problem: None,
     };
     s.world().input(Input::Changes(ChangesInput::Computed {
         changeset: ChannelUri::parse(changeset).unwrap(),
@@ -146,8 +147,10 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
             computed: ComputedChangeset {
                 files: vec![file(&format!("f{n}"), "x")],
                 operations: vec![operation("restore")],
+                problem: None,
             },
             totals: None,
+            look: None,
         };
         let changed = ChangesInput::FilesChanged(Box::new(changed));
         s.world().input(Input::Changes(changed));

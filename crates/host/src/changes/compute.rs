@@ -1,7 +1,8 @@
 //! Changesets that are computed when somebody looks at them.
 //!
 //! Promises: of one changeset at most one computation runs; asked meanwhile, it is computed once more after that. A few run at once,
-//! the others wait, so a client that subscribes to very many costs no more than time.
+//! the others wait, so a client that subscribes to very many costs no more than time. What is computed at the end of a turn is computed
+//! from one look at the tree.
 //! Must not know: who looks.
 
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use kernel::{ChangesInput, ChangesetKind, ChangesetPlace, ChannelId, ComputedCha
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use wire::ChannelUri;
-use workspace::{Cancellation, Confinement, Repository, TreeChanges, Workspace};
+use workspace::{Cancellation, Confinement, GitError, Repository, TreeChanges};
 
 use super::changeset::{
     operations_of_branch, operations_of_session, operations_of_turn, operations_of_uncommitted,
 };
+use super::shared_looks::{SharedLook, SharedLooks};
 use super::{ChangedSide, FileChanges, RecordedChange, store};
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
@@ -32,18 +34,18 @@ pub(crate) struct Computing {
     /// Those at work, and whether they are wanted again.
     running: Arc<Mutex<BTreeMap<ChannelUri, Option<ChangesetPlace>>>>,
     permits: Arc<Semaphore>,
-}
-
-impl Default for Computing {
-    fn default() -> Self {
-        Self {
-            running: Arc::default(),
-            permits: Arc::new(Semaphore::new(COMPUTING_MAX)),
-        }
-    }
+    looks: SharedLooks,
 }
 
 impl Computing {
+    pub(crate) fn new(looks: SharedLooks) -> Self {
+        Self {
+            running: Arc::default(),
+            permits: Arc::new(Semaphore::new(COMPUTING_MAX)),
+            looks,
+        }
+    }
+
     /// Computes a changeset and tells the kernel.
     pub(crate) fn start(
         &self,
@@ -60,19 +62,14 @@ impl Computing {
             let mut next = Some(place);
             while let Some(place) = next {
                 let permit = own.permits.acquire().await;
-                let computed = compute(&place, &bodies, &journal).await;
+                let computed = compute(&place, &own.looks, &bodies, &journal).await;
                 drop(permit);
                 if place.kind == ChangesetKind::Uncommitted
                     && let Ok(computed) = &computed
                 {
-                    let git = find_git(&place.working_directories, bodies.confinement()).await;
-                    let git = git.map(|git| with_count(git, computed.files.len()));
-                    let session = place.session.clone();
-                    send(
-                        &arrivals,
-                        Input::Changes(ChangesInput::GitFound { session, git }),
-                    )
-                    .await;
+                    let count = Some(computed.files.len());
+                    let directories = &place.working_directories;
+                    tell_git(&arrivals, &place.session, directories, &bodies, count).await;
                 }
                 let changeset = place.changeset.clone();
                 let answer = Input::Changes(ChangesInput::Computed {
@@ -89,7 +86,10 @@ impl Computing {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         match running.get_mut(&place.changeset) {
             Some(again) => {
-                *again = Some(place.clone());
+                let is_new = again.as_ref().is_some_and(|again| again.look.is_none());
+                let again = again.insert(place.clone());
+                // Whoever subscribed meanwhile sees what is there now.
+                again.look = again.look.filter(|_| !is_new);
                 false
             }
             None => {
@@ -112,13 +112,9 @@ impl Computing {
     }
 }
 
-fn with_count(mut git: Value, files: usize) -> Value {
-    git["uncommittedChanges"] = json!(files);
-    git
-}
-
 async fn compute(
     place: &ChangesetPlace,
+    looks: &SharedLooks,
     bodies: &Bodies,
     journal: &JournalHandle,
 ) -> Result<ComputedChangeset, String> {
@@ -133,19 +129,20 @@ async fn compute(
             (changes, operations_of_turn())
         }
         ChangesetKind::Uncommitted => (
-            since_commit(place, None, bodies).await?,
+            since_commit(place, None, looks, bodies).await?,
             operations_of_uncommitted(),
         ),
         ChangesetKind::Branch => {
             let base = place.base.clone();
             let base = base.ok_or("there is no branch to compare with")?;
             let operations = operations_of_branch(&base);
-            (since_commit(place, Some(base), bodies).await?, operations)
+            (since_commit(place, Some(base), looks, bodies).await?, operations)
         }
     };
     Ok(ComputedChangeset {
         files: changes.changeset_files(),
         operations,
+        problem: None,
     })
 }
 
@@ -163,17 +160,16 @@ async fn recorded(
 async fn since_commit(
     place: &ChangesetPlace,
     base: Option<String>,
+    looks: &SharedLooks,
     bodies: &Bodies,
 ) -> Result<FileChanges, String> {
-    let (directories, bodies) = (place.working_directories.clone(), bodies.clone());
+    let taken = looks.get(place.look, &place.working_directories, bodies);
+    let (taken, bodies) = (taken.await?, bodies.clone());
     let work = tokio::task::spawn_blocking(move || {
-        let confinement = bodies.confinement();
-        let workspace = Workspace::open(&directories, confinement);
-        let workspace = workspace.map_err(|error| error.to_string())?;
         let never = Cancellation::default();
         let mut keep = store::keep_in(&bodies);
-        let found =
-            workspace.changed_since_commit(confinement, base.as_deref(), &mut keep, &never)?;
+        let SharedLook { workspace, look } = &*taken;
+        let found = workspace.changed_since_commit(look, base.as_deref(), &mut keep, &never)?;
         let mut changes = from_tree(found);
         store::count_lines(&mut changes, &bodies);
         Ok(changes)
@@ -199,14 +195,49 @@ fn from_tree(found: TreeChanges) -> FileChanges {
     }
 }
 
+/// Finds out where the repository stands that a session works in, and tells the kernel; with how many files differ from the last commit, if
+/// that was counted. If git fails, what is known stays as it is; whether it could be told.
+pub(crate) async fn tell_git(
+    arrivals: &KernelQueue,
+    session: &ChannelUri,
+    directories: &[String],
+    bodies: &Bodies,
+    uncommitted: Option<usize>,
+) -> bool {
+    match find_git(directories, bodies.confinement()).await {
+        Ok(mut git) => {
+            if let (Some(git), Some(uncommitted)) = (&mut git, uncommitted) {
+                git["uncommittedChanges"] = json!(uncommitted);
+            }
+            let session = session.clone();
+            let found = ChangesInput::GitFound { session, git };
+            send(arrivals, Input::Changes(found)).await;
+            true
+        }
+        Err(_) => {
+            // What git says may hold a path.
+            tracing::warn!("git could not tell where the repository of a session stands");
+            false
+        }
+    }
+}
+
 /// `_meta.git` of a session that works in these directories; `None` if the first is in no repository.
-pub(crate) async fn find_git(directories: &[String], confinement: &Confinement) -> Option<Value> {
-    let first = wire::file_uri::path_of(directories.first()?)?;
+async fn find_git(
+    directories: &[String],
+    confinement: &Confinement,
+) -> Result<Option<Value>, GitError> {
+    let first = directories.first();
+    let Some(first) = first.and_then(|uri| wire::file_uri::path_of(uri)) else {
+        return Ok(None); // it works nowhere
+    };
     let first = PathBuf::from(std::ffi::OsString::from_vec(first));
     let confinement = confinement.clone();
     let work = tokio::task::spawn_blocking(move || {
         let never = Cancellation::default();
-        let repository = Repository::find(&first, &confinement, &never).ok()??;
+        let Some(repository) = Repository::find(&first, &confinement, &never)? else {
+            return Ok(None);
+        };
         let mut git = json!({});
         let branch = repository.checked_out(&never).ok();
         if let Some(branch) = &branch {
@@ -219,7 +250,10 @@ pub(crate) async fn find_git(directories: &[String], confinement: &Confinement) 
         if let Some(operation) = repository.unfinished() {
             git["unfinished"] = json!(operation);
         }
-        Some(git)
+        Ok(Some(git))
     });
-    work.await.ok().flatten()
+    work.await.unwrap_or_else(|died| {
+        tracing::error!(%died, "looking at the repository of a session failed because of a defect");
+        Err(GitError::Unreadable)
+    })
 }

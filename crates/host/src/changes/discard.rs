@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use wire::{Digest, RpcError};
 use workspace::{
-    Cancellation, GitEntry, IndexEntries, Repository, WantedFile, Workspace, WorkspacePath,
+    Cancellation, GitEntry, GitError, IndexEntries, Repository, WantedFile, Workspace, WorkspacePath,
 };
 
 use super::operate::{conflict, internal, of_git};
@@ -47,6 +47,10 @@ impl<'a> DiscardPlan<'a> {
         is_forced: bool,
     ) -> Result<Self, RpcError> {
         let never = Cancellation::default();
+        if let Some(operation) = repository.unfinished() {
+            // Said before anything else: `_meta.force` would not help.
+            return Err(of_git(GitError::Unfinished { operation }));
+        }
         let status = repository.status(&never).map_err(of_git)?;
         let is_wanted = |path: &PathBuf| paths.is_none_or(|paths| paths.contains(path));
         // A file that is not in the index any more but still there is listed twice, as removed and as new: it is made what the commit has.

@@ -167,6 +167,12 @@ impl RecordedChange {
 }
 
 impl FileChanges {
+    /// Why nothing is known, in words; `None` if something is, or if there is nothing to know.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let is_unknown = self.files.is_empty() && !self.problems.is_empty();
+        is_unknown.then(|| self.problems.join("; "))
+    }
+
     pub(crate) fn to_json(&self) -> Bytes {
         let files: Vec<Value> = self.files.values().map(RecordedChange::to_value).collect();
         Bytes::from(rpc::to_json(

@@ -9,17 +9,20 @@ mod compute;
 mod discard;
 mod file_changes;
 mod operate;
+mod seen_calls;
+mod shared_looks;
 mod store;
 mod take_back;
 mod turn_changes;
 mod worktree;
 
 pub(crate) use changeset::operations_of_turn;
-pub(crate) use compute::{Computing, find_git};
+pub(crate) use compute::{Computing, tell_git};
 pub(crate) use file_changes::{
     ChangedSide, ChangesTotal, DamagedChanges, FileChanges, RecordedChange,
 };
 pub(crate) use operate::{OperationServices, operate};
+pub(crate) use shared_looks::SharedLooks;
 pub(crate) use turn_changes::{ChangesGuard, TurnChanges};
 pub(crate) use worktree::{
     WorktreeWish, branches, make as make_worktree, remove as remove_worktree,

@@ -15,7 +15,7 @@ use wire::RpcError;
 use wire::rpc::code;
 use workspace::{Cancellation, GitError, Repository, Workspace};
 
-use super::compute::find_git;
+use super::compute::tell_git;
 use super::discard::DiscardPlan;
 use super::take_back::{self, TakenBack};
 use super::{FileChanges, store};
@@ -52,14 +52,9 @@ pub(crate) async fn operate(
     let place = operation.place.clone();
     let outcome = carry_out(operation, &services).await;
     if changes_repository(&place) {
-        let confinement = services.bodies.confinement();
-        let git = find_git(&place.working_directories, confinement).await;
-        let session = place.session;
-        send(
-            &services.arrivals,
-            Input::Changes(ChangesInput::GitFound { session, git }),
-        )
-        .await;
+        let directories = &place.working_directories;
+        let (arrivals, bodies) = (&services.arrivals, &services.bodies);
+        tell_git(arrivals, &place.session, directories, bodies, None).await;
     }
     let running = match &outcome {
         Ok(_) => Ok(false),

@@ -5,32 +5,28 @@
 //! found is on the disk before the turn is said to be over; of a turn that is cancelled, soon after.
 //! Must not know: what calls do.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agent_api::{AgentEvent, RecordedEdit, edits_of_call};
 use kernel::{
-    Batch, ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input, Record, Seq, TurnRun,
+    Batch, ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input, LookId, Record, Seq,
+    TurnRun,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::ChannelUri;
-use workspace::{Cancellation, DiffStats, TreeChange, TreeLook, Workspace};
+use workspace::{Cancellation, TreeChange, TreeLook, Workspace};
 
-use super::{ChangedSide, FileChanges, RecordedChange, find_git, operations_of_turn, store};
+use super::seen_calls::SeenCalls;
+use super::shared_looks::{SharedLook, SharedLooks};
+use super::{FileChanges, operations_of_turn, store, tell_git};
 use crate::blobs::BodyHold;
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
 use crate::kernel_queue::KernelQueue;
 
-/// How much earlier than it happened a file may be stamped: its clock goes by ticks.
-const TICK: Duration = Duration::from_millis(20);
-
 /// What the processes of a cancelled turn get to end before its files are looked at.
 const END_TIME: Duration = Duration::from_millis(200);
-
-/// Since 1970.
-type Moment = (i64, u32);
 
 /// Watches over the files of one turn.
 pub(crate) struct TurnChanges {
@@ -41,6 +37,8 @@ pub(crate) struct TurnChanges {
     journal: JournalHandle,
     /// Held while a session's own row is read and written.
     sessions: Arc<tokio::sync::Mutex<()>>,
+    /// Where the look at the end is left for whatever is computed then.
+    looks: SharedLooks,
     /// Whether the agent's calls may change files before they are heard of.
     is_unseen: bool,
     seen: Mutex<SeenCalls>,
@@ -58,19 +56,6 @@ struct TurnFacts {
     said: Vec<Value>,
 }
 
-/// What was heard of the turn's calls.
-#[derive(Default)]
-struct SeenCalls {
-    /// Calls that run and may change anything, and since when.
-    running: BTreeMap<u64, Moment>,
-    /// When such calls ran.
-    spans: Vec<(Moment, Moment)>,
-    /// By call, in the order they were announced.
-    edits: Vec<(u64, Vec<RecordedEdit>)>,
-    /// How many of `edits` were there before the first look.
-    edits_before_look: Option<usize>,
-}
-
 /// Finishes what a turn that is cancelled leaves behind.
 pub(crate) struct ChangesGuard {
     changes: Option<Arc<TurnChanges>>,
@@ -85,17 +70,19 @@ impl ChangesGuard {
         }
     }
 
-    /// The turn is over: records what it changed and tells the kernel.
-    pub(crate) async fn finish(mut self) {
+    /// The turn is over: records what it changed and tells the kernel. Why git could not be asked, for people.
+    pub(crate) async fn finish(mut self) -> Vec<String> {
         let Some(changes) = self.changes.take() else {
-            return;
+            debug_assert!(false, "a turn is finished once");
+            return Vec::new();
         };
         let arrivals = self.arrivals.clone();
         // A task of its own: a cancel from now on ends the waiting only, and what was begun is recorded.
         let work = tokio::spawn(async move { changes.finish(&arrivals).await });
-        if let Err(died) = work.await {
+        work.await.unwrap_or_else(|died| {
             tracing::error!(%died, "recording what a turn changed failed because of a defect");
-        }
+            Vec::new()
+        })
     }
 }
 
@@ -109,6 +96,7 @@ impl Drop for ChangesGuard {
         let arrivals = self.arrivals.clone();
         runtime.spawn(async move {
             tokio::time::sleep(END_TIME).await;
+            // The turn is over for its readers: what could not be seen stands in its changeset.
             changes.finish(&arrivals).await;
         });
     }
@@ -119,7 +107,7 @@ impl TurnChanges {
         turn: &TurnRun,
         bodies: Bodies,
         journal: JournalHandle,
-        sessions: Arc<tokio::sync::Mutex<()>>,
+        (sessions, looks): (Arc<tokio::sync::Mutex<()>>, SharedLooks),
         is_unseen: bool,
     ) -> Self {
         Self {
@@ -135,6 +123,7 @@ impl TurnChanges {
             bodies,
             journal,
             sessions,
+            looks,
             is_unseen,
             seen: Mutex::default(),
             look: tokio::sync::Mutex::default(),
@@ -192,27 +181,31 @@ impl TurnChanges {
         seen.edits_before_look.get_or_insert(before);
     }
 
-    /// The turn is over: records what it changed.
-    async fn finish(&self, arrivals: &KernelQueue) {
+    /// The turn is over: records what it changed. Why git could not be asked, for people.
+    async fn finish(&self, arrivals: &KernelQueue) -> Vec<String> {
+        let directories = &self.turn.working_directories;
         let has_looked = self.look.lock().await.is_some();
-        if let Some(changes) = self.collect().await {
-            self.record(changes, arrivals).await;
+        let look = self.looks.name(directories);
+        let Collected { changes, failures } = self.collect(look).await;
+        if has_looked && failures.is_empty() {
+            // What ran may have made a repository, or checked out another branch; what is watched is computed with that.
+            let session = &self.turn.session;
+            tell_git(arrivals, session, directories, &self.bodies, None).await;
         }
-        if has_looked {
-            // What ran may have made a repository, or checked out another branch.
-            let directories = &self.turn.working_directories;
-            let git = find_git(directories, self.bodies.confinement()).await;
+        let is_told = match changes {
+            Some(changes) => self.record(changes, look, arrivals).await,
+            None => false,
+        };
+        if has_looked && !is_told {
             let session = self.turn.session.clone();
-            send(
-                arrivals,
-                Input::Changes(ChangesInput::GitFound { session, git }),
-            )
-            .await;
+            let looked = ChangesInput::TreeLooked { session, look };
+            send(arrivals, Input::Changes(looked)).await;
         }
+        failures
     }
 
-    /// Writes what the turn changed, and tells the kernel.
-    async fn record(&self, changes: FileChanges, arrivals: &KernelQueue) {
+    /// Writes what the turn changed, and tells the kernel; whether it could be told.
+    async fn record(&self, changes: FileChanges, look: LookId, arrivals: &KernelQueue) -> bool {
         let _writing = self.sessions.lock().await;
         let records = store::records_of(self.turn.chat, &self.turn.turn_id, &changes);
         let session = match store::read(&self.journal, self.turn.session_id, "").await {
@@ -229,12 +222,12 @@ impl TurnChanges {
         });
         let records = records.into_iter().chain(of_session).collect();
         if !self.append(records).await {
-            return;
+            return false;
         }
         let name = format!("turn/{}", self.turn.turn_id);
         let Ok(changeset) = ChannelUri::changeset_of(&self.turn.session, &name) else {
             tracing::error!("the id of a turn is no part of a URI: its changes are not shown");
-            return;
+            return false;
         };
         let changed = ChangedInTurn {
             session: self.turn.session.clone(),
@@ -243,14 +236,17 @@ impl TurnChanges {
             computed: ComputedChangeset {
                 files: changes.changeset_files(),
                 operations: operations_of_turn(),
+                problem: changes.problem(),
             },
             totals: session.map(|session| session.total().to_value()),
+            look: Some(look),
         };
         send(
             arrivals,
             Input::Changes(ChangesInput::FilesChanged(Box::new(changed))),
         )
         .await;
+        true
     }
 
     /// What a session changed, with a turn more.
@@ -285,11 +281,11 @@ impl TurnChanges {
         appended.is_ok()
     }
 
-    /// What the turn changed; `None` if nothing, or if it cannot be told what is recorded of it already.
-    async fn collect(&self) -> Option<FileChanges> {
+    /// What the turn changed. Its last look is left for others under this name.
+    async fn collect(&self, look: LookId) -> Collected {
         let taken = self.look.lock().await.take();
         if taken.is_none() && self.turn.said.is_empty() && self.seen().edits.is_empty() {
-            return None; // as most turns that only talk
+            return Collected::default(); // as most turns that only talk
         }
         let recorded = store::read(&self.journal, self.turn.chat, &self.turn.turn_id).await;
         let mut changes = match recorded {
@@ -297,7 +293,7 @@ impl TurnChanges {
             Err(error) => {
                 // What the turn did before it was resumed would be lost with its row.
                 tracing::warn!(%error, "what a turn changed is not recorded");
-                return None;
+                return Collected::default();
             }
         };
         let is_resumed = !changes.files.is_empty();
@@ -313,28 +309,51 @@ impl TurnChanges {
             let before_look = seen.edits_before_look.unwrap_or(edits.len());
             (seen.spans.clone(), edits, before_look)
         };
-        let (bodies, hold) = (self.bodies.clone(), self.hold.clone());
+        let (bodies, hold, looks) = (self.bodies.clone(), self.hold.clone(), self.looks.clone());
         let work = tokio::task::spawn_blocking(move || {
             let split = edits_before_look.min(edits.len());
             let (earlier, later) = edits.split_at(split);
             for edit in earlier.iter().flat_map(|(_, edits)| edits) {
                 changes.add_edit(edit);
             }
-            let found =
-                taken.map(|(workspace, before)| compare(&workspace, &before, &bodies, &hold));
-            let (found, problems) = found.unwrap_or_default();
-            changes.problems.extend(problems);
-            changes.add_looked(found, later, &spans);
+            let mut found = Comparison::default();
+            if let Some((workspace, before)) = taken {
+                let after;
+                (found, after) = compare(&workspace, &before, &bodies, &hold);
+                if let Some(taken) = after {
+                    let taken = SharedLook {
+                        workspace,
+                        look: taken,
+                    };
+                    looks.add(look, taken);
+                }
+            }
+            changes.problems.extend(found.problems);
+            changes.add_looked(found.changes, later, &spans);
             changes.remove_nothings();
             store::count_lines(&mut changes, &bodies);
-            changes
+            (changes, found.failures)
         });
-        let changes = work.await.unwrap_or_else(|died| {
+        let (changes, failures) = work.await.unwrap_or_else(|died| {
             tracing::error!(%died, "looking for what a turn changed failed because of a defect");
-            FileChanges::default()
+            (FileChanges::default(), Vec::new())
         });
-        (!changes.files.is_empty() || is_resumed).then_some(changes)
+        let is_something =
+            !changes.files.is_empty() || !changes.problems.is_empty() || is_resumed;
+        Collected {
+            changes: is_something.then_some(changes),
+            failures,
+        }
     }
+}
+
+/// What is known of a turn's changes when it is over.
+#[derive(Default)]
+struct Collected {
+    /// Absent if there is nothing to tell.
+    changes: Option<FileChanges>,
+    /// Why git could not be asked.
+    failures: Vec<String>,
 }
 
 /// What the calls of a resumed turn recorded.
@@ -345,151 +364,45 @@ fn said_edits(said: &[Value]) -> Vec<RecordedEdit> {
         .collect()
 }
 
-impl SeenCalls {
-    fn begin(&mut self, call: u64) {
-        self.running.entry(call).or_insert_with(now);
-    }
-
-    /// A call is over. One that failed changed nothing of what it said.
-    fn end(&mut self, call: u64, result: &Value) {
-        if let Some(since) = self.running.remove(&call) {
-            self.spans.push((since, now()));
-        }
-        let has_edits = self.edits.iter().any(|(of, _)| *of == call);
-        if result["success"] == false {
-            self.forget(call);
-        } else if !has_edits {
-            // Agents of others say it with the result.
-            let mut done = result.clone();
-            done["status"] = json!("completed");
-            let edits = edits_of_call(&done);
-            if !edits.is_empty() {
-                self.edits.push((call, edits));
-            }
-        }
-    }
-
-    fn forget(&mut self, call: u64) {
-        self.edits.retain(|(of, _)| *of != call);
-    }
-
-    fn end_all(&mut self) {
-        let running = std::mem::take(&mut self.running);
-        let ended = now();
-        self.spans
-            .extend(running.into_values().map(|since| (since, ended)));
-    }
-}
-
-impl FileChanges {
-    /// What a look found, and the edits that were made after the first one.
-    fn add_looked(
-        &mut self,
-        found: Vec<TreeChange>,
-        later: &[(u64, Vec<RecordedEdit>)],
-        spans: &[(Moment, Moment)],
-    ) {
-        let mut own: BTreeMap<&str, &RecordedEdit> = BTreeMap::new();
-        for edit in later.iter().flat_map(|(_, edits)| edits) {
-            own.insert(&edit.uri, edit);
-        }
-        for change in &found {
-            let after = change.after.map(ChangedSide::from);
-            let last = own.get(change.uri.as_str());
-            let is_own = last.is_some_and(|edit| {
-                edit.after.map(|content| content.digest)
-                    == change.after.and_then(|side| side.digest)
-            });
-            let is_the_calls = match change.after {
-                Some(_) => was_running(spans, change.made_at),
-                None => ran_before(spans, change.made_at),
-            };
-            if !is_own && !is_the_calls {
-                continue; // the user's, whatever it was before
-            }
-            let file = self.files.entry(change.uri.clone());
-            let file = file.or_insert_with(|| RecordedChange {
-                uri: change.uri.clone(),
-                before: change.before.map(ChangedSide::from),
-                after: None,
-                new_directories: change.new_directories,
-                stats: DiffStats::default(),
-            });
-            file.after = after;
-        }
-        let is_found = |uri: &str| found.iter().any(|change| change.uri == uri);
-        for edit in later.iter().flat_map(|(_, edits)| edits) {
-            let is_known = self.files.contains_key(&edit.uri);
-            // Where a look found something else by now, that is what became of the edit.
-            if !is_known || !is_found(&edit.uri) {
-                self.add_edit(edit);
-            }
-        }
-    }
-}
-
-/// Whether something was made while a call ran.
-fn was_running(spans: &[(Moment, Moment)], at: Moment) -> bool {
-    let mut spans = spans.iter();
-    spans.any(|(from, to)| earlier(*from) <= at && at <= *to)
-}
-
-/// Whether a call had begun by then. All that is known of a removal is when something in its directory changed last, which may have been
-/// later.
-fn ran_before(spans: &[(Moment, Moment)], at: Moment) -> bool {
-    spans.iter().any(|(from, _)| earlier(*from) <= at)
-}
-
-/// A tick before.
-fn earlier((seconds, nanos): Moment) -> Moment {
-    let tick = TICK.subsec_nanos();
-    match nanos.checked_sub(tick) {
-        Some(nanos) => (seconds, nanos),
-        None => (seconds - 1, nanos + 1_000_000_000 - tick),
-    }
-}
-
-fn now() -> Moment {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    (seconds, now.subsec_nanos())
-}
-
 fn look_at(workspace: &Workspace, bodies: &Bodies, hold: &BodyHold) -> TreeLook {
     let mut keep = store::keep_and_hold(bodies, hold);
     workspace.look_at_tree(bodies.confinement(), &mut keep, &Cancellation::default())
 }
 
-/// What changed since a look, and what is not known.
+/// What two looks come to.
+#[derive(Default)]
+struct Comparison {
+    changes: Vec<TreeChange>,
+    /// What is not known.
+    problems: Vec<String>,
+    /// As far as git is the reason.
+    failures: Vec<String>,
+}
+
+/// What changed since a look, and the look that it is compared with; none is taken where the first saw nothing.
 fn compare(
     workspace: &Workspace,
     before: &TreeLook,
     bodies: &Bodies,
     hold: &BodyHold,
-) -> (Vec<TreeChange>, Vec<String>) {
-    let after = look_at(workspace, bodies, hold);
-    let mut keep = store::keep_and_hold(bodies, hold);
-    let compared = workspace.compare_looks(before, &after, &mut keep, &Cancellation::default());
-    let problems = before.problems.iter().chain(&after.problems).cloned();
-    let mut problems: Vec<String> = problems.chain(compared.problems).collect();
-    problems.dedup();
-    (compared.changes, problems)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_counts_to_the_call_that_ran() {
-        let spans = [((10, 5_000_000), (11, 0)), ((20, 0), (21, 0))];
-        assert!(was_running(&spans, (10, 500)));
-        assert!(was_running(&spans, (9, 995_000_000)), "a tick before");
-        assert!(!was_running(&spans, (9, 0)));
-        assert!(!was_running(&spans, (15, 0)));
-        assert!(was_running(&spans, (21, 0)));
-        assert!(!was_running(&spans, (21, 1)));
-        assert!(ran_before(&spans, (21, 1)) && !ran_before(&spans, (9, 0)));
+) -> (Comparison, Option<TreeLook>) {
+    let after = (!before.is_blind()).then(|| look_at(workspace, bodies, hold));
+    let looks = || [before].into_iter().chain(&after);
+    let unseen = looks().flat_map(TreeLook::unseen).map(str::to_owned);
+    let failures = looks().flat_map(TreeLook::failures).map(str::to_owned);
+    let mut found = Comparison {
+        changes: Vec::new(),
+        problems: unseen.collect(),
+        failures: failures.collect(),
+    };
+    if let Some(after) = &after {
+        let mut keep = store::keep_and_hold(bodies, hold);
+        let never = Cancellation::default();
+        let compared = workspace.compare_looks(before, after, &mut keep, &never);
+        found.changes = compared.changes;
+        found.problems.extend(compared.problems);
     }
+    found.problems.dedup();
+    found.failures.dedup();
+    (found, after)
 }

@@ -115,6 +115,7 @@ impl Effects {
         let services = TurnServices::new(journal.clone(), bodies.clone(), terminals);
         let asker = ClientAsker::new(arrivals.clone());
         let files = ResourceFiles::new(bodies.confinement().clone());
+        let computing = Computing::new(services.looks.clone());
         Self {
             files: ClientFileAccess::new(files, None),
             watches: Watches::default(),
@@ -131,7 +132,7 @@ impl Effects {
             runs: HashMap::new(),
             token_ends: TokenEnds::default(),
             asker,
-            computing: Computing::default(),
+            computing,
         }
     }
 
@@ -259,8 +260,7 @@ impl Effects {
         working_directories: Vec<String>,
     ) {
         let agent = self.agent(&provider);
-        let arrivals = self.arrivals.clone();
-        let confinement = self.bodies.confinement().clone();
+        let (arrivals, bodies) = (self.arrivals.clone(), self.bodies.clone());
         let worktree_dir = self.worktree_dir.clone();
         tokio::spawn(async move {
             let failure = || AgentError {
@@ -274,7 +274,7 @@ impl Effects {
                 // The agent comes after it, and the end of all.
                 tell_creation(&arrivals, &session, 1, "making a worktree").await;
             }
-            let made = changes::make_worktree(wish, &confinement, worktree_dir);
+            let made = changes::make_worktree(wish, bodies.confinement(), worktree_dir);
             let result = match (&agent, made.await) {
                 (Some(agent), Ok(made)) => {
                     if let Some(made) = made {
@@ -302,13 +302,13 @@ impl Effects {
             };
             send(&arrivals, started).await;
             if !working_directories.is_empty() {
-                let git = changes::find_git(&working_directories, &confinement).await;
-                let session = session.clone();
-                send(
-                    &arrivals,
-                    Input::Changes(ChangesInput::GitFound { session, git }),
-                )
-                .await;
+                let directories = &working_directories;
+                if !changes::tell_git(&arrivals, &session, directories, &bodies, None).await {
+                    // It has changesets all the same: what its turns change.
+                    let (session, git) = (session.clone(), None);
+                    let found = ChangesInput::GitFound { session, git };
+                    send(&arrivals, Input::Changes(found)).await;
+                }
             }
             // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {

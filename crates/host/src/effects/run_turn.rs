@@ -13,7 +13,7 @@ use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
 use agents::user_command;
 use compositor::lower::{Capabilities, Target, text_of};
-use kernel::{Input, TurnRun};
+use kernel::{Input, RunId, TurnRun};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use workspace::Workspace;
@@ -51,7 +51,7 @@ pub(super) async fn run(
         let sink = TurnSink::new(sink, replies);
         let work = restore::run(task, turn, services, sink).instrument(log.span());
         let event = outcome_of(work).await;
-        finish.finish().await;
+        tell_unseen(&arrivals, run, finish.finish().await).await;
         log.record_end(&event);
         send(&arrivals, Input::Agent { run, event }).await;
         return pace.end_run(run);
@@ -98,7 +98,7 @@ pub(super) async fn run(
             outcome_of(work.instrument(log.span())).await
         }
     };
-    finish.finish().await;
+    tell_unseen(&arrivals, run, finish.finish().await).await;
     drop(place);
     log.record_end(&event);
     let is_complete = event == AgentEvent::Completed;
@@ -200,13 +200,30 @@ async fn run_command(
     user_command::run(&command, &workspace, &secrets, &events).await
 }
 
+/// Says in the turn that git failed, so that what commands changed is not known. What follows from the size of a directory is not said
+/// in every turn: its changeset says it.
+async fn tell_unseen(arrivals: &KernelQueue, run: RunId, failures: Vec<String>) {
+    if failures.is_empty() {
+        return; // all of it was seen
+    }
+    let text = format!(
+        "What commands changed in this turn is not known and cannot be taken back: {}.",
+        failures.join("; ")
+    );
+    let event = AgentEvent::Notice { text };
+    send(arrivals, Input::Agent { run, event }).await;
+}
+
 /// Watches over the files of a turn, for whoever hears of its calls.
 fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> Arc<TurnChanges> {
     let changes = Arc::new(TurnChanges::new(
         turn,
         services.bodies.clone(),
         services.journal.clone(),
-        Arc::clone(&services.session_changes),
+        (
+            Arc::clone(&services.session_changes),
+            services.looks.clone(),
+        ),
         is_unseen,
     ));
     services.changes = Some(Arc::clone(&changes));

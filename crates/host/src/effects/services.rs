@@ -13,7 +13,7 @@ use super::resources::ResourceReader;
 use super::sources;
 use crate::accounts::SpaceBounds;
 use crate::budget::Budget;
-use crate::changes::TurnChanges;
+use crate::changes::{SharedLooks, TurnChanges};
 use crate::cluster::Tenure;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
@@ -45,6 +45,8 @@ pub(crate) struct TurnServices {
     pub telemetry: Option<Arc<Telemetry>>,
     /// Held while the row of what a session changed is read and written.
     pub session_changes: Arc<tokio::sync::Mutex<()>>,
+    /// What changesets are computed from when a turn is over.
+    pub looks: SharedLooks,
     /// What the turn changes in files, if somebody watches over it.
     pub changes: Option<Arc<TurnChanges>>,
     /// Whether this node may still speak for the space, where another could.
@@ -66,6 +68,7 @@ impl TurnServices {
             bounds: None,
             telemetry: None,
             session_changes: Arc::default(),
+            looks: SharedLooks::default(),
             changes: None,
             tenure: None,
         }

@@ -238,9 +238,10 @@ impl Repository {
         Ok((found.status.success() && is_commit(&commit)).then_some(commit))
     }
 
-    /// The last commit that what is checked out has in common with a branch.
+    /// The last commit that a commit has in common with a branch.
     pub fn merge_base(
         &self,
+        commit: &str,
         base: &str,
         cancellation: &Cancellation,
     ) -> Result<Option<String>, GitError> {
@@ -249,7 +250,7 @@ impl Repository {
         };
         let found = self
             .call(cancellation)
-            .args(["merge-base", "HEAD", &base])
+            .args(["merge-base", commit, &base])
             .run()?;
         let commit = String::from_utf8_lossy(&found.printed).trim().to_owned();
         Ok((found.status.success() && is_commit(&commit)).then_some(commit))

@@ -91,25 +91,6 @@ impl Repository {
             .output()?;
         read_raw(&printed)
     }
-
-    /// What tracked files of the working directory differ from a commit.
-    pub fn changed_since(
-        &self,
-        commit: &str,
-        cancellation: &Cancellation,
-    ) -> Result<Vec<GitEntry>, GitError> {
-        let printed = self
-            .call(cancellation)
-            .args(["diff", "--raw", "-z", "--no-renames", "--no-abbrev"])
-            .args([
-                "--no-ext-diff",
-                "--no-textconv",
-                "--ignore-submodules=dirty",
-            ])
-            .args([commit, "--", "."])
-            .output()?;
-        read_raw(&printed)
-    }
 }
 
 impl TreeStatus {

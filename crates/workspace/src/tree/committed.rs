@@ -1,6 +1,7 @@
 //! What differs from a commit: the last one, or where the branch that is checked out began.
 //!
-//! Promises: as a look, nothing is followed and nothing outside is read.
+//! Promises: as a look, nothing is followed and nothing outside is read. The working tree is not walked: a look that was taken serves
+//! all that is compared with it.
 //! Must not know: what it is for.
 
 use std::collections::BTreeMap;
@@ -8,38 +9,41 @@ use std::path::PathBuf;
 
 use super::compare::{Pairs, committed_sides, with_known_mode};
 use super::entry::EntryReader;
-use super::{KeepContent, TreeChanges, by_path, submodule};
-use crate::roots::RootUse;
-use crate::{Cancellation, Confinement, GitEntry, GitError, Repository, Workspace};
+use super::{KeepContent, RepositoryLook, TreeChanges, TreeLook, TreeSource, by_path, submodule};
+use crate::{Cancellation, GitEntry, GitError, Workspace};
 
 impl Workspace {
-    /// What differs from the last commit of the repositories that the working directories lie in, or from where the branch that is
-    /// checked out left `base`.
+    /// What differed, when a look was taken, from the last commit of the repositories that the working directories lie in, or from where
+    /// the branch that was checked out left `base`. An error if git said nothing then.
     pub fn changed_since_commit(
         &self,
-        confinement: &Confinement,
+        look: &TreeLook,
         base: Option<&str>,
         keep: &mut KeepContent<'_>,
         cancellation: &Cancellation,
     ) -> Result<TreeChanges, String> {
+        if let Some(failure) = look.failures().next() {
+            return Err(failure.to_owned());
+        }
+        let say = |error: GitError| error.to_string();
         let mut changes = TreeChanges::default();
         let mut reader = EntryReader::new(keep);
-        for (index, root) in self.shared.roots.iter().enumerate() {
-            if root.role != RootUse::Working || self.is_inside_another(index) {
-                continue; // nothing of it is changed, or it is looked at already
-            }
-            let say = |error: GitError| error.to_string();
-            let found = Repository::find(&root.real_path, confinement, cancellation);
-            let Some(repository) = found.map_err(say)? else {
-                continue; // another directory of the session may be in one
+        for (index, seen) in &look.roots {
+            let (TreeSource::Repository(known), Some(root)) =
+                (&seen.source, self.shared.roots.get(*index))
+            else {
+                continue; // there is nothing to compare it with
             };
-            let entries = changed_entries(&repository, base, cancellation).map_err(say)?;
+            let entries = changed_entries(known, base, cancellation).map_err(say)?;
+            let repository = &known.repository;
             let before =
-                committed_sides(&repository, &entries, &mut reader, cancellation).map_err(say)?;
+                committed_sides(repository, &entries, &mut reader, cancellation).map_err(say)?;
             let mut pairs = Pairs::new();
             for (path, entry) in entries {
-                let after = match entry.is_submodule() {
-                    true => submodule(entry.mode),
+                let after = match known.entries.contains_key(&path) {
+                    true => seen.files.get(&path).copied(),
+                    false if entry.is_submodule() => submodule(entry.mode),
+                    // As committed: it was not looked at.
                     false => reader.read(root, &path),
                 };
                 let before = before.get(&path).copied();
@@ -53,24 +57,33 @@ impl Workspace {
     }
 }
 
+/// What differs from the last commit, or from where the branch left `base`: what its commits changed, and what is not committed.
 fn changed_entries(
-    repository: &Repository,
+    look: &RepositoryLook,
     base: Option<&str>,
     cancellation: &Cancellation,
 ) -> Result<BTreeMap<PathBuf, GitEntry>, GitError> {
-    let status = repository.status(cancellation)?.entries;
-    let entries = match base {
-        None => status,
-        Some(base) => {
-            let commit = repository.merge_base(base, cancellation)?;
-            let commit = commit.ok_or_else(|| {
-                GitError::Refused(format!("this branch has nothing in common with {base}"))
-            })?;
-            let tracked = repository.changed_since(&commit, cancellation)?;
-            let new = status.into_iter().filter(|entry| entry.committed.is_none());
-            // What the index has is compared by both.
-            new.chain(tracked).collect()
-        }
+    let (Some(base), Some(head)) = (base, &look.head) else {
+        return Ok(look.entries.clone());
     };
-    Ok(by_path(repository, entries))
+    let repository = &look.repository;
+    let commit = repository.merge_base(head, base, cancellation)?;
+    let commit = commit.ok_or_else(|| {
+        GitError::Refused(format!("this branch has nothing in common with {base}"))
+    })?;
+    let committed = match commit == *head {
+        true => Vec::new(),
+        false => repository.changed_between(&commit, head, cancellation)?,
+    };
+    let mut entries = by_path(repository, committed);
+    for (path, entry) in &look.entries {
+        match entries.get_mut(path) {
+            // What it was when the branch began counts, and what it was when the look was taken.
+            Some(known) => known.mode = entry.mode,
+            None => {
+                entries.insert(path.clone(), entry.clone());
+            }
+        }
+    }
+    Ok(entries)
 }

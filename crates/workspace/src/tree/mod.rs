@@ -19,7 +19,7 @@ use entry::EntryReader;
 pub use entry::{FileSide, LINK, SUBMODULE, is_link};
 
 use crate::roots::RootUse;
-use crate::{Cancellation, Confinement, GitEntry, Repository, Workspace};
+use crate::{Cancellation, Confinement, GitEntry, GitError, Repository, Workspace};
 
 /// Stores a content before it is needed; an error if it cannot be.
 pub type KeepContent<'a> = dyn FnMut(&Digest, &[u8]) -> Result<(), String> + 'a;
@@ -28,10 +28,20 @@ pub type KeepContent<'a> = dyn FnMut(&Digest, &[u8]) -> Result<(), String> + 'a;
 #[derive(Debug, Clone, Default)]
 pub struct TreeLook {
     roots: BTreeMap<usize, RootLook>,
-    /// What could not be looked at, and why.
+    /// Working directories that could not be looked at.
+    unseen: BTreeMap<usize, Unseen>,
+    /// What of the others is not known, and why.
     pub problems: Vec<String>,
     /// When it was begun, in seconds and nanoseconds since 1970, by the clock that files are stamped with.
     pub(crate) begun: (i64, u32),
+}
+
+/// Why a working directory could not be looked at.
+#[derive(Debug, Clone)]
+struct Unseen {
+    why: String,
+    /// It lies in a repository, as far as can be told.
+    is_by_git: bool,
 }
 
 /// One working directory.
@@ -57,12 +67,71 @@ pub(crate) struct RepositoryLook {
     entries: BTreeMap<PathBuf, GitEntry>,
 }
 
+impl TreeLook {
+    /// Why working directories could not be looked at; empty if all were.
+    pub fn unseen(&self) -> impl Iterator<Item = &str> {
+        self.unseen.values().map(|unseen| unseen.why.as_str())
+    }
+
+    /// The same as far as git is the reason: it took too long, or could not read its repository.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        let unseen = self.unseen.values();
+        let by_git = unseen.filter(|unseen| unseen.is_by_git);
+        by_git.map(|unseen| unseen.why.as_str())
+    }
+
+    /// Whether nothing was seen, so that nothing can be compared with it.
+    pub fn is_blind(&self) -> bool {
+        self.roots.is_empty()
+    }
+}
+
 impl Workspace {
     /// Looks at the working directories, and has the content kept that a later comparison needs.
     pub fn look_at_tree(
         &self,
         confinement: &Confinement,
         keep: &mut KeepContent<'_>,
+        cancellation: &Cancellation,
+    ) -> TreeLook {
+        let mut reader = EntryReader::new(keep);
+        let mut look = self.look_with_git(confinement, &mut reader, cancellation);
+        for index in self.working_roots() {
+            if look.roots.contains_key(&index) || look.unseen.contains_key(&index) {
+                continue; // git told of it, or should have
+            }
+            match plain::read(self, index, &mut reader, cancellation) {
+                Ok(files) => {
+                    let source = TreeSource::Plain;
+                    look.roots.insert(index, RootLook { source, files });
+                }
+                Err(why) => {
+                    let is_by_git = false;
+                    look.unseen.insert(index, Unseen { why, is_by_git });
+                }
+            }
+        }
+        look.problems.extend(reader.problem());
+        look
+    }
+
+    /// The same of what lies in repositories alone, for a comparison with a commit.
+    pub fn look_at_repositories(
+        &self,
+        confinement: &Confinement,
+        keep: &mut KeepContent<'_>,
+        cancellation: &Cancellation,
+    ) -> TreeLook {
+        let mut reader = EntryReader::new(keep);
+        let mut look = self.look_with_git(confinement, &mut reader, cancellation);
+        look.problems.extend(reader.problem());
+        look
+    }
+
+    fn look_with_git(
+        &self,
+        confinement: &Confinement,
+        reader: &mut EntryReader<'_, '_>,
         cancellation: &Cancellation,
     ) -> TreeLook {
         let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -74,46 +143,40 @@ impl Workspace {
             ),
             ..TreeLook::default()
         };
-        let mut reader = EntryReader::new(keep);
-        for (index, root) in self.shared.roots.iter().enumerate() {
-            if root.role != RootUse::Working || self.is_inside_another(index) {
-                continue; // nothing of it is changed, or it is looked at already
-            }
-            match self.look_at_root(index, confinement, &mut reader, cancellation) {
-                Ok(seen) => {
+        for index in self.working_roots() {
+            match self.look_at_repository(index, confinement, reader, cancellation) {
+                Ok(Some(seen)) => {
                     look.roots.insert(index, seen);
                 }
-                Err(problem) => look.problems.push(problem),
+                Ok(None) => {} // it lies in none
+                Err(error) => {
+                    let (why, is_by_git) = (error.to_string(), true);
+                    look.unseen.insert(index, Unseen { why, is_by_git });
+                }
             }
         }
-        look.problems.extend(reader.problem());
         look
     }
 
-    fn look_at_root(
+    /// The repository that a working directory lies in; `None` if it lies in none.
+    fn look_at_repository(
         &self,
         index: usize,
         confinement: &Confinement,
         reader: &mut EntryReader<'_, '_>,
         cancellation: &Cancellation,
-    ) -> Result<RootLook, String> {
+    ) -> Result<Option<RootLook>, GitError> {
         let root = &self.shared.roots[index];
-        let found = Repository::find(&root.real_path, confinement, cancellation);
-        let found = found.map_err(|error| error.to_string())?;
+        let found = Repository::find(&root.real_path, confinement, cancellation)?;
         let Some(repository) = found else {
-            let files = plain::read(self, index, reader, cancellation);
-            return files.map(|files| RootLook {
-                source: TreeSource::Plain,
-                files,
-            });
+            return Ok(None);
         };
-        let status = repository.status(cancellation);
-        let status = status.map_err(|error| error.to_string())?;
+        let status = repository.status(cancellation)?;
         let entries = by_path(&repository, status.entries);
         let mut files = BTreeMap::new();
         for (path, entry) in &entries {
             if cancellation.is_cancelled() {
-                return Err("cancelled".to_owned());
+                return Err(GitError::Cancelled);
             }
             let side = match entry.is_submodule() {
                 true => submodule(entry.mode),
@@ -121,14 +184,22 @@ impl Workspace {
             };
             files.extend(side.map(|side| (path.clone(), side)));
         }
-        Ok(RootLook {
+        Ok(Some(RootLook {
             source: TreeSource::Repository(Box::new(RepositoryLook {
                 repository,
                 head: status.head,
                 entries,
             })),
             files,
-        })
+        }))
+    }
+
+    /// The working directories that are looked at: one that lies in another is looked at with it.
+    fn working_roots(&self) -> impl Iterator<Item = usize> {
+        let roots = self.shared.roots.iter().enumerate();
+        let working = roots.filter(|(_, root)| root.role == RootUse::Working);
+        let indexes = working.map(|(index, _)| index);
+        indexes.filter(|index| !self.is_inside_another(*index))
     }
 
     /// Whether a working directory lies in another one.

@@ -1,0 +1,161 @@
+//! What is heard of the calls of a turn, and which changes that two looks found are theirs.
+//!
+//! Promises: a change counts to the turn if it was made while a call ran that may change anything, else to the user (G-72); what a call said
+//! it would change counts if it succeeded.
+//! Must not know: what calls do; how changes are found.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_api::{RecordedEdit, edits_of_call};
+use serde_json::{Value, json};
+use workspace::{DiffStats, TreeChange};
+
+use super::{ChangedSide, FileChanges, RecordedChange};
+
+/// How much earlier than it happened a file may be stamped: its clock goes by ticks.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Since 1970.
+pub(super) type Moment = (i64, u32);
+
+/// What was heard of the turn's calls.
+#[derive(Default)]
+pub(super) struct SeenCalls {
+    /// Calls that run and may change anything, and since when.
+    running: BTreeMap<u64, Moment>,
+    /// When such calls ran.
+    pub(super) spans: Vec<(Moment, Moment)>,
+    /// By call, in the order they were announced.
+    pub(super) edits: Vec<(u64, Vec<RecordedEdit>)>,
+    /// How many of `edits` were there before the first look.
+    pub(super) edits_before_look: Option<usize>,
+}
+
+impl SeenCalls {
+    pub(super) fn begin(&mut self, call: u64) {
+        self.running.entry(call).or_insert_with(now);
+    }
+
+    /// A call is over. One that failed changed nothing of what it said.
+    pub(super) fn end(&mut self, call: u64, result: &Value) {
+        if let Some(since) = self.running.remove(&call) {
+            self.spans.push((since, now()));
+        }
+        let has_edits = self.edits.iter().any(|(of, _)| *of == call);
+        if result["success"] == false {
+            self.forget(call);
+        } else if !has_edits {
+            // Agents of others say it with the result.
+            let mut done = result.clone();
+            done["status"] = json!("completed");
+            let edits = edits_of_call(&done);
+            if !edits.is_empty() {
+                self.edits.push((call, edits));
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, call: u64) {
+        self.edits.retain(|(of, _)| *of != call);
+    }
+
+    pub(super) fn end_all(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        let ended = now();
+        self.spans
+            .extend(running.into_values().map(|since| (since, ended)));
+    }
+}
+
+impl FileChanges {
+    /// What a look found, and the edits that were made after the first one.
+    pub(super) fn add_looked(
+        &mut self,
+        found: Vec<TreeChange>,
+        later: &[(u64, Vec<RecordedEdit>)],
+        spans: &[(Moment, Moment)],
+    ) {
+        let mut own: BTreeMap<&str, &RecordedEdit> = BTreeMap::new();
+        for edit in later.iter().flat_map(|(_, edits)| edits) {
+            own.insert(&edit.uri, edit);
+        }
+        for change in &found {
+            let after = change.after.map(ChangedSide::from);
+            let last = own.get(change.uri.as_str());
+            let is_own = last.is_some_and(|edit| {
+                edit.after.map(|content| content.digest)
+                    == change.after.and_then(|side| side.digest)
+            });
+            let is_the_calls = match change.after {
+                Some(_) => was_running(spans, change.made_at),
+                None => ran_before(spans, change.made_at),
+            };
+            if !is_own && !is_the_calls {
+                continue; // the user's, whatever it was before
+            }
+            let file = self.files.entry(change.uri.clone());
+            let file = file.or_insert_with(|| RecordedChange {
+                uri: change.uri.clone(),
+                before: change.before.map(ChangedSide::from),
+                after: None,
+                new_directories: change.new_directories,
+                stats: DiffStats::default(),
+            });
+            file.after = after;
+        }
+        let is_found = |uri: &str| found.iter().any(|change| change.uri == uri);
+        for edit in later.iter().flat_map(|(_, edits)| edits) {
+            let is_known = self.files.contains_key(&edit.uri);
+            // Where a look found something else by now, that is what became of the edit.
+            if !is_known || !is_found(&edit.uri) {
+                self.add_edit(edit);
+            }
+        }
+    }
+}
+
+/// Whether something was made while a call ran.
+fn was_running(spans: &[(Moment, Moment)], at: Moment) -> bool {
+    let mut spans = spans.iter();
+    spans.any(|(from, to)| earlier(*from) <= at && at <= *to)
+}
+
+/// Whether a call had begun by then. All that is known of a removal is when something in its directory changed last, which may have been
+/// later.
+fn ran_before(spans: &[(Moment, Moment)], at: Moment) -> bool {
+    spans.iter().any(|(from, _)| earlier(*from) <= at)
+}
+
+/// A tick before.
+fn earlier((seconds, nanos): Moment) -> Moment {
+    let tick = TICK.subsec_nanos();
+    match nanos.checked_sub(tick) {
+        Some(nanos) => (seconds, nanos),
+        None => (seconds - 1, nanos + 1_000_000_000 - tick),
+    }
+}
+
+fn now() -> Moment {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    (seconds, now.subsec_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_counts_to_the_call_that_ran() {
+        let spans = [((10, 5_000_000), (11, 0)), ((20, 0), (21, 0))];
+        assert!(was_running(&spans, (10, 500)));
+        assert!(was_running(&spans, (9, 995_000_000)), "a tick before");
+        assert!(!was_running(&spans, (9, 0)));
+        assert!(!was_running(&spans, (15, 0)));
+        assert!(was_running(&spans, (21, 0)));
+        assert!(!was_running(&spans, (21, 1)));
+        assert!(ran_before(&spans, (21, 1)) && !ran_before(&spans, (9, 0)));
+    }
+}

@@ -1,0 +1,115 @@
+//! Looks at working trees that several computations share: at the end of a turn one `git status` serves all that is watched.
+//!
+//! Promises: what is computed with the name of a look is computed from that look or from a newer one of the same directories. Few are kept,
+//! and not for long: who comes too late has a look of its own.
+//! Must not know: what is computed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kernel::LookId;
+use tokio::sync::OnceCell;
+use workspace::{Cancellation, TreeLook, Workspace};
+
+use super::store;
+use crate::effects::Bodies;
+
+/// Looks that are kept.
+const LOOKS_MAX: usize = 8;
+
+/// How long one is kept; whatever is computed from it has begun by then.
+const LOOK_TIME: Duration = Duration::from_secs(60);
+
+/// Working directories as they were when somebody looked.
+#[derive(Debug)]
+pub(crate) struct SharedLook {
+    pub workspace: Workspace,
+    pub look: TreeLook,
+}
+
+/// The looks of the last turns. A handle.
+#[derive(Clone, Default)]
+pub(crate) struct SharedLooks {
+    kept: Arc<Mutex<KeptLooks>>,
+}
+
+#[derive(Default)]
+struct KeptLooks {
+    last: u64,
+    looks: VecDeque<KeptLook>,
+}
+
+struct KeptLook {
+    id: LookId,
+    directories: Vec<String>,
+    since: Instant,
+    taken: Arc<OnceCell<Arc<SharedLook>>>,
+}
+
+impl SharedLooks {
+    /// Names a look that is about to be taken, or will be when it is first needed.
+    pub(crate) fn name(&self, directories: &[String]) -> LookId {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.last += 1;
+        let id = LookId(kept.last);
+        kept.looks.retain(|look| look.since.elapsed() < LOOK_TIME);
+        if kept.looks.len() == LOOKS_MAX {
+            kept.looks.pop_front();
+        }
+        kept.looks.push_back(KeptLook {
+            id,
+            directories: directories.to_vec(),
+            since: Instant::now(),
+            taken: Arc::default(),
+        });
+        id
+    }
+
+    /// It is taken; whoever took one under this name meanwhile keeps that.
+    pub(crate) fn add(&self, id: LookId, taken: SharedLook) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = kept.looks.iter().find(|look| look.id == id);
+        if let Some(look) = look {
+            // Both are as new as they have to be.
+            let _ = look.taken.set(Arc::new(taken));
+        }
+    }
+
+    /// A look at directories: that of this name or a newer one, or one that is taken now.
+    pub(crate) async fn get(
+        &self,
+        id: Option<LookId>,
+        directories: &[String],
+        bodies: &Bodies,
+    ) -> Result<Arc<SharedLook>, String> {
+        let kept = id.and_then(|id| self.newest(id, directories));
+        let take = || take(directories.to_vec(), bodies.clone());
+        match kept {
+            Some(kept) => kept.get_or_try_init(take).await.cloned(),
+            None => take().await,
+        }
+    }
+
+    fn newest(&self, id: LookId, directories: &[String]) -> Option<Arc<OnceCell<Arc<SharedLook>>>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newer = kept.looks.iter().rev().take_while(|look| look.id >= id);
+        let found = newer.find(|look| look.directories == directories)?;
+        Some(Arc::clone(&found.taken))
+    }
+}
+
+/// Looks at the repositories that directories lie in.
+async fn take(directories: Vec<String>, bodies: Bodies) -> Result<Arc<SharedLook>, String> {
+    let work = tokio::task::spawn_blocking(move || {
+        let confinement = bodies.confinement();
+        let workspace = Workspace::open(&directories, confinement);
+        let workspace = workspace.map_err(|error| error.to_string())?;
+        let mut keep = store::keep_in(&bodies);
+        let never = Cancellation::default();
+        let look = workspace.look_at_repositories(confinement, &mut keep, &never);
+        Ok(Arc::new(SharedLook { workspace, look }))
+    });
+    let done = work.await;
+    done.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
+}

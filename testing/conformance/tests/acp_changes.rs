@@ -1,0 +1,129 @@
+//! What an agent of others changes in files: found by comparing the tree, told as the changeset of its turn, counted in the session's
+//! summary, and taken back (G-53, G-72).
+
+use ahp::{Client, ClientEventStream, SubscriptionEvent};
+use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+
+use crate::changesets::{Followed, commit_all, invoke};
+use crate::published_client::ready;
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"path": format!("{{{{cwd}}}}/{path}"), "text": text})
+}
+
+/// A call that writes a file and says nothing of it.
+fn silent_call(path: &str, text: &str) -> Value {
+    json!({"tool": {"title": "work", "write": write(path, text)}})
+}
+
+async fn start(steps: Value, in_git: bool) -> AcpHarness {
+    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]}));
+    let setup = setup.file("a.txt", "one\ntwo\n").file("mine.txt", "mine\n");
+    let harness = setup.start().await;
+    if in_git {
+        commit_all(&harness.work());
+    }
+    harness
+}
+
+/// What a list of sessions shows of one.
+async fn changes_listed(client: &Client) -> Value {
+    let list = json!({"channel": "ahp-root://"});
+    let list: Value = client.request("listSessions", list).await.unwrap();
+    let items = list["items"].as_array().unwrap();
+    let session = items.iter().find(|item| item["resource"] == SESSION);
+    session.expect("it is listed")["changes"].clone()
+}
+
+/// Waits until the root tells of other totals.
+async fn totals_told(events: &mut ClientEventStream, totals: &Value) {
+    let told = async {
+        loop {
+            let event = events.recv().await.expect("the stream goes on");
+            if let SubscriptionEvent::SessionSummaryChanged(changed) = &event.event
+                && json!(changed)["changes"]["changes"] == *totals
+            {
+                return;
+            }
+        }
+    };
+    let waited = timeout(Duration::from_secs(60), told).await;
+    waited.unwrap_or_else(|_| panic!("{totals} is not told"));
+}
+
+#[tokio::test]
+async fn what_an_agent_of_others_changes_is_its_turns_and_is_taken_back() {
+    for in_git in [true, false] {
+        let steps = json!([
+            silent_call("a.txt", "one\n2\n3\n"),
+            silent_call("new.txt", "new\n"),
+            {"say": ["done"]},
+        ]);
+        let mut harness = start(steps, in_git).await;
+        let client = ready(harness.host(), "bob").await;
+        client.subscribe("ahp-root://".to_owned()).await.unwrap();
+        let mut events = client.events();
+        std::fs::write(harness.work().join("mine.txt"), "changed by me\n").unwrap();
+        let turn = harness.talk("go").await;
+        assert_eq!(turn["state"], "complete", "{turn:#}");
+        let totals = json!({"files": 2, "additions": 3, "deletions": 1});
+        totals_told(&mut events, &totals).await;
+        assert_eq!(changes_listed(&client).await, totals, "git: {in_git}");
+
+        let name = format!("turn/{}", turn["id"].as_str().unwrap());
+        let changes = Followed::subscribe_in(&client, SESSION, &name).await;
+        assert_eq!(changes.names(), ["a.txt", "new.txt"], "git: {in_git}");
+        invoke(&client, &changes.uri, "restore", json!({}))
+            .await
+            .unwrap();
+        assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+        assert!(!harness.work().join("new.txt").exists());
+        assert_eq!(harness.read("mine.txt"), "changed by me\n");
+        let nothing = json!({"files": 0, "additions": 0, "deletions": 0});
+        totals_told(&mut events, &nothing).await;
+        // A host that starts again knows it as well.
+        drop((client, events));
+        harness.restart().await;
+        let client = ready(harness.host(), "eve").await;
+        assert_eq!(changes_listed(&client).await, nothing);
+        let changes = Followed::subscribe_in(&client, SESSION, &name).await;
+        assert_eq!(changes.names(), ["a.txt", "new.txt"], "it is what the turn did");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_changes_while_no_call_runs_is_the_users() {
+    let steps = json!([
+        silent_call("a.txt", "its\n"),
+        {"touch": "between"},
+        {"await": "goes-on"},
+        silent_call("new.txt", "its\n"),
+        {"say": ["done"]},
+    ]);
+    let mut harness = start(steps, true).await;
+    harness.ann.sends_message("go").await;
+    let between = harness.state().join("between");
+    harness
+        .until("the end of the first call", |_| between.exists())
+        .await;
+    let is_over = |chat: &Value| {
+        let parts = chat["activeTurn"]["responseParts"].as_array();
+        let mut parts = parts.into_iter().flatten();
+        parts.any(|part| part["toolCall"]["status"] == "completed")
+    };
+    harness.ann.until("the end of the call", is_over).await;
+    let mut tick = tokio::time::interval(Duration::from_millis(60));
+    tick.tick().await;
+    tick.tick().await; // the clock of files goes by ticks
+    std::fs::write(harness.work().join("mine.txt"), "changed by me\n").unwrap();
+    tick.tick().await;
+    harness.touch("goes-on");
+    let turn = harness.ann.turn_over().await;
+    let client = ready(harness.host(), "bob").await;
+    let name = format!("turn/{}", turn["id"].as_str().unwrap());
+    let changes = Followed::subscribe_in(&client, SESSION, &name).await;
+    assert_eq!(changes.names(), ["a.txt", "new.txt"]);
+}
