@@ -11,6 +11,7 @@ mod auto_compact;
 mod budget;
 mod call;
 mod call_events;
+mod call_order;
 mod client_call;
 mod compact;
 mod consent;
