@@ -47,6 +47,7 @@ mod stop;
 mod title;
 mod todo_list;
 mod tool_scope;
+mod trim;
 mod turn;
 mod usage;
 mod vendors;
