@@ -79,6 +79,50 @@ async fn a_yes_to_an_older_question_is_none_to_a_newer_one_of_the_same_call() {
     assert_eq!(harness.read("ran"), "old\n", "the older one was allowed");
 }
 
+/// An agent that says something else of a call while people decide about it: they decide about that, and a yes to what it was before is
+/// refused.
+#[tokio::test]
+async fn a_call_that_changes_while_it_is_asked_about_is_asked_about_again() {
+    let changed = json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "run",
+        "rawInput": {"command": "echo new >> ran"}}});
+    let steps = json!([
+        question("echo old >> ran"), {"await": "change"}, changed, {"await": "decided"},
+        create(json!({"command": "echo old >> ran"})), create(json!({"command": "echo new >> ran"})), wait_for_exit(),
+        {"say": ["done"]},
+    ]);
+    let mut harness = start(steps).await;
+    harness.ann.sends_message("go").await;
+    let older = until_waiting(&mut harness, 1).await.remove(0);
+    harness.touch("change");
+    let is_other = |call: &Value| call["toolCallId"] != older["toolCallId"];
+    let chat = harness.ann.until("another question", |chat| {
+        waiting(&chat["activeTurn"]).iter().any(is_other)
+    });
+    let asked = waiting(&chat.await["activeTurn"]);
+    assert_eq!(asked.len(), 1, "the older one is taken back: {asked:#?}");
+    let shown = asked[0]["toolInput"].as_str().unwrap();
+    assert!(shown.contains("echo new"), "{asked:#?}");
+    let turn = harness.ann.sees()["activeTurn"]["id"].clone();
+    let late = json!({"type": "chat/toolCallConfirmed", "turnId": turn, "toolCallId": older["toolCallId"],
+        "approved": true, "confirmed": "user-action"});
+    harness.ann.does(late).await;
+    let reason = harness.ann.refused().await;
+    assert!(reason.contains("waits for no confirmation"), "{reason}");
+    assert_eq!(harness.answers(), Vec::<Value>::new());
+    harness.ann.decides_about(&asked[0], json!({})).await;
+    let answered = |it: &AcpHarness| it.answers().len() == 1;
+    harness.until("one answer", answered).await;
+    assert_eq!(harness.answers()[0]["result"]["outcome"]["optionId"], "yes");
+    harness.touch("decided");
+    // What it was before is asked about anew, and nobody allows it.
+    let before = until_waiting(&mut harness, 1).await.remove(0);
+    assert_eq!(before["toolName"], "terminal", "{before:#}");
+    harness.ann.decides_about(&before, denied()).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(harness.read("ran"), "new\n");
+}
+
 /// A call that showed another directory, or variables, is no consent to the same line without them, nor the other way round.
 #[tokio::test]
 async fn a_call_consents_to_the_directory_and_the_variables_that_it_showed() {

@@ -532,3 +532,57 @@ async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
         .collect();
     assert_eq!(ids, ["x", "y"]);
 }
+
+fn reads(id: &str) -> Call {
+    Call::new(id, "read", &json!({"path": "a.txt"}))
+}
+
+fn writes(id: &str, content: &str) -> Call {
+    let input = json!({"path": "./a.txt", "content": content});
+    Call::new(id, "write", &input)
+}
+
+/// A model that looks at a file and replaces it in one answer has read it, although calls run side by side.
+#[tokio::test]
+async fn a_file_that_is_read_and_written_in_one_answer_is_read_first() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    harness.write("a.txt", "one\n");
+    let calls = [reads("r"), writes("w", "two\n"), reads("s")];
+    harness.talk("go", [Answer::calls(calls), ends()]).await;
+    let results = harness.last_results();
+    assert!(results[0].contains("one"), "{results:?}");
+    assert!(results[1].starts_with("Replaced a.txt"), "{results:?}");
+    assert!(results[2].contains("two"), "{results:?}");
+    assert_eq!(harness.read("a.txt"), "two\n");
+}
+
+#[tokio::test]
+async fn calls_of_one_file_wait_for_each_other_and_for_nobody_else() {
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
+    let calls = [
+        reads("r"),
+        writes("w", "two\n"),
+        reads("s"),
+        writes("x", "three\n"),
+        bash("touch made"),
+    ];
+    harness.model.answers([Answer::calls(calls), ends()]);
+    harness.ann.sends_message("go").await;
+    let chat = harness.ann.until("both ask", both_ask).await;
+    let waits = |call: &Value| call["status"] == "pending-confirmation";
+    let calls = calls_of(&chat["activeTurn"]);
+    let asked: Vec<bool> = calls.iter().map(waits).collect();
+    assert_eq!(asked, [false, true, false, false, true], "{calls:#?}");
+    assert_eq!(calls[2]["status"], "streaming", "it waits: {:#}", calls[2]);
+    harness.ann.decides_about(&calls[4], json!({})).await;
+    harness.ann.decides_about(&calls[1], json!({})).await;
+    let last = harness.ann.decides(json!({})).await;
+    assert_eq!(last["toolCallId"], calls[3]["toolCallId"]);
+    harness.ann.turn_over().await;
+    let results = harness.last_results();
+    assert!(results[0].contains("one"), "{results:?}");
+    assert!(results[2].contains("two"), "{results:?}");
+    assert!(results[3].starts_with("Replaced a.txt"), "{results:?}");
+    assert_eq!(harness.read("a.txt"), "three\n");
+}

@@ -233,3 +233,45 @@ async fn a_small_model_is_reminded_of_the_newest_only_if_nothing_is_summarised()
     "#]]
     .assert_eq(&sent);
 }
+
+/// Without summaries the oldest turns are left out, several at a time: in between each request begins with the messages of the one
+/// before it, byte by byte, so that its server finds it in its cache.
+#[tokio::test]
+async fn what_is_left_out_of_a_long_chat_leaves_the_beginning_as_it_was() {
+    let change = |model: &mut host::Model| model.context_tokens = Some(2_000);
+    let settings = |host: &mut host::Config| host.auto_compact = false;
+    let mut harness = NativeHarness::start_with_settings(json!({}), change, settings).await;
+    let long = "x".repeat(500);
+    for n in 0..20 {
+        let text = format!("question {n}");
+        harness
+            .talk(&text, [Answer::streams([long.as_str()])])
+            .await;
+    }
+    let requests = harness.model.requests();
+    assert_eq!(requests.len(), 20);
+    let conversations = requests.iter().map(|request| {
+        let messages = request.json()["messages"].clone();
+        let messages = messages.as_array().unwrap().iter();
+        messages.map(Value::to_string).collect::<Vec<String>>()
+    });
+    let conversations: Vec<Vec<String>> = conversations.collect();
+    let goes_on = |pair: &&[Vec<String>]| pair[1].starts_with(&pair[0]);
+    let others: Vec<&[Vec<String>]> = conversations
+        .windows(2)
+        .filter(|pair| !goes_on(pair))
+        .collect();
+    assert!(
+        (2..=6).contains(&others.len()),
+        "turns were left out {} times",
+        others.len()
+    );
+    for pair in others {
+        assert!(
+            pair[1].len() + 4 < pair[0].len(),
+            "several are left out at once: {} after {}",
+            pair[1].len(),
+            pair[0].len()
+        );
+    }
+}

@@ -194,7 +194,10 @@ impl Conversation<'_> {
         let before = self.memory.turns.len();
         // No more than is told: the rest may be taken back by the user, and then nothing of it is to be known.
         let told_until = match kept.told_rounds {
-            0 => self.count_entries(before - kept.turns),
+            0 => {
+                let source = self.view.source();
+                self.memory.count_entries(before - kept.turns, &source)
+            }
             _ => kept.from,
         };
         let head = RequestHead {
@@ -240,16 +243,6 @@ impl Conversation<'_> {
         };
         self.rebuild(kept).await;
         Ok(Compaction::Done)
-    }
-
-    /// How many entries the summary and the first turns of what is remembered take.
-    fn count_entries(&self, turns: usize) -> usize {
-        let first = ChatMemory {
-            turns: self.memory.turns.get(..turns).unwrap_or_default(),
-            ..self.memory.clone()
-        };
-        let recalled = first.recall(u64::MAX, &self.view.source());
-        recalled.entries.len()
     }
 
     /// The conversation as it will be told in later turns.

@@ -1,4 +1,5 @@
-//! Tool calls of one round: each is planned, consented to and run; edits and commands one at a time, reads together.
+//! Tool calls of one round: each is planned, consented to and run; edits and commands one at a time, reads together, those of one
+//! file in their order.
 
 use agent_api::TurnOver;
 use futures_util::future::join_all;
@@ -10,6 +11,7 @@ use super::answer::{CallAnswer, RequestedCall};
 use super::call_events::{
     CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call, run_tool, send_ready,
 };
+use super::call_order::{CallPosition, order_calls};
 use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
@@ -30,13 +32,19 @@ pub(super) async fn run_calls(
     offered: &OfferedTools<'_>,
     calls: &[RequestedCall],
 ) -> Result<Vec<CallAnswer>, TurnOver> {
-    let outcomes = calls.iter().map(|call| async {
-        match offered.find(&call.tool_use.name) {
-            Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
-            Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call).await,
-        }
-    });
+    let positions = order_calls(context.workspace, offered, calls);
+    let outcomes = calls
+        .iter()
+        .zip(positions)
+        .map(|(call, position)| async move {
+            match offered.find(&call.tool_use.name) {
+                Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
+                Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
+                Some(OfferedTool::Own(_)) | None => {
+                    run_call(context, offered, call, &position).await
+                }
+            }
+        });
     join_all(outcomes).await.into_iter().collect()
 }
 
@@ -44,6 +52,7 @@ async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
+    position: &CallPosition,
 ) -> Result<CallAnswer, TurnOver> {
     let name = call.tool_use.name.as_str();
     let tool = match offered.find(name) {
@@ -62,8 +71,10 @@ async fn run_call(
         Ok(input) => input,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
+    position.wait_unasked().await;
     // People are asked in the order of the calls, however long it takes to find out what each is about.
     let turn = context.asking.lock().await;
+    position.wait().await;
     let plan = match tool.plan(&input, context.workspace).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,

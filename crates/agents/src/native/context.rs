@@ -85,9 +85,15 @@ pub(super) struct ContextMeter {
 }
 
 impl ContextMeter {
-    /// At the beginning of a turn: what the last call of the turn before it took, if that was to the same model and was about
-    /// all of the conversation. A turn that stopped at a limit has results of tools that no call was made with: they come on top.
-    pub(super) fn resume(last: Option<&PastTurn>, model: &Model, earlier: &[HistoryEntry]) -> Self {
+    /// At the beginning of a turn: what the last call before it took, if that was to the same model and was about all of the
+    /// conversation. `counted` is the turn of that call, and how many of the earlier entries are told through it. A turn that
+    /// stopped at a limit has results of tools that no call was made with, and turns after it were in no call at all: they come on top.
+    pub(super) fn resume(
+        counted: Option<(&PastTurn, usize)>,
+        model: &Model,
+        earlier: &[HistoryEntry],
+    ) -> Self {
+        let (last, through) = counted.unzip();
         let usage = last.map(|past| &past.turn["usage"]);
         let usage = usage.filter(|usage| {
             usage["model"] == model.id.as_str() && usage["_meta"][SUMMARY_CALL] != true
@@ -96,7 +102,9 @@ impl ContextMeter {
         let answers = |entry: &HistoryEntry| {
             matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }))
         };
-        let covered = earlier.iter().rposition(answers).map_or(0, |at| at + 1);
+        let told = through.and_then(|through| earlier.get(..through));
+        let told = told.unwrap_or(earlier);
+        let covered = told.iter().rposition(answers).map_or(0, |at| at + 1);
         Self {
             reported: tokens.map(|tokens| (tokens, covered)),
         }
@@ -202,6 +210,8 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::memory::ChatMemory;
+    use super::super::outputs::OutputSource;
     use super::*;
 
     fn said(text: &str, items: Option<serde_json::Value>) -> HistoryEntry {
@@ -251,10 +261,47 @@ mod tests {
             blocks: Vec::new(),
         });
         let stopped = [said("I look.", None), result];
-        let meter = ContextMeter::resume(Some(&past), &model, &stopped);
+        let meter = ContextMeter::resume(Some((&past, 2)), &model, &stopped);
         assert_eq!(meter.tokens(&stopped, &[], &[]), 6_000);
-        let meter = ContextMeter::resume(Some(&past), &model, &stopped[..1]);
+        let meter = ContextMeter::resume(Some((&past, 1)), &model, &stopped[..1]);
         assert_eq!(meter.tokens(&stopped[..1], &[], &[]), 5_000);
+    }
+
+    /// A turn of the host alone, or one that stopped before its first call, does not make the count of the turn before it unknown.
+    #[test]
+    fn a_turn_without_a_call_comes_on_top_of_the_last_count() {
+        let toml = "id = \"m\"\nbase_url = \"http://h/v1\"\n";
+        let model: Model = toml::from_str(toml).unwrap();
+        let turn = |text: &str, answer: &str, usage: serde_json::Value| PastTurn {
+            turn: json!({"message": {"text": text}, "usage": usage,
+                "responseParts": [{"kind": "markdown", "content": answer}]}),
+            ..PastTurn::default()
+        };
+        let counted = json!({"model": "m", "_meta": {"contextUsed": 5_000}});
+        let turns = [
+            turn("one", "x", json!(null)),
+            turn("two", "y", counted),
+            turn("three", &"z".repeat(4_000), json!(null)),
+        ];
+        let memory = ChatMemory {
+            summary: None,
+            told_rounds: 0,
+            turns: &turns,
+        };
+        let source = OutputSource {
+            api: Api::Chat,
+            model: "m".to_owned(),
+            findings: Default::default(),
+        };
+        let entries = memory.recall(u64::MAX, &source).entries;
+        assert_eq!(entries.len(), 6);
+        let counted = memory.last_counted(&source);
+        assert_eq!(counted.as_ref().map(|(_, through)| *through), Some(4));
+        let meter = ContextMeter::resume(counted, &model, &entries);
+        let tokens = meter.tokens(&entries, &[], &[]);
+        assert!((6_000..6_100).contains(&tokens), "{tokens}");
+        let meter = ContextMeter::resume(None, &model, &entries);
+        assert!(meter.tokens(&entries, &[], &[]) < 1_200);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The history of a chat as entries for the model: completed turns, and the response of a resumed turn so far.
 //!
 //! Promises: a model's text and its tools' results stay as they were, in order; every call has a result, for
-//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no space left.
+//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no space left, several at
+//! once, so that later requests begin with the same bytes until the next time.
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
 use super::outputs::{OutputSource, TurnOutputs};
+use super::trim::first_kept;
 use crate::provider::{ModelMessage, ToolUse};
 
 /// The result of a call whose end is unknown.
@@ -34,7 +36,7 @@ pub(super) struct Recalled {
     pub notices: Vec<String>,
 }
 
-/// The turns, oldest first, as many of the newest as fit. Of the first one, some rounds are told elsewhere.
+/// The turns, oldest first, from the one on that [`first_kept`] says. Of the first one, some rounds are told elsewhere.
 pub(super) fn recall_turns(
     turns: &[PastTurn],
     told_rounds: u64,
@@ -42,19 +44,16 @@ pub(super) fn recall_turns(
     source: &OutputSource,
 ) -> Recalled {
     let told = |index: usize| if index == 0 { told_rounds } else { 0 };
-    let space = usize::try_from(tokens_max)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(TOKEN_BYTES);
-    let mut used = 0;
-    let mut first = turns.len();
-    for (index, turn) in turns.iter().enumerate().rev() {
-        let messages = entries_of_turn(turn, told(index), &[], source);
-        used += messages.iter().map(estimate_bytes).sum::<usize>();
-        if used > space && first < turns.len() {
-            break;
+    let first = match usize::try_from(tokens_max) {
+        Ok(tokens) if tokens_max < u64::MAX => {
+            let sizes = turns.iter().enumerate().map(|(index, turn)| {
+                let entries = entries_of_turn(turn, told(index), &[], source);
+                entries.iter().map(estimate_bytes).sum()
+            });
+            first_kept(sizes, tokens.saturating_mul(TOKEN_BYTES))
         }
-        first = index;
-    }
+        _ => 0, // all of them
+    };
     let mut recalled = Recalled::default();
     for (index, turn) in turns.iter().enumerate().skip(first) {
         let entries = entries_of_turn(turn, told(index), &recalled.notices, source);

@@ -45,6 +45,24 @@ impl<'a> ChatMemory<'a> {
         }
     }
 
+    /// The last turn in which a model was asked, and how many entries tell of all through it. A turn in which none was asked, such
+    /// as a command of the host or one that stopped at a limit at once, says nothing of the size of the conversation.
+    pub(super) fn last_counted(&self, source: &OutputSource) -> Option<(&'a PastTurn, usize)> {
+        let is_counted = |past: &PastTurn| !past.turn["usage"].is_null();
+        let index = self.turns.iter().rposition(is_counted)?;
+        let entries = self.count_entries(index + 1, source);
+        Some((self.turns.get(index)?, entries))
+    }
+
+    /// How many entries the summary and the first turns take.
+    pub(super) fn count_entries(&self, turns: usize, source: &OutputSource) -> usize {
+        let first = Self {
+            turns: self.turns.get(..turns).unwrap_or_default(),
+            ..self.clone()
+        };
+        first.recall(u64::MAX, source).entries.len()
+    }
+
     /// As entries of a conversation, as many of the newest turns as fit.
     pub(super) fn recall(&self, tokens_max: u64, source: &OutputSource) -> Recalled {
         let turns = history::recall_turns(self.turns, self.told_rounds, tokens_max, source);

@@ -117,8 +117,13 @@ async fn converse(
     let answered = count_answered(&entries, newest);
     let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
-    let last = memory.turns.last().filter(|_| input.compact.is_none());
-    let meter = ContextMeter::resume(last, model, entries.get(..newest).unwrap_or_default());
+    let meter = match input.compact {
+        Some(_) => ContextMeter::default(), // the conversation is another one now
+        None => {
+            let counted = memory.last_counted(&view.source());
+            ContextMeter::resume(counted, model, entries.get(..newest).unwrap_or_default())
+        }
+    };
     let conversation = Conversation {
         model,
         endpoint,

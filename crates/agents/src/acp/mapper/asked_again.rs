@@ -1,4 +1,5 @@
-//! Calls that are asked about more than once (AG-31b).
+//! Calls that are asked about more than once (AG-31b): because their agent asks again, or says that they are something else while
+//! people still decide (AG-31c).
 //!
 //! Promises: each question about a call is a call of its own for people. An answer names a call and not a question: were they one call,
 //! a yes that is on its way to the older question would count for the newer one.
@@ -25,6 +26,27 @@ impl Mapper {
             && before.stage == Stage::Asking
         {
             self.earlier.push((words.id.clone(), before));
+        }
+    }
+
+    /// The agent said something of a call while people were asked about it. If it is another call by that, they are asked about that
+    /// one instead, with all that is known of it by now; none if the turn has more calls than it can have: then nobody is asked.
+    pub(super) fn replace_changed(&mut self, id: &str, steps: &mut Vec<MapperStep>) {
+        let is_changed = |call: &&MappedCall| call.stage == Stage::Asking && call.is_changed();
+        let Some(before) = self.calls.get(id).filter(is_changed) else {
+            return; // it is what they decide about
+        };
+        let older = before.number;
+        let mut words = CallWords::about(id);
+        words.fill_from(before);
+        words.announce();
+        self.calls.remove(id);
+        match self.begin_question(words, steps) {
+            Some(asked) => steps.push(MapperStep::Replace {
+                call: older,
+                asked: Box::new(asked),
+            }),
+            None => steps.push(MapperStep::Withdraw { call: older }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tool calls: what agents say of them in any order, as calls that begin, become ready, run and end (AG-26, AG-27).
 //!
 //! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
-//! what its agent says of its state is ignored.
+//! what its agent says of its state is ignored; if it says that it is another call, people are asked about that one (AG-31c).
 
 use std::path::PathBuf;
 
@@ -61,7 +61,18 @@ pub(super) struct MappedCall {
     /// It was asked about at least once.
     pub(super) was_asked: bool,
     pub(super) consent: CallConsent,
+    /// What it was when it was asked about last.
+    asked: Option<AskedWords>,
     pub(super) stage: Stage,
+}
+
+/// What people decide about.
+#[derive(Debug, Clone, PartialEq)]
+enum AskedWords {
+    /// An input: that is what runs.
+    Input(Value),
+    /// It showed none: then its title and the changes of files are all that they saw.
+    Shown(String, Vec<FileDiff>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +110,7 @@ impl Mapper {
                 call.stage = Stage::Denied;
                 steps.push(MapperStep::Withdraw { call: call.number });
             }
-            (Stage::Asking, _) => {}
+            (Stage::Asking, _) => self.replace_changed(&id, steps),
             (stage, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) => {
                 if stage == Stage::Started {
                     call.run_unasked(steps);
@@ -197,6 +208,7 @@ impl MappedCall {
             failed: false,
             was_asked: false,
             consent: CallConsent::default(),
+            asked: None,
             stage: Stage::Started,
         };
         call.set_locations(fields.locations.as_deref());
@@ -247,6 +259,24 @@ impl MappedCall {
             }
         }
         is_new
+    }
+
+    /// What it is now is what people are asked about.
+    pub(super) fn note_asked(&mut self) {
+        self.asked = Some(self.asked_words());
+    }
+
+    /// Whether it is another call than the one that people are asked about.
+    pub(super) fn is_changed(&self) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_some_and(|asked| *asked != self.asked_words())
+    }
+
+    fn asked_words(&self) -> AskedWords {
+        match self.raw_input.clone().filter(|input| !input.is_null()) {
+            Some(input) => AskedWords::Input(input),
+            None => AskedWords::Shown(self.title.clone(), self.diffs()),
+        }
     }
 
     fn set_locations(&mut self, locations: Option<&[acp::ToolCallLocation]>) {

@@ -46,6 +46,16 @@ pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallWords {
 }
 
 impl CallWords {
+    /// Nothing is said of a call but which one it is.
+    pub(super) fn about(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            fields: acp::ToolCallUpdateFields::default(),
+            meta: None,
+            is_announcement: false,
+        }
+    }
+
     /// An id that is asked about after its call was over is another call.
     pub(super) fn announce(&mut self) {
         self.is_announcement = true;

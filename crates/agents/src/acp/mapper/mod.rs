@@ -62,6 +62,11 @@ pub(super) enum MapperStep {
     Withdraw {
         call: u64,
     },
+    /// A call that is asked about is another one by now: people are asked about that one.
+    Replace {
+        call: u64,
+        asked: Box<AskedPermission>,
+    },
 }
 
 /// How the prompt of a turn ended.

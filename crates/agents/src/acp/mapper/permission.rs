@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 
 use super::call::Stage;
-use super::call_words;
+use super::call_words::{self, CallWords};
 use super::consent::FileDiff;
 use super::{Mapper, MapperStep};
 use crate::acp::label::label;
 
 /// A call that is asked about.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct AskedPermission {
     pub(in super::super) call: u64,
     pub(in super::super) kind: acp::ToolKind,
@@ -43,6 +43,15 @@ impl Mapper {
         let mut words = call_words::from_update(call);
         words.announce();
         self.set_aside_asked(&mut words, steps);
+        self.begin_question(words, steps)
+    }
+
+    /// A call becomes one that people are asked about, as it is by these words.
+    pub(super) fn begin_question(
+        &mut self,
+        words: CallWords,
+        steps: &mut Vec<MapperStep>,
+    ) -> Option<AskedPermission> {
         let (call, _) = self.hear_call(words, steps)?;
         call.stage = Stage::Asking;
         call.was_asked = true;
@@ -54,6 +63,7 @@ impl Mapper {
         };
         let command = call.command();
         call.consent.ask(edits, command);
+        call.note_asked();
         Some(AskedPermission {
             call: call.number,
             kind: call.kind(),

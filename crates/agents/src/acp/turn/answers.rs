@@ -1,6 +1,7 @@
 //! Questions of the agent to people, and their answers on the way back (AG-31 to AG-34).
 //!
-//! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so.
+//! Promises: what was asked about is what is answered; a denial is never an approval. What the session's settings answer is said so. A
+//! yes to a call that its agent has changed since is none (AG-31c): the call is asked about again.
 
 use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, TurnOver};
 use agent_client_protocol_schema::v1 as acp;
@@ -43,6 +44,18 @@ pub(super) enum AnsweredQuestion {
         call: u64,
         command: Box<RequestedCommand>,
     },
+}
+
+impl AnsweredQuestion {
+    /// The call that it is about.
+    fn call(&self) -> Option<u64> {
+        match self {
+            Self::Permission { call, .. }
+            | Self::Write { call, .. }
+            | Self::Command { call, .. } => Some(*call),
+            Self::Form { .. } => None,
+        }
+    }
 }
 
 impl RunningTurn<'_> {
@@ -90,6 +103,16 @@ impl RunningTurn<'_> {
             return Ok(());
         };
         let options = distinct_options(request.options);
+        self.decide_or_ask(id, asked, options).await
+    }
+
+    /// What the session's settings do not decide people are asked about.
+    pub(super) async fn decide_or_ask(
+        &mut self,
+        id: RequestId,
+        asked: AskedCall,
+        options: Vec<acp::PermissionOption>,
+    ) -> Result<(), TurnStopped> {
         let config = self.turn.events.settings().await?;
         match self.verdict(&config, &asked).await {
             ApprovalVerdict::Ask => self.ask_people(id, asked, options).await,
@@ -200,7 +223,11 @@ impl RunningTurn<'_> {
             call,
             ready: Box::new(ready),
         };
-        self.open.insert(id.clone(), AskedUser::Call(call));
+        let open = AskedUser::Permission {
+            call,
+            options: options.clone(),
+        };
+        self.open.insert(id.clone(), open);
         self.wait_for(id, event, AnsweredQuestion::Permission { call, options })
             .await
     }
@@ -252,10 +279,13 @@ impl RunningTurn<'_> {
             question,
             reply,
         } = answer;
-        let was_open = self.open.remove(&id).is_some();
-        match (question, reply?) {
-            // It was taken back meanwhile, and is answered.
-            _ if !was_open => Ok(()),
+        let reply = reply?;
+        let is_this = |open: &AskedUser| open.call() == question.call();
+        if !self.open.get(&id).is_some_and(is_this) {
+            return self.end_unasked(question.call(), &reply).await;
+        }
+        self.open.remove(&id);
+        match (question, reply) {
             (
                 AnsweredQuestion::Permission { call, options },
                 AgentReply::ToolDecided {
@@ -375,7 +405,7 @@ impl RunningTurn<'_> {
     pub(super) async fn withdraw(&mut self, id: &RequestId) -> Result<(), TurnOver> {
         self.commands.free_place(id);
         match self.open.remove(id) {
-            Some(AskedUser::Call(call)) => {
+            Some(AskedUser::Permission { call, .. } | AskedUser::Call(call)) => {
                 self.mapper.decide(call, false);
                 self.turn
                     .events
@@ -397,7 +427,7 @@ impl RunningTurn<'_> {
         let id = self
             .open
             .iter()
-            .find(|(_, asked)| **asked == AskedUser::Call(call));
+            .find(|(_, asked)| asked.call() == Some(call));
         if let Some(id) = id.map(|(id, _)| id.clone()) {
             self.open.remove(&id);
             self.answer(&id, Ok(cancelled()));

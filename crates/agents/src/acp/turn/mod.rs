@@ -5,6 +5,7 @@
 //! Must not know: processes beyond the one it works in.
 
 mod answers;
+mod changed_calls;
 mod commands;
 mod edits;
 mod files;

@@ -57,10 +57,26 @@ pub(super) struct RunningTurn<'a> {
 }
 
 /// What a question of the agent became.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AskedUser {
+    /// A call of the agent, with the answers that it takes.
+    Permission {
+        call: u64,
+        options: Vec<acp::PermissionOption>,
+    },
+    /// A call of the host for the agent.
     Call(u64),
     Input(u64),
+}
+
+impl AskedUser {
+    /// The call that is asked about.
+    pub(super) fn call(&self) -> Option<u64> {
+        match self {
+            Self::Permission { call, .. } | Self::Call(call) => Some(*call),
+            Self::Input(_) => None,
+        }
+    }
 }
 
 impl<'a> RunningTurn<'a> {
@@ -230,7 +246,7 @@ impl<'a> RunningTurn<'a> {
         Ok(PromptEnd::Done)
     }
 
-    pub(super) async fn carry_out(&mut self, steps: Vec<MapperStep>) -> Result<(), TurnOver> {
+    pub(super) async fn carry_out(&mut self, steps: Vec<MapperStep>) -> Result<(), TurnStopped> {
         for step in steps {
             self.has_output = true;
             match step {
@@ -268,6 +284,7 @@ impl<'a> RunningTurn<'a> {
                     self.turn.events.send(completed).await?;
                 }
                 MapperStep::Withdraw { call } => self.withdraw_call(call).await?,
+                MapperStep::Replace { call, asked } => self.replace_question(call, *asked).await?,
             }
         }
         Ok(())

@@ -38,9 +38,8 @@ fn ag_51_what_was_asked_is_what_is_allowed() {
     let mut mapper = mapper();
     let call = ask(&mut mapper, edit(json!([diff("/w/a", "TWO")])));
     assert_eq!(allowed(&mapper, "/w/a"), [], "nobody said yes yet");
-    let other = json!({"content": [diff("/w/a", "evil"), diff("/w/b", "x")], "locations": [{"path": "/w/c"}]});
-    say(&mut mapper, other.clone());
     mapper.decide(call, true);
+    let other = json!({"content": [diff("/w/a", "evil"), diff("/w/b", "x")], "locations": [{"path": "/w/c"}]});
     say(&mut mapper, other);
     assert_eq!(allowed(&mapper, "/w/a"), [Some("TWO".to_owned())]);
     assert_eq!(allowed(&mapper, "/w/b"), []);
@@ -157,4 +156,93 @@ fn ag_31b_a_call_that_runs_and_asks_again_is_over() {
     assert_eq!(take_line(&mut mapper), None, "neither may run now");
     mapper.decide(again, true);
     assert_eq!(take_line(&mut mapper).as_deref(), Some("ls -a"));
+}
+
+/// The question that takes the place of an older one.
+fn replacing(steps: &[MapperStep]) -> Option<(u64, &AskedPermission)> {
+    steps.iter().find_map(|step| match step {
+        MapperStep::Replace { call, asked } => Some((*call, &**asked)),
+        _ => None,
+    })
+}
+
+fn told(mapper: &mut Mapper, mut fields: Value) -> Vec<MapperStep> {
+    fields["sessionUpdate"] = json!("tool_call_update");
+    fields["toolCallId"] = json!("c");
+    mapper.map(update(fields))
+}
+
+#[test]
+fn ag_31c_a_call_that_changes_while_it_is_asked_about_is_asked_about_again() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, run("ls"));
+    let steps = told(&mut mapper, json!({"rawInput": {"command": "rm -rf ."}}));
+    let (replaced, asked) = replacing(&steps).unwrap();
+    assert_eq!(replaced, older);
+    assert_ne!(asked.call, older, "people see two calls");
+    assert_eq!(asked.kind, acp::ToolKind::Execute);
+    let ready = Value::Object(asked.ready.clone().into_object());
+    assert_eq!(ready["toolInput"], "{\"command\":\"rm -rf .\"}");
+    let newer = asked.call;
+    mapper.decide(older, true);
+    assert_eq!(take_line(&mut mapper), None, "that was the older question");
+    mapper.decide(newer, true);
+    assert_eq!(take_line(&mut mapper).as_deref(), Some("rm -rf ."));
+}
+
+#[test]
+fn ag_31c_what_changes_nothing_of_what_runs_is_not_asked_about_again() {
+    let mut mapper = mapper();
+    let call = ask(&mut mapper, run("ls"));
+    for same in [
+        json!({"title": "List files", "rawInput": {"command": "ls"}}),
+        json!({"status": "in_progress", "content": [{"type": "content", "content": {"type": "text", "text": "hm"}}]}),
+        json!({"kind": "other"}),
+    ] {
+        let steps = told(&mut mapper, same);
+        assert_eq!(replacing(&steps), None, "{steps:?}");
+    }
+    mapper.decide(call, true);
+    let steps = told(&mut mapper, json!({"rawInput": {"command": "id"}}));
+    assert_eq!(replacing(&steps), None, "it is decided on");
+    assert_eq!(take_line(&mut mapper).as_deref(), Some("ls"));
+}
+
+#[test]
+fn ag_31c_a_call_without_an_input_is_what_its_title_and_its_changes_say() {
+    let mut mapper = mapper();
+    let older = ask(&mut mapper, edit(json!([diff("/w/a", "TWO")])));
+    assert_eq!(
+        replacing(&told(&mut mapper, json!({"title": "Edit"}))),
+        None
+    );
+    let steps = told(&mut mapper, json!({"content": [diff("/w/a", "evil")]}));
+    let newer = replacing(&steps).unwrap().1.call;
+    mapper.decide(older, true);
+    assert_eq!(allowed(&mapper, "/w/a"), []);
+    mapper.decide(newer, true);
+    assert_eq!(allowed(&mapper, "/w/a"), [Some("evil".to_owned())]);
+
+    let mut titled = super::mapper();
+    ask(&mut titled, json!({"toolCallId": "c", "title": "ls"}));
+    let steps = told(&mut titled, json!({"title": "rm -rf ."}));
+    assert!(replacing(&steps).is_some(), "{steps:?}");
+}
+
+#[test]
+fn ag_31c_an_agent_that_changes_a_call_for_ever_is_not_asked_about_for_ever() {
+    let mut mapper = mapper();
+    ask(&mut mapper, run("ls"));
+    let mut last = Vec::new();
+    for n in 0..5_000 {
+        last = told(
+            &mut mapper,
+            json!({"rawInput": {"command": format!("echo {n}")}}),
+        );
+        if replacing(&last).is_none() {
+            break;
+        }
+    }
+    let withdrawn = |step: &MapperStep| matches!(step, MapperStep::Withdraw { .. });
+    assert!(last.iter().any(withdrawn), "{last:?}");
 }
