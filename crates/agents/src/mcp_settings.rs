@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_api::ClientPlugin;
+use serde_json::{Value, json};
 use workspace::discovery::find_plugin_servers;
 use workspace::{Confinement, UserDirectories};
 
 use crate::mcp::{
     DeclaredServers, McpEntry, McpInputs, ServerPlaces, brought_plugins, find_declared,
 };
+use crate::server_entry::make_entry;
 use crate::trust::TrustStore;
 
 /// Where servers are declared for all sessions, and what is known of trust.
@@ -26,6 +28,24 @@ pub struct McpSettings {
     pub user: UserDirectories,
     pub confinement: Confinement,
     pub trust: Arc<TrustStore>,
+}
+
+impl McpSettings {
+    /// The servers that the user declares for all sessions, without those of plugins, as clients see them before one runs. Blocks.
+    pub(crate) fn own_entries(&self) -> Vec<Value> {
+        let places = ServerPlaces {
+            settings: (&self.entries, &self.settings_file),
+            data: &self.data,
+            // What else it declares is not the user's for all sessions, and left out.
+            directory: &self.data,
+            plugins: &[],
+            brought: &[],
+        };
+        let found = find_declared(&places, &McpInputs::new());
+        let own = found.servers.iter().filter(|declared| declared.is_users);
+        own.map(|declared| make_entry(declared, json!({"kind": "stopped"})))
+            .collect()
+    }
 }
 
 /// Looks for the servers of a session in a directory, to which clients brought plugins.

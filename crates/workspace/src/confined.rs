@@ -85,6 +85,8 @@ pub(crate) struct Stat {
     pub(crate) mode: u32,
     pub(crate) owner: u32,
     pub(crate) group: u32,
+    /// When the file was last changed in any way, by the clock of the system: seconds and nanoseconds. Nobody can set it.
+    pub(crate) changed: (i64, u32),
 }
 
 /// Differs between two files, and between two contents of one file.
@@ -143,6 +145,7 @@ impl From<Statx> for Stat {
             mode,
             owner: stat.stx_uid,
             group: stat.stx_gid,
+            changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
         }
     }
 }

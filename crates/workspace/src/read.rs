@@ -147,13 +147,23 @@ impl Workspace {
             Err(FileError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        self.read_opened(file, path, bytes_max).map(Some)
+    }
+
+    /// The beginning of a file that is open.
+    pub(crate) fn read_opened(
+        &self,
+        file: File,
+        path: &WorkspacePath,
+        bytes_max: usize,
+    ) -> Result<Prefix, FileError> {
         let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
         let mut bytes = Vec::new();
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| io_to_file_error(&error, &self.display_path(path)))?;
         let is_cut = bytes.len() > bytes_max;
         bytes.truncate(bytes_max);
-        Ok(Some(Prefix { bytes, is_cut }))
+        Ok(Prefix { bytes, is_cut })
     }
 }
 

@@ -101,6 +101,47 @@ async fn an_agent_gets_no_server_that_it_cannot_reach_and_none_if_its_entry_says
     assert_eq!(handed_over(&harness, "session/new"), json!([]));
 }
 
+/// What clients are told of the agent before any session.
+async fn customizations_of_agent(harness: &AcpHarness) -> Value {
+    let params = json!({"channel": "ahp-root://"});
+    let root = harness.ann.connection.request("subscribe", params).await;
+    let root = root.unwrap()["snapshot"].clone();
+    let agents = root["state"]["agents"].as_array().unwrap();
+    let agent = agents.iter().find(|agent| agent["provider"] == "fake");
+    agent.unwrap()["customizations"].clone()
+}
+
+// MC-9
+#[tokio::test]
+async fn an_agent_is_listed_with_the_users_servers_that_it_would_get() {
+    let of_directory = r#"{"mcpServers": {"own": {"command": "sh"}}}"#;
+    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
+    let harness = setup.file(".mcp.json", of_directory).start().await;
+    let listed = customizations_of_agent(&harness).await;
+    let names: Vec<&Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(names, ["files", "web"]);
+    assert_eq!(listed[0]["type"], "mcpServer");
+    assert_eq!(listed[0]["state"], json!({"kind": "stopped"}));
+    let text = listed.to_string();
+    assert!(
+        !text.contains("s3cret") && !text.contains("t0ken"),
+        "{text}"
+    );
+
+    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
+    let harness = setup
+        .entry("trust = \"always\"\nmcp = \"none\"")
+        .start()
+        .await;
+    let listed = customizations_of_agent(&harness).await;
+    assert!(listed.is_null(), "it would get none: {listed}");
+}
+
 // CU-6
 #[tokio::test]
 async fn a_server_that_is_switched_off_is_gone_with_the_next_turn() {

@@ -28,6 +28,8 @@ pub(super) struct AgentCore {
     token: Mutex<BroughtValue>,
     /// Servers that the agent is handed over; none without.
     pub(super) mcp: OnceLock<Arc<McpSettings>>,
+    /// Those of them that the user declares for all sessions, as clients see them.
+    pub(super) own_servers: OnceLock<Vec<Value>>,
     servers: Mutex<ServerRecords>,
     /// What was said in a session and is not said again.
     told: Mutex<BTreeSet<(String, String)>>,
@@ -58,6 +60,7 @@ impl AgentCore {
             news: OnceLock::new(),
             token: Mutex::default(),
             mcp: OnceLock::new(),
+            own_servers: OnceLock::new(),
             servers: Mutex::default(),
             told: Mutex::default(),
         })
@@ -69,7 +72,10 @@ impl AgentCore {
     }
 
     pub(super) fn info(&self) -> AgentInfo {
-        self.known.get().info(&self.config)
+        AgentInfo {
+            customizations: self.own_servers.get().cloned().unwrap_or_default(),
+            ..self.known.get().info(&self.config)
+        }
     }
 
     fn learn(&self, change: impl FnOnce(&mut Known)) {

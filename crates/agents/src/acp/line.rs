@@ -11,6 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Room that is made for each read.
 const READ_BYTES: usize = 16 * 1_024;
 
+/// A larger buffer is given back after the line that needed it.
+const KEPT_BYTES_MAX: usize = 256 * 1_024;
+
 pub(super) struct LineReader<R> {
     input: R,
     buffer: BytesMut,
@@ -45,6 +48,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if let Some(end) = memchr::memchr(b'\n', fresh) {
                 let line = self.buffer.split_to(self.searched + end + 1).freeze();
                 self.searched = 0;
+                if line.len() > KEPT_BYTES_MAX {
+                    // What follows shares the memory of the line, and would keep it.
+                    self.buffer = BytesMut::from(&*self.buffer);
+                }
                 if line.len() > self.line_bytes_max {
                     return Err(LineError::TooLong(self.line_bytes_max));
                 }
@@ -106,6 +113,16 @@ mod tests {
         assert_eq!(reader.next().await.unwrap().unwrap(), &b"end"[..]);
         assert_eq!(reader.next().await.unwrap(), None);
         sending.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_a_long_line_is_given_back() {
+        let sent = format!("{}\nnext", "x".repeat(4 * KEPT_BYTES_MAX));
+        let mut reader = LineReader::new(sent.as_bytes(), usize::MAX);
+        reader.next().await.unwrap().unwrap();
+        assert_eq!(reader.next().await.unwrap().unwrap(), &b"next"[..]);
+        reader.buffer.reserve(READ_BYTES);
+        assert!(reader.buffer.capacity() < KEPT_BYTES_MAX);
     }
 
     #[tokio::test]

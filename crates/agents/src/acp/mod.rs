@@ -15,6 +15,7 @@ mod failed_server;
 mod known;
 mod label;
 mod line;
+mod line_mapper;
 mod live_session;
 mod mapper;
 mod mcp_servers;
@@ -46,6 +47,7 @@ use agent_core::AgentCore;
 pub use config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
 pub use entry::{AgentEntry, EntryError};
 use known::KnownAgentFile;
+pub use line_mapper::{LineMapper, NotAnUpdate};
 
 /// An agent that speaks ACP.
 pub struct AcpAgent {
@@ -67,9 +69,12 @@ pub struct AgentReport {
 }
 
 impl AcpAgent {
-    /// Hands these servers over to the agent, as far as its entry says so.
+    /// Hands these servers over to the agent, as far as its entry says so. Blocks: those of the user are looked up.
     #[must_use]
     pub fn with_mcp(self, settings: Arc<McpSettings>) -> Self {
+        if self.core.config.hands_over_mcp {
+            let _ = self.core.own_servers.set(settings.own_entries());
+        }
         // Set once: an agent is made for one host.
         let _ = self.core.mcp.set(settings);
         self

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Discovered, Warning, WarningKind, discover};
+use super::known_texts::KnownTexts;
+use super::{Discovered, Warning, WarningKind, discover_again};
 use crate::{BroughtPlugin, Confinement, UserDirectories};
 
 /// How long a result counts: an edit is noticed after this at the latest.
@@ -23,6 +24,7 @@ pub struct DiscoveryCache {
     report: Option<Report>,
     confinement: Confinement,
     user: UserDirectories,
+    texts: KnownTexts,
 }
 
 /// Where is searched beside the user's own directories.
@@ -70,9 +72,16 @@ impl DiscoveryCache {
         self.get_at(working_directories, brought, Instant::now())
     }
 
-    /// What is in these directories now. Others are not kept from looking again: nothing is remembered. Blocks.
+    /// What is in these directories now. Others are not kept from looking again. Blocks.
     pub fn look(&self, working_directories: &[String], brought: &[BroughtPlugin]) -> Discovered {
-        discover(working_directories, &self.user, brought, &self.confinement)
+        let (user, confinement) = (&self.user, &self.confinement);
+        let texts = self.texts.clone();
+        discover_again(working_directories, user, brought, confinement, texts)
+    }
+
+    /// How many files were read so far. One that did not change is not read again.
+    pub fn files_read(&self) -> u64 {
+        self.texts.files_read()
     }
 
     /// What is in these directories, at most a second old, without what is switched off, by ids. Blocks.

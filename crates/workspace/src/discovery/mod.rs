@@ -12,6 +12,7 @@ mod command_file;
 mod customization;
 mod front_matter;
 mod hook_file;
+mod known_texts;
 mod places;
 mod plugin;
 mod plugin_servers;
@@ -38,6 +39,7 @@ pub use warning::{Warning, WarningKind};
 
 use crate::{BroughtPlugin, Confinement, FileError, UserDirectories, Workspace};
 use checked_text::is_unshowable;
+use known_texts::KnownTexts;
 use scan::Scan;
 
 /// The longest file of a custom agent, a rule or hooks.
@@ -68,9 +70,21 @@ pub fn discover(
     brought: &[BroughtPlugin],
     confinement: &Confinement,
 ) -> Discovered {
+    let texts = KnownTexts::default();
+    discover_again(working_directories, user, brought, confinement, texts)
+}
+
+/// The same for who did so before: files that did not change are not read. Blocks.
+fn discover_again(
+    working_directories: &[String],
+    user: &UserDirectories,
+    brought: &[BroughtPlugin],
+    confinement: &Confinement,
+    texts: KnownTexts,
+) -> Discovered {
     let (workspace, errors) =
         Workspace::open_available_with(working_directories, user, brought, confinement);
-    let mut scan = Scan::new(&workspace);
+    let mut scan = Scan::with_texts(&workspace, texts);
     for error in errors {
         scan.warn(Warning::new(WarningKind::Unreadable, error.to_string()));
     }

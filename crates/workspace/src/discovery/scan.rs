@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::checked_text::is_name;
 use super::customization::{Child, Container};
+use super::known_texts::KnownTexts;
 use super::warning::{Warning, WarningKind};
 use crate::directory::{Directory, EntryKind, Listing};
 use crate::{Workspace, WorkspacePath};
@@ -33,10 +34,17 @@ pub(super) struct Scan<'a> {
     visited: Vec<WorkspacePath>,
     warnings: Vec<Warning>,
     has_warned_of_limit: bool,
+    /// What was read before; nothing for who looks once.
+    texts: KnownTexts,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(workspace: &'a Workspace) -> Self {
+        Self::with_texts(workspace, KnownTexts::default())
+    }
+
+    /// The same for who looks again and again: files that did not change are not read.
+    pub(super) fn with_texts(workspace: &'a Workspace, texts: KnownTexts) -> Self {
         Self {
             workspace,
             files_left: FILES_MAX,
@@ -45,6 +53,7 @@ impl<'a> Scan<'a> {
             visited: Vec::new(),
             warnings: Vec::new(),
             has_warned_of_limit: false,
+            texts,
         }
     }
 
@@ -109,7 +118,7 @@ impl<'a> Scan<'a> {
         if self.is_spent() {
             return None;
         }
-        let prefix = match self.workspace.read_prefix(path, bytes_max) {
+        let prefix = match self.texts.read_prefix(self.workspace, path, bytes_max) {
             Ok(prefix) => prefix?,
             Err(error) => {
                 self.warn_of(WarningKind::Unreadable, path, &error.to_string());

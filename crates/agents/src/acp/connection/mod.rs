@@ -32,6 +32,7 @@ use super::process::{ChildProcess, Launch, StderrTail};
 use super::rpc::{self, AcpError, RequestId};
 pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize};
 pub(super) use inbox::{InboxItem, SessionInbox, SessionListener};
+pub(super) use reader::{UpdateParams, UpdateTag};
 pub(super) use supervise::{ConnectionEnd, EndKind};
 use writer::Writer;
 

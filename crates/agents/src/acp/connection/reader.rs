@@ -31,15 +31,15 @@ const EARLY_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct UpdateParams<'a> {
+pub(in super::super) struct UpdateParams<'a> {
     #[serde(borrow)]
     session_id: Cow<'a, str>,
     #[serde(borrow)]
-    update: &'a RawValue,
+    pub(in super::super) update: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct UpdateTag<'a> {
+pub(in super::super) struct UpdateTag<'a> {
     #[serde(borrow, rename = "sessionUpdate")]
     tag: Cow<'a, str>,
 }

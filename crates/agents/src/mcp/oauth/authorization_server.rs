@@ -9,12 +9,19 @@ use serde_json::{Value, json};
 
 use super::super::auth::may_be_asked;
 use super::super::document::{fetch_json, post_json};
-use super::super::error::clean;
+use super::super::http::is_this_machine;
 use super::super::reach::Reach;
+use super::token_request::describe_error;
 use super::{OAuthClient, SignInError};
 
 /// Longest id and secret of a client.
 const CLIENT_BYTES_MAX: usize = 4 << 10;
+
+/// Scopes of a server that are looked at.
+const SCOPES_MAX: usize = 1_024;
+
+/// The scope of tokens that can be renewed while nobody is there.
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 /// What of an authorisation server's metadata is used.
 #[derive(Debug, Clone)]
@@ -27,6 +34,8 @@ pub(super) struct AuthorizationServer {
     pub(super) takes_secret_in_body: bool,
     /// It names itself in what it sends back.
     pub(super) names_itself: bool,
+    /// The scopes that it says it knows; none if it does not say.
+    scopes: Option<Vec<String>>,
     resource: Url,
     pub(super) reach: Reach,
 }
@@ -96,9 +105,27 @@ impl AuthorizationServer {
             registration_endpoint: endpoint("registration_endpoint"),
             takes_secret_in_body: includes(methods, "client_secret_post"),
             names_itself: metadata["authorization_response_iss_parameter_supported"] == true,
+            scopes: read_scopes(&metadata["scopes_supported"]),
             resource: resource.clone(),
             reach,
         })
+    }
+
+    /// Whether tokens can be renewed only if this is asked for (OpenID Connect Core, 11): such servers give no refresh token otherwise.
+    pub(super) fn offers_offline_access(&self) -> bool {
+        let known = self.scopes.as_deref().unwrap_or_default();
+        known.iter().any(|scope| scope == OFFLINE_ACCESS)
+    }
+
+    /// Whether a client may be registered for these scopes. Those of a resource need not be among those of the server, and some
+    /// servers then register no client at all; a client without scopes may ask for any.
+    fn registers(&self, scopes: &[String]) -> bool {
+        let is_known = |scope| {
+            self.scopes
+                .as_ref()
+                .is_none_or(|known| known.contains(scope))
+        };
+        !scopes.is_empty() && scopes.iter().all(is_known)
     }
 
     /// Registers this program as a client that can hold no secret (RFC 7591).
@@ -116,8 +143,9 @@ impl AuthorizationServer {
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": "none",
+            "application_type": application_type(redirect_uri),
         });
-        if !scopes.is_empty() {
+        if self.registers(scopes) {
             client["scope"] = json!(scopes.join(" "));
         }
         let registered = post_json(endpoint, self.reach, &client).await;
@@ -133,12 +161,28 @@ impl AuthorizationServer {
                 id,
                 secret: text("client_secret"),
             }),
-            None => Err(SignInError::Server(format!(
-                "registers no client: {}",
-                clean(registered["error"].as_str().unwrap_or("it gave no id"))
-            ))),
+            None => {
+                let error = registered["error"].as_str().unwrap_or("it gave no id");
+                let why = describe_error(error, registered["error_description"].as_str());
+                Err(SignInError::Server(format!("registers no client: {why}")))
+            }
         }
     }
+}
+
+/// What kind of program is sent back to an address (OpenID Connect Registration, 2): one that listens on this machine is native.
+fn application_type(redirect_uri: &str) -> &'static str {
+    match Url::parse(redirect_uri).is_ok_and(|uri| uri.scheme() == "http" && is_this_machine(&uri))
+    {
+        true => "native",
+        false => "web",
+    }
+}
+
+fn read_scopes(listed: &Value) -> Option<Vec<String>> {
+    let listed = listed.as_array()?.iter().take(SCOPES_MAX);
+    let scopes = listed.filter_map(|scope| scope.as_str().map(str::to_owned));
+    Some(scopes.collect())
 }
 
 fn bad(what: &str) -> SignInError {
@@ -202,6 +246,27 @@ mod tests {
             ]
         );
         assert_eq!(of("https://a.example/").len(), 2);
+    }
+
+    #[test]
+    fn scopes_that_the_server_does_not_list_are_not_registered() {
+        let tools = ["tools".to_owned()];
+        let scopes = |listed: Value| {
+            let mut metadata = metadata();
+            metadata["scopes_supported"] = listed;
+            let server = read(&metadata).unwrap();
+            (server.registers(&tools), server.offers_offline_access())
+        };
+        assert_eq!(scopes(Value::Null), (true, false), "it does not say");
+        assert_eq!(scopes(json!(["openid", "offline_access"])), (false, true));
+        assert_eq!(scopes(json!(["tools"])), (true, false));
+        assert!(!read(&metadata()).unwrap().registers(&[]));
+    }
+
+    #[test]
+    fn a_program_on_this_machine_is_native() {
+        assert_eq!(application_type("http://127.0.0.1:7/callback"), "native");
+        assert_eq!(application_type("https://laptop.example/"), "web");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 pub use self::token_request::RenewalError;
 pub use super::oauth_client::OAuthClient;
 
-use self::authorization_server::AuthorizationServer;
+use self::authorization_server::{AuthorizationServer, OFFLINE_ACCESS};
 use self::redirect::Redirect;
 use self::returned::{ExpectedReturn, FOREIGN, Returned};
 use self::token_request::TokenEndpoint;
@@ -170,8 +170,16 @@ pub async fn begin_sign_in_at(
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &wanted.resource);
-        if !wanted.scopes.is_empty() {
-            query.append_pair("scope", &wanted.scopes.join(" "));
+        let mut scopes = wanted.scopes.clone();
+        if server.offers_offline_access() {
+            // Without both there is no refresh token (OpenID Connect Core, 11).
+            query.append_pair("prompt", "consent");
+            if !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+                scopes.push(OFFLINE_ACCESS.to_owned());
+            }
+        }
+        if !scopes.is_empty() {
+            query.append_pair("scope", &scopes.join(" "));
         }
     }
     let host = page.host_str().unwrap_or_default().to_owned();
