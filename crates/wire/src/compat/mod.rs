@@ -278,4 +278,6 @@ mod unchanged {
 }
 
 #[cfg(test)]
+mod message_tests;
+#[cfg(test)]
 mod tests;
