@@ -139,12 +139,14 @@ async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connec
     };
     let until = Instant::now() + CONNECT_MAX;
     loop {
-        match Connection::connect(&target).await {
-            Ok((connection, events)) => {
-                connection.initialize("ann", &[]).await?;
-                return Ok((connection, events));
-            }
-            // A node that loads many says so.
+        let connecting = async {
+            let (connection, events) = Connection::connect(&target).await?;
+            connection.initialize("ann", &[]).await?;
+            Ok::<_, client::ClientError>((connection, events))
+        };
+        match connecting.await {
+            Ok(connected) => return Ok(connected),
+            // A node that loads many, on a machine that others use, says so.
             Err(error) if Instant::now() >= until => return Err(error.into()),
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
