@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
     AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse,
-    ClientToolOffer, EventSink, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section,
-    StoreError, TerminalOffer, TurnOver, UserMessage, WaitingSteering,
+    ClientFileCall, ClientFileReply, ClientToolOffer, EventSink, HostServices, Lowering, ModelCall,
+    ModelOutput, PastTurn, Section, StoreError, TerminalOffer, TurnOver, UserMessage,
+    WaitingSteering,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -262,6 +263,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
 
     async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {
         self.receiver.show_terminal(offer).await
+    }
+
+    async fn use_client_file(&self, call: ClientFileCall) -> Result<ClientFileReply, StoreError> {
+        self.receiver.use_client_file(call).await
     }
 }
 

@@ -41,15 +41,10 @@ pub(crate) fn ask_for_host(step: &mut Step, ask: u64, client_id: &str, question:
     let Some(peer) = peer.filter(|peer| !step.peers().is_gone(*peer)) else {
         return fail(step, ask, ClientFileError::PeerGone);
     };
-    let (channel, uri) = (ChannelUri::root().to_string(), question.uri().to_owned());
-    let (method, params) = match &question {
-        ClientQuestion::List { .. } => ("resourceList", json!({"channel": channel, "uri": uri})),
-        ClientQuestion::Read { .. } => ("resourceRead", json!({"channel": channel, "uri": uri})),
-    };
-    let (ms, purpose) = (
-        step.limits().reverse_request_ms,
-        Purpose::AnswerHost { ask, question },
-    );
+    let (method, mut params) = (question.method(), question.params());
+    params["channel"] = json!(ChannelUri::root().as_str());
+    let ms = question.time_ms(step.limits().reverse_request_ms);
+    let purpose = Purpose::AnswerHost { ask, question };
     if ask_client(step, peer, method, &params, ms, purpose).is_err() {
         fail(step, ask, ClientFileError::Busy);
     }

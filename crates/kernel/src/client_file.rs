@@ -5,9 +5,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use agent_api::{ClientFileCall, ClientFileFacts};
+use serde_json::{Value, json};
 
 use crate::rendered::RequestEnd;
+
+/// How long a client may take to find out whether its files may be used: its user may be asked.
+const PERMISSION_MS: u64 = 120_000;
 
 /// A file that a client was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,10 @@ pub enum ClientQuestion {
     List { uri: String },
     /// What is in a file.
     Read { uri: String },
+    /// Anything else that can be done with files.
+    Use(ClientFileCall),
+    /// Whether they may be used: the client may ask its user.
+    Permission { uri: String, write: bool },
 }
 
 /// What a client said of them.
@@ -37,6 +45,9 @@ pub enum ClientQuestion {
 pub enum ClientAnswer {
     Entries(Vec<ListedEntry>),
     Body(ClientFileBody),
+    Facts(ClientFileFacts),
+    /// It is done, or allowed.
+    Done,
 }
 
 /// One entry of a client's directory, by its name as the client sent it.
@@ -77,7 +88,67 @@ impl ClientFile {
 impl ClientQuestion {
     pub(crate) fn uri(&self) -> &str {
         match self {
-            Self::List { uri } | Self::Read { uri } => uri,
+            Self::List { uri } | Self::Read { uri } | Self::Permission { uri, .. } => uri,
+            Self::Use(call) => call.uris().0,
+        }
+    }
+
+    /// The method that asks it.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::List { .. } | Self::Use(ClientFileCall::List { .. }) => "resourceList",
+            Self::Read { .. } | Self::Use(ClientFileCall::Read { .. }) => "resourceRead",
+            Self::Use(ClientFileCall::Resolve { .. }) => "resourceResolve",
+            Self::Use(ClientFileCall::Write { .. }) => "resourceWrite",
+            Self::Use(ClientFileCall::Copy { .. }) => "resourceCopy",
+            Self::Use(ClientFileCall::Move { .. }) => "resourceMove",
+            Self::Use(ClientFileCall::Delete { .. }) => "resourceDelete",
+            Self::Use(ClientFileCall::MakeDirectory { .. }) => "resourceMkdir",
+            Self::Permission { .. } => "resourceRequest",
+        }
+    }
+
+    /// Its parameters beside the channel.
+    pub(crate) fn params(&self) -> Value {
+        match self {
+            Self::Use(ClientFileCall::Write {
+                uri,
+                text,
+                if_match,
+                create_only,
+            }) => {
+                let mut params = json!({"uri": uri, "data": text, "encoding": "utf-8"});
+                if let Some(etag) = if_match {
+                    params["ifMatch"] = json!(etag);
+                }
+                if *create_only {
+                    params["createOnly"] = json!(true);
+                }
+                params
+            }
+            Self::Use(
+                ClientFileCall::Copy {
+                    source,
+                    destination,
+                }
+                | ClientFileCall::Move {
+                    source,
+                    destination,
+                },
+            ) => json!({"source": source, "destination": destination, "failIfExists": true}),
+            Self::Use(ClientFileCall::Delete { uri, recursive }) => {
+                json!({"uri": uri, "recursive": recursive})
+            }
+            Self::Permission { uri, write } => json!({"uri": uri, "read": true, "write": write}),
+            Self::List { .. } | Self::Read { .. } | Self::Use(_) => json!({"uri": self.uri()}),
+        }
+    }
+
+    /// How long it may take: who asks its user takes longer.
+    pub(crate) fn time_ms(&self, usual_ms: u64) -> u64 {
+        match self {
+            Self::Permission { .. } => usual_ms.max(PERMISSION_MS),
+            Self::List { .. } | Self::Read { .. } | Self::Use(_) => usual_ms,
         }
     }
 
@@ -88,13 +159,20 @@ impl ClientQuestion {
         bytes_max: usize,
     ) -> Result<ClientAnswer, ClientFileError> {
         match self {
-            Self::Read { uri } => {
+            Self::Read { uri } | Self::Use(ClientFileCall::Read { uri }) => {
                 let file = ClientFile::of_reply(uri, reply, bytes_max);
                 file.read.map(ClientAnswer::Body)
             }
-            Self::List { .. } => {
+            Self::List { .. } | Self::Use(ClientFileCall::List { .. }) => {
                 let value = value_of(reply, bytes_max)?;
                 entries_in(&value).map(ClientAnswer::Entries)
+            }
+            Self::Use(ClientFileCall::Resolve { .. }) => {
+                let value = value_of(reply, bytes_max)?;
+                facts_in(&value).map(ClientAnswer::Facts)
+            }
+            Self::Use(_) | Self::Permission { .. } => {
+                value_of(reply, bytes_max).map(|_| ClientAnswer::Done)
             }
         }
     }
@@ -127,6 +205,20 @@ fn entries_in(result: &Value) -> Result<Vec<ListedEntry>, ClientFileError> {
         })
     });
     Ok(entries.collect())
+}
+
+/// What a `ResourceResolveResult` says.
+fn facts_in(result: &Value) -> Result<ClientFileFacts, ClientFileError> {
+    let kind = result.get("type").and_then(Value::as_str);
+    let kind = kind.ok_or(ClientFileError::Malformed)?;
+    Ok(ClientFileFacts {
+        kind: kind.to_owned(),
+        size: result.get("size").and_then(Value::as_u64),
+        etag: result
+            .get("etag")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    })
 }
 
 /// The body in a `ResourceReadResult`. One that does not say how it is encoded is base64.
@@ -186,6 +278,55 @@ mod tests {
         ] {
             assert_eq!(read(result(strange)), Err(ClientFileError::Malformed));
         }
+    }
+
+    #[test]
+    fn each_question_is_a_method_with_its_parameters() {
+        let (uri, to) = ("x-y:/a".to_owned(), "x-y:/b".to_owned());
+        let write = ClientFileCall::Write {
+            uri: uri.clone(),
+            text: "t".to_owned(),
+            if_match: Some("1".to_owned()),
+            create_only: false,
+        };
+        let copy = ClientFileCall::Copy {
+            source: uri.clone(),
+            destination: to,
+        };
+        let delete = ClientFileCall::Delete {
+            uri: uri.clone(),
+            recursive: true,
+        };
+        let written = json!({"uri": uri, "data": "t", "encoding": "utf-8", "ifMatch": "1"});
+        let copied = json!({"source": uri, "destination": "x-y:/b", "failIfExists": true});
+        for (call, method, params) in [
+            (write, "resourceWrite", written),
+            (copy, "resourceCopy", copied),
+            (
+                delete,
+                "resourceDelete",
+                json!({"uri": uri, "recursive": true}),
+            ),
+        ] {
+            let question = ClientQuestion::Use(call);
+            assert_eq!((question.method(), question.params()), (method, params));
+            let done = question.answer_of(result(json!({})), 100);
+            assert_eq!(done, Ok(ClientAnswer::Done));
+        }
+        let resolve = || ClientQuestion::Use(ClientFileCall::Resolve { uri: uri.clone() });
+        let facts = json!({"uri": uri, "type": "file", "size": 3, "etag": "1"});
+        let expected = ClientFileFacts {
+            kind: "file".to_owned(),
+            size: Some(3),
+            etag: Some("1".to_owned()),
+        };
+        let answer = resolve().answer_of(result(facts), 100);
+        assert_eq!(answer, Ok(ClientAnswer::Facts(expected)));
+        let strange = resolve().answer_of(result(json!({"size": "3"})), 100);
+        assert_eq!(strange, Err(ClientFileError::Malformed));
+        let permission = ClientQuestion::Permission { uri, write: true };
+        assert_eq!(permission.method(), "resourceRequest");
+        assert!(permission.time_ms(5_000) > resolve().time_ms(5_000));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct TurnRun {
     /// The session's number, which no other session ever has.
     pub session_id: ChannelId,
     pub message: Value,
+    /// The client that began the turn, if one did: its own files can be used through it.
+    pub author: Option<String>,
     /// The session's configuration values.
     pub config: wire::Object,
     pub working_directories: Vec<String>,

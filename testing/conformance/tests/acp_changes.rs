@@ -90,7 +90,11 @@ async fn what_an_agent_of_others_changes_is_its_turns_and_is_taken_back() {
         let client = ready(harness.host(), "eve").await;
         assert_eq!(changes_listed(&client).await, nothing);
         let changes = Followed::subscribe_in(&client, SESSION, &name).await;
-        assert_eq!(changes.names(), ["a.txt", "new.txt"], "it is what the turn did");
+        assert_eq!(
+            changes.names(),
+            ["a.txt", "new.txt"],
+            "it is what the turn did"
+        );
     }
 }
 

@@ -26,6 +26,7 @@ mod annotations;
 mod changeset_actions;
 mod changesets;
 mod client_plugins;
+mod client_resources;
 mod completions;
 mod compose_check;
 mod content;

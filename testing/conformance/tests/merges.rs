@@ -104,7 +104,10 @@ async fn a_worktree_is_merged_back_over_the_wire() {
     assert!(said.starts_with("Merged into main"), "{said}");
     assert_eq!(harness.read("b.txt"), "from the worktree\n");
     assert_eq!(git(&work, &["status", "--short"]), "");
-    assert!(top.join("open.txt").exists(), "what was not committed stays");
+    assert!(
+        top.join("open.txt").exists(),
+        "what was not committed stays"
+    );
     branch
         .until(&mut events, |state| {
             has_files(1)(state) && merge(state)["status"] == "idle"
@@ -174,14 +177,22 @@ async fn in_the_middle_of_a_rebase_turns_are_seen_and_nothing_is_committed() {
     let (client, mut events) = connect(&harness, "bob").await;
     let name = format!("turn/{}", turn["id"].as_str().unwrap());
     let changes = Followed::subscribe(&client, &name).await;
-    assert_eq!(changes.names(), ["new.txt"], "what was there is not the turn's");
+    assert_eq!(
+        changes.names(),
+        ["new.txt"],
+        "what was there is not the turn's"
+    );
 
     let mut open = Followed::subscribe(&client, "uncommitted").await;
     open.ready(&mut events).await;
     assert_eq!(open.names(), ["a.txt", "new.txt"]);
     let before = (read_tree(&work), git(&work, &["status", "--porcelain"]));
     let message = json!({"_meta": {"message": "in between"}});
-    for (operation, more) in [("stage", json!({})), ("commit", message), ("discard", json!({}))] {
+    for (operation, more) in [
+        ("stage", json!({})),
+        ("commit", message),
+        ("discard", json!({})),
+    ] {
         let refused = invoke(&client, &open.uri, operation, more).await;
         let refused = code(refused.unwrap_err());
         let is_said = refused.contains("-32011") && refused.contains("in the middle of a rebase");

@@ -117,15 +117,20 @@ async fn looks_of_turns() {
     let command = [Answer::calls([bash("echo new > new.txt")]), ends()];
     let turn = harness.talk("command", command).await;
     open.until(&mut events, has_names(&["new.txt"])).await;
-    branch.until(&mut other_events, has_names(&["new.txt"])).await;
+    branch
+        .until(&mut other_events, has_names(&["new.txt"]))
+        .await;
     assert_eq!(notes.looks(), before + 2);
 
     // Our own tools alone: none before, and one for both that are watched.
     let input = json!({"path": "own.txt", "content": "own\n"});
     let own = [Answer::calls([Call::new("w", "write", &input)]), ends()];
     harness.talk("own tool", own).await;
-    open.until(&mut events, has_names(&["new.txt", "own.txt"])).await;
-    branch.until(&mut other_events, has_names(&["new.txt", "own.txt"])).await;
+    open.until(&mut events, has_names(&["new.txt", "own.txt"]))
+        .await;
+    branch
+        .until(&mut other_events, has_names(&["new.txt", "own.txt"]))
+        .await;
     assert_eq!(notes.looks(), before + 3);
 
     // A commit changes no file, and what is not committed all the same.
@@ -133,7 +138,9 @@ async fn looks_of_turns() {
     let commit = [Answer::calls([bash(commit)]), ends()];
     harness.talk("commit", commit).await;
     open.until(&mut events, has_names(&[])).await;
-    branch.until(&mut other_events, has_names(&["new.txt", "own.txt"])).await;
+    branch
+        .until(&mut other_events, has_names(&["new.txt", "own.txt"]))
+        .await;
     assert_eq!(notes.looks(), before + 5);
 
     // What a turn changed is looked up, however often.
@@ -183,11 +190,16 @@ async fn hangs_after_a_command() {
     let turn = harness.talk("command", command).await;
     is_told(&harness, &turn).await;
     // What is watched says so, too, from the same look.
-    open.until(&mut events, |state| state["status"] == "error").await;
+    open.until(&mut events, |state| state["status"] == "error")
+        .await;
     let why = json!(open.state)["error"]["message"].clone();
-    assert!(why.as_str().unwrap().contains("git did not finish"), "{why}");
+    assert!(
+        why.as_str().unwrap().contains("git did not finish"),
+        "{why}"
+    );
     goes_on(&mut harness, &notes.hang()).await;
-    open.until(&mut events, has_names(&["later.txt", "new.txt"])).await;
+    open.until(&mut events, has_names(&["later.txt", "new.txt"]))
+        .await;
 }
 
 /// The turn is complete and says what is not known; its changeset says it too.

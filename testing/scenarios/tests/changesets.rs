@@ -1,7 +1,7 @@
 //! Changesets as channels: what is told whole and what file by file, reviews, many at once, and what becomes of them (H-285 to H-289).
 //! What published reducers make of it: `conformance::changeset_actions`.
 
-use kernel::{ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input};
+use kernel::{ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input, LookId};
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};
 use wire::ChannelUri;
@@ -169,6 +169,67 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
     ann.reconnects();
     assert_eq!(ids(&ann.sees(&changesets[999])).len(), 1);
     leaves(&mut s, &ann, &changesets);
+}
+
+#[test]
+fn a_turn_of_which_nothing_is_known_says_why() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let session = ChannelUri::parse(&ann.session()).unwrap();
+    let uri = ChannelUri::changeset_of(&session, "turn/t").unwrap();
+    let mut changed = ChangedInTurn {
+        session,
+        chat: ChannelId(1),
+        changeset: uri.clone(),
+        computed: ComputedChangeset {
+            files: Vec::new(),
+            operations: vec![operation("restore")],
+            problem: Some("git did not finish".to_owned()),
+        },
+        totals: None,
+        look: None,
+    };
+    let tell = |s: &mut Scenario, changed: &ChangedInTurn| {
+        let changed = ChangesInput::FilesChanged(Box::new(changed.clone()));
+        s.world().input(Input::Changes(changed));
+        s.settles();
+    };
+    tell(&mut s, &changed);
+    let answer = ann.watches(uri.as_str());
+    let state = &answer["snapshot"]["state"];
+    assert_eq!(state["status"], "error");
+    assert_eq!(state["error"]["message"], "git did not finish");
+    // It was resumed, and more is known.
+    changed.computed.problem = None;
+    changed.computed.files = many(1);
+    tell(&mut s, &changed);
+    let state = ann.sees(uri.as_str());
+    assert_eq!(
+        (&state["status"], &state["error"]),
+        (&json!("ready"), &Value::Null)
+    );
+    leaves(&mut s, &ann, &[uri.to_string()]);
+}
+
+/// A command that commits changes no file.
+#[test]
+fn what_is_watched_is_computed_again_when_the_repository_may_be_another() {
+    let mut s = Scenario::new();
+    let (ann, changeset) = opens(&mut s);
+    computed(&mut s, &changeset, many(2), &["stage"]);
+    ann.received_actions();
+    let looked = |session: &str| ChangesInput::TreeLooked {
+        session: ChannelUri::parse(session).unwrap(),
+        look: LookId(1),
+    };
+    s.world().input(Input::Changes(looked(&ann.session())));
+    s.world().input(Input::Changes(looked("ahp-session:/gone")));
+    s.settles();
+    assert_eq!(ann.received_actions(), ["changeset/statusChanged"]);
+    assert_eq!(ann.sees(&changeset)["status"], "recomputing");
+    computed(&mut s, &changeset, Vec::new(), &["stage"]);
+    assert_eq!(ann.sees(&changeset)["status"], "ready");
+    leaves(&mut s, &ann, &[changeset]);
 }
 
 // G-54

@@ -15,12 +15,14 @@ use super::call_order::{CallPosition, order_calls};
 use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
-use super::host_call::{describe_other_model, other_model, request_of, run_host_call};
+use super::host_call::{
+    describe_other_model, nature_of_use, other_model, request_of, run_host_call,
+};
 use super::mcp::run_mcp_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
-use crate::tool::{Nature, Plan, Tool, ToolError};
+use crate::tool::{HostTask, Nature, Plan, Tool, ToolError};
 
 /// What a path means now is not what it meant when the call was approved.
 const ANOTHER_FILE: &str =
@@ -215,7 +217,10 @@ async fn run_host_call_with_consent(
             plan.summary = format!("{}. {words}", plan.summary);
             Nature::Fetches
         }
-        None => tool.nature(),
+        None => match &request {
+            HostTask::ClientFile(file) => nature_of_use(context, file),
+            HostTask::Question(_) | HostTask::Worker(_) => tool.nature(),
+        },
     };
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
     let verdict = context.verdict(nature, &subject).await?;

@@ -28,6 +28,8 @@ pub(super) struct ToolContext<'a> {
     pub workspace: &'a Workspace,
     /// The tools of the custom agent that works here; none: all.
     pub agent_tools: Option<Vec<String>>,
+    /// What the user attached that only the user's client has, by its addresses.
+    pub client_files: Vec<String>,
     pub events: &'a dyn EventSink,
     /// The user's rules.
     pub rules: Rules,
@@ -374,6 +376,7 @@ mod tests {
             model: &model,
             workspace: &workspace,
             agent_tools: None,
+            client_files: Vec::new(),
             events: &events,
             rules: None,
             place,

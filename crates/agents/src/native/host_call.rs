@@ -1,9 +1,11 @@
-//! Calls that the host carries out for a tool: a question to the user, and a worker in a chat of its own.
+//! Calls that the host carries out for a tool: a question to the user, a worker in a chat of its own, a file that only the user's client has.
 //!
 //! Promises: a cancelled question is told to the model; a worker is asked of models that there are alone.
 //! Must not know: how questions are shown, and what a worker does.
 
-use agent_api::{AgentEvent, AgentReply, InputRequest, TurnOver, Worker};
+use agent_api::{
+    AgentEvent, AgentReply, ClientFileCall, InputRequest, StoreError, TurnOver, Worker,
+};
 use serde_json::Value;
 use wire::published::state::ToolCallConfirmationReason;
 
@@ -11,7 +13,9 @@ use super::answer::{CallAnswer, RequestedCall};
 use super::call_events::{CallOutcome, ToolContext, complete_call, send_ready};
 use super::history::{media_of_result, text_of_result};
 use super::{Model, exit_plan};
-use crate::tool::{Brief, HostTask, Plan, Tool, ToolError, describe_answers};
+use crate::tool::{
+    Brief, HostTask, Nature, Plan, Tool, ToolError, describe_answers, describe_reply, is_named,
+};
 
 /// What the host is to do for a call; an error says why it cannot be done. `known` are the tools that the model has.
 pub(super) fn request_of(
@@ -23,6 +27,17 @@ pub(super) fn request_of(
     let request = tool.host_request(input);
     let request = request.ok_or_else(|| "The call is not possible.".to_owned())?;
     let mut request = request.map_err(|ToolError(text)| text)?;
+    if let HostTask::ClientFile(file) = &request {
+        let (first, second) = file.uris();
+        for uri in [Some(first), second].into_iter().flatten() {
+            if !is_named(uri, &context.client_files) {
+                return Err(format!(
+                    "{uri} is no address of the user's program: only those with the scheme and host of something that the user attached to \
+                     this message are. Nothing was done."
+                ));
+            }
+        }
+    }
     if let HostTask::Worker(worker) = &mut request {
         let brief = check_worker(context, worker, known)?;
         if let Some(tools) = &context.agent_tools {
@@ -73,7 +88,7 @@ fn wanted_model(worker: &Worker) -> Option<&str> {
 /// The model that a worker is to have, if it is another than the chat's: it may cost more.
 pub(super) fn other_model(context: &ToolContext<'_>, request: &HostTask) -> Option<String> {
     match request {
-        HostTask::Question(_) => None,
+        HostTask::Question(_) | HostTask::ClientFile(_) => None,
         HostTask::Worker(worker) => {
             let wanted = wanted_model(worker).filter(|id| *id != context.model.id)?;
             Some(wanted.to_owned())
@@ -110,7 +125,38 @@ pub(super) async fn run_host_call(
     match request {
         HostTask::Question(request) => ask(context, call, (tool, input), plan, request).await,
         HostTask::Worker(worker) => delegate(context, call, plan, worker).await,
+        HostTask::ClientFile(file) => use_client_file(context, call, (tool, plan), *file).await,
     }
+}
+
+/// How a file of the client is used: to read again what the user attached needs nobody's consent, to look beside it does, and what changes
+/// something is like a command.
+pub(super) fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> Nature {
+    let is_attached = context.client_files.iter().any(|it| it == file.uris().0);
+    match file.changes() {
+        true => Nature::Runs,
+        false if is_attached => Nature::Reads,
+        false => Nature::Fetches,
+    }
+}
+
+async fn use_client_file(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    (tool, plan): (&dyn Tool, &Plan),
+    file: ClientFileCall,
+) -> Result<CallAnswer, TurnOver> {
+    send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+    let outcome = match context.events.use_client_file(file.clone()).await {
+        Ok(reply) => {
+            let (text, summary) = describe_reply(&file, reply);
+            CallOutcome::done(&summary, text)
+        }
+        Err(StoreError(why)) => {
+            CallOutcome::failed(tool.display_name(), format!("It was not done: {why}."))
+        }
+    };
+    complete_call(context, call, outcome).await
 }
 
 async fn ask(

@@ -370,7 +370,10 @@ impl Agent for NativeAgent {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools = all_tools(&self.shared.tool_settings, &Arc::default());
-        let tools: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
+        let tools = tools.iter().map(|tool| &**tool);
+        // It is there with a message that names such files.
+        let tools = tools.filter(|tool| tool.name() != tool::CLIENT_FILES);
+        let tools: Vec<&dyn Tool> = tools.collect();
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())

@@ -83,7 +83,7 @@ async fn converse(
     let custom = customizations::read(context.workspace, input).await?;
     let brief = input.brief.as_deref().map(read_brief).transpose()?;
     let scope = ToolScope::new(brief, custom.agent_tools());
-    let tools = offered_tools(context, model, &custom.skills, &scope);
+    let tools = offered_tools(context, (model, input), &custom.skills, &scope);
     let servers = start_servers(shared, context, (model, input), events).await?;
     let offered = (tools.as_slice(), &servers);
     let (prompt, file_rules) = build_prompt(shared, context, input, offered, custom).await;
@@ -128,7 +128,7 @@ async fn converse(
         model,
         endpoint,
         tools: &tools,
-        tool_context: build_tool_context(shared, context, (model, &scope), events),
+        tool_context: build_tool_context(shared, context, (model, &scope), (input, events)),
         servers,
         scope,
         left_out: Vec::new(),
@@ -195,9 +195,10 @@ fn build_tool_context<'a>(
     shared: &'a NativeContext,
     context: &TurnContext<'a>,
     (model, scope): (&'a Model, &ToolScope),
-    events: &'a dyn EventSink,
+    (input, events): (&TurnInput, &'a dyn EventSink),
 ) -> ToolContext<'a> {
     ToolContext {
+        client_files: client_files(input),
         shared,
         model,
         workspace: context.workspace,
@@ -304,19 +305,30 @@ fn read_brief(brief: &[u8]) -> Result<Brief, TurnStop> {
     })
 }
 
+/// The addresses that the message's sender attached and that only its client can read.
+fn client_files(input: &TurnInput) -> Vec<String> {
+    let message = input.message.as_object();
+    let named = message.map(compositor::ahp::client_resources);
+    let named = named.unwrap_or_default().into_iter();
+    named.map(str::to_owned).collect()
+}
+
 /// The tools that the model may call.
 fn offered_tools<'a>(
     context: &TurnContext<'a>,
-    model: &Model,
+    (model, input): (&Model, &TurnInput),
     skills: &[Skill],
     scope: &ToolScope,
 ) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
+    // A worker has no client of its own.
+    let has_client_files = scope.brief.is_none() && !client_files(input).is_empty();
     let tools = context.tools.iter().map(|tool| &**tool);
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
+        .filter(|tool| tool.name() != tool::CLIENT_FILES || has_client_files)
         .filter(|tool| match tool.name() == exit_plan::NAME {
             // The plan of the session is not a worker's to show; whoever else plans must be able to.
             true => scope.brief.is_none(),

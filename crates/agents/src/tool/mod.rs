@@ -9,6 +9,7 @@ mod bash;
 mod blocking;
 mod change;
 mod chat_tools;
+mod client_files;
 mod edit;
 mod error;
 mod file_edit;
@@ -29,7 +30,7 @@ mod write;
 
 use std::sync::Arc;
 
-use agent_api::{InputRequest, RecordedEdit, Worker};
+use agent_api::{ClientFileCall, InputRequest, RecordedEdit, Worker};
 use async_trait::async_trait;
 use serde_json::Value;
 use workspace::Workspace;
@@ -43,6 +44,7 @@ pub(crate) use bash::{
 pub use bash::{ProcessRecord, terminal_change};
 pub(crate) use blocking::run_blocking;
 pub use chat_tools::ChatTools;
+pub(crate) use client_files::{NAME as CLIENT_FILES, describe_reply, is_named};
 pub use error::ToolError;
 pub(crate) use file_edit::{preview_item, recorded_edit, result_content};
 pub use settings::ToolSettings;
@@ -130,6 +132,8 @@ pub enum HostTask {
     Question(InputRequest),
     /// Lets another chat work.
     Worker(Box<Worker>),
+    /// Has the client that sent the message use its own files.
+    ClientFile(Box<ClientFileCall>),
 }
 
 /// What a call would do, for people to decide on.
@@ -211,5 +215,6 @@ pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn T
         Box::new(ask_user::AskUserTool),
         Box::new(task::TaskTool),
         Box::new(skill::SkillTool),
+        Box::new(client_files::ClientFilesTool),
     ]
 }

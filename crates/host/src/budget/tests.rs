@@ -40,6 +40,7 @@ fn turn_with(
         chat: uri,
         session_id: ChannelId(7),
         message: Value::Null,
+        author: None,
         config: config.as_object().cloned().unwrap(),
         working_directories: Vec::new(),
         resume: None,

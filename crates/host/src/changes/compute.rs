@@ -136,7 +136,10 @@ async fn compute(
             let base = place.base.clone();
             let base = base.ok_or("there is no branch to compare with")?;
             let operations = operations_of_branch(&base);
-            (since_commit(place, Some(base), looks, bodies).await?, operations)
+            (
+                since_commit(place, Some(base), looks, bodies).await?,
+                operations,
+            )
         }
     };
     Ok(ComputedChangeset {

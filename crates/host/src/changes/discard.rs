@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use wire::{Digest, RpcError};
 use workspace::{
-    Cancellation, GitEntry, GitError, IndexEntries, Repository, WantedFile, Workspace, WorkspacePath,
+    Cancellation, GitEntry, GitError, IndexEntries, Repository, WantedFile, Workspace,
+    WorkspacePath,
 };
 
 use super::operate::{conflict, internal, of_git};

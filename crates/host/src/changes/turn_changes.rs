@@ -338,8 +338,7 @@ impl TurnChanges {
             tracing::error!(%died, "looking for what a turn changed failed because of a defect");
             (FileChanges::default(), Vec::new())
         });
-        let is_something =
-            !changes.files.is_empty() || !changes.problems.is_empty() || is_resumed;
+        let is_something = !changes.files.is_empty() || !changes.problems.is_empty() || is_resumed;
         Collected {
             changes: is_something.then_some(changes),
             failures,

@@ -62,7 +62,7 @@ pub(crate) enum UnreadPlugin {
     Failed(String),
 }
 
-type AskedAnswer = (Result<ClientAnswer, ClientFileError>, Hold);
+pub(crate) type AskedAnswer = (Result<ClientAnswer, ClientFileError>, Hold);
 
 /// Asks clients about their files, through the kernel. A handle.
 #[derive(Clone)]
@@ -100,8 +100,8 @@ impl ClientAsker {
         }
     }
 
-    /// What a client answers; the room that its answer takes is held as long as it is used.
-    async fn ask(&self, client_id: &str, question: ClientQuestion) -> AskedAnswer {
+    /// What a client answers; the room that its answer takes is held as long as it is used. Waits while the client has much to answer.
+    pub(crate) async fn ask(&self, client_id: &str, question: ClientQuestion) -> AskedAnswer {
         loop {
             let answered = self.ask_once(client_id, question.clone()).await;
             match answered {
@@ -231,7 +231,9 @@ impl PluginReader<'_> {
         let (answer, _hold) = self.asker.ask(&self.offer.client_id, question).await;
         let mut entries = match answer {
             Ok(ClientAnswer::Entries(entries)) => entries,
-            Ok(ClientAnswer::Body(_)) => return Err(unread(uri, ClientFileError::Malformed)),
+            Ok(ClientAnswer::Body(_) | ClientAnswer::Facts(_) | ClientAnswer::Done) => {
+                return Err(unread(uri, ClientFileError::Malformed));
+            }
             Err(why) => return Err(unread(uri, why)),
         };
         if entries.len() > ENTRIES_MAX {
@@ -257,7 +259,9 @@ impl PluginReader<'_> {
                 let decoded = STANDARD.decode(data.as_bytes());
                 decoded.map_err(|_| unread(&uri, ClientFileError::Malformed))?
             }
-            Ok(ClientAnswer::Entries(_)) => return Err(unread(&uri, ClientFileError::Malformed)),
+            Ok(ClientAnswer::Entries(_) | ClientAnswer::Facts(_) | ClientAnswer::Done) => {
+                return Err(unread(&uri, ClientFileError::Malformed));
+            }
             Err(why) => return Err(unread(&uri, why)),
         };
         Ok(PluginFile { path, body })

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, HostServices,
-    Lowering, ModelCall, ModelOutput, PastTurn, StoreError, TerminalOffer, TurnOver, UserMessage,
+    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, ClientFileCall,
+    ClientFileReply, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, StoreError,
+    TerminalOffer, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -24,8 +25,8 @@ use tokio::time::Instant;
 use wire::published::state::ContentRef;
 use wire::rpc;
 
-use super::past_turns;
 use super::services::TurnServices;
+use super::{past_turns, turn_client};
 use crate::budget::TurnBudget;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::{Pacer, SlowReaders};
@@ -57,6 +58,8 @@ pub(super) struct KernelSink {
 /// Which turn it is, for what is recorded about it.
 struct TurnRef {
     chat: ChannelId,
+    /// The client that began it.
+    author: Option<String>,
     history: HistoryAt,
     turn_id: String,
     working_directories: Vec<String>,
@@ -84,6 +87,7 @@ impl KernelSink {
             run: turn.run,
             turn: TurnRef {
                 chat: turn.history.chat,
+                author: turn.author.clone(),
                 history: turn.history.clone(),
                 turn_id: turn.turn_id.clone(),
                 working_directories: turn.working_directories.clone(),
@@ -180,6 +184,14 @@ impl HostServices for KernelSink {
         shown
             .map(|terminal| terminal.to_string())
             .ok_or_else(|| StoreError("the host is going down".to_owned()))
+    }
+
+    async fn use_client_file(&self, call: ClientFileCall) -> Result<ClientFileReply, StoreError> {
+        if !self.services.may_act().await {
+            return Err(lost_space());
+        }
+        let author = self.turn.author.as_deref();
+        turn_client::use_file(&self.services.asker, author, call).await
     }
 
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {

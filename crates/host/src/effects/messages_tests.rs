@@ -60,8 +60,10 @@ async fn a_fork_is_shown_the_same_file_when_the_chat_it_came_from_is_gone() {
     let (journal, _) = JournalHandle::start(Box::new(sqlite)).unwrap();
     let blobs = MemoryBlobs::new();
     let bodies = Bodies::new(Arc::new(blobs.clone()), Clock::start(), &Limits::default());
-    let terminals = crate::terminals::Terminals::new(tokio::sync::mpsc::channel(1).0);
-    let services = TurnServices::new(journal.clone(), bodies.clone(), terminals);
+    let (arrivals, _) = tokio::sync::mpsc::channel(1);
+    let terminals = crate::terminals::Terminals::new(arrivals.clone());
+    let asker = crate::client_plugins::ClientAsker::new(arrivals);
+    let services = TurnServices::new(journal.clone(), bodies.clone(), terminals, asker);
     write(&journal, vec![session(1, "s"), chat(2, "c")]).await;
     write(
         &journal,

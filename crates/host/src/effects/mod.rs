@@ -21,6 +21,7 @@ mod sources;
 mod staging;
 mod survey;
 mod transcript;
+mod turn_client;
 mod turn_log;
 mod watches;
 
@@ -112,8 +113,8 @@ impl Effects {
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
         let terminals = Terminals::new(arrivals.clone());
-        let services = TurnServices::new(journal.clone(), bodies.clone(), terminals);
         let asker = ClientAsker::new(arrivals.clone());
+        let services = TurnServices::new(journal.clone(), bodies.clone(), terminals, asker.clone());
         let files = ResourceFiles::new(bodies.confinement().clone());
         let computing = Computing::new(services.looks.clone());
         Self {

@@ -14,6 +14,7 @@ use super::sources;
 use crate::accounts::SpaceBounds;
 use crate::budget::Budget;
 use crate::changes::{SharedLooks, TurnChanges};
+use crate::client_plugins::ClientAsker;
 use crate::cluster::Tenure;
 use crate::document_reader::DocumentReader;
 use crate::entities::{Entities, NoEntities};
@@ -47,6 +48,8 @@ pub(crate) struct TurnServices {
     pub session_changes: Arc<tokio::sync::Mutex<()>>,
     /// What changesets are computed from when a turn is over.
     pub looks: SharedLooks,
+    /// Who asks clients about their files.
+    pub asker: ClientAsker,
     /// What the turn changes in files, if somebody watches over it.
     pub changes: Option<Arc<TurnChanges>>,
     /// Whether this node may still speak for the space, where another could.
@@ -54,8 +57,14 @@ pub(crate) struct TurnServices {
 }
 
 impl TurnServices {
-    pub(crate) fn new(journal: JournalHandle, bodies: Bodies, terminals: Terminals) -> Self {
+    pub(crate) fn new(
+        journal: JournalHandle,
+        bodies: Bodies,
+        terminals: Terminals,
+        asker: ClientAsker,
+    ) -> Self {
         Self {
+            asker,
             terminals,
             journal,
             bodies,

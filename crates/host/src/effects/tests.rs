@@ -60,6 +60,7 @@ impl TestHost {
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
             session_id: kernel::ChannelId(1),
             message: json!({"text": "go"}),
+            author: None,
             config: wire::Object::new(),
             working_directories: Vec::new(),
             resume: None,

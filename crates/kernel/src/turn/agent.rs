@@ -63,6 +63,7 @@ fn turn_for_agent(
         session_id: kernel.id_of(chat.session()),
         chat: uri.clone(),
         message,
+        author: private.author.clone(),
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
         switched_off: switched_off(kernel, chat.session()),

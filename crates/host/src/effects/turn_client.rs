@@ -1,0 +1,96 @@
+//! The client that began a turn, as the owner of files that only it has (H-259).
+//!
+//! Promises: only that client is asked. A use that it denies is asked for once (`resourceRequest`), and tried once more if it is granted. All
+//! of it ends in a bounded time, whatever the client does.
+//! Must not know: why a file is used.
+
+use std::time::Duration;
+
+use agent_api::{ClientFileCall, ClientFileReply, StoreError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kernel::{ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion};
+use wire::rpc::code;
+
+use crate::client_plugins::ClientAsker;
+
+/// How long a use may take, with the question to the client's user.
+const TIME_MAX: Duration = Duration::from_secs(180);
+
+/// Entries of a directory that are told.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Uses a file of a client.
+pub(super) async fn use_file(
+    asker: &ClientAsker,
+    client_id: Option<&str>,
+    call: ClientFileCall,
+) -> Result<ClientFileReply, StoreError> {
+    let Some(client_id) = client_id else {
+        return Err(StoreError("no client began this turn".to_owned()));
+    };
+    let used = tokio::time::timeout(TIME_MAX, try_twice(asker, client_id, call)).await;
+    let used = used.unwrap_or(Err(ClientFileError::Timeout));
+    used.map_err(|why| StoreError(describe(why)))
+}
+
+async fn try_twice(
+    asker: &ClientAsker,
+    client_id: &str,
+    call: ClientFileCall,
+) -> Result<ClientFileReply, ClientFileError> {
+    match ask(asker, client_id, ClientQuestion::Use(call.clone())).await {
+        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => {}
+        outcome => return outcome,
+    }
+    let (first, second) = call.uris();
+    for uri in [Some(first), second].into_iter().flatten() {
+        let permission = ClientQuestion::Permission {
+            uri: uri.to_owned(),
+            write: call.changes(),
+        };
+        ask(asker, client_id, permission).await?;
+    }
+    ask(asker, client_id, ClientQuestion::Use(call)).await
+}
+
+async fn ask(
+    asker: &ClientAsker,
+    client_id: &str,
+    question: ClientQuestion,
+) -> Result<ClientFileReply, ClientFileError> {
+    // The room that the answer takes is held until it is decoded.
+    let (answer, _hold) = asker.ask(client_id, question).await;
+    match answer? {
+        ClientAnswer::Done => Ok(ClientFileReply::Done),
+        ClientAnswer::Facts(facts) => Ok(ClientFileReply::Facts(facts)),
+        ClientAnswer::Entries(entries) => {
+            let entries = entries.into_iter().take(ENTRIES_MAX);
+            let entries = entries.map(|entry| (entry.name, entry.is_directory));
+            Ok(ClientFileReply::Entries(entries.collect()))
+        }
+        ClientAnswer::Body(ClientFileBody::Text(text)) => {
+            Ok(ClientFileReply::Content(text.as_bytes().to_vec()))
+        }
+        ClientAnswer::Body(ClientFileBody::Base64(data)) => {
+            let decoded = STANDARD.decode(data.as_bytes());
+            let decoded = decoded.map_err(|_| ClientFileError::Malformed)?;
+            Ok(ClientFileReply::Content(decoded))
+        }
+    }
+}
+
+/// Why it was not done, in words for the model.
+fn describe(why: ClientFileError) -> String {
+    let ClientFileError::Refused(refused) = why else {
+        return why.to_string();
+    };
+    match refused {
+        code::METHOD_NOT_FOUND => "the client cannot do that".to_owned(),
+        code::PERMISSION_DENIED => "the client does not allow it".to_owned(),
+        code::NOT_FOUND => "there is nothing at that address".to_owned(),
+        code::ALREADY_EXISTS => "something is there already".to_owned(),
+        code::CONFLICT => "it was changed since; read it again".to_owned(),
+        other => format!("the client refused it (error {other})"),
+    }
+}
