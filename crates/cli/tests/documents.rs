@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pdf_extract::{Document, EncryptionState, EncryptionVersion, Permissions};
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
@@ -246,6 +247,68 @@ async fn an_encrypted_pdf_is_described_with_the_reason() {
             .contains("it is encrypted, and openai_chat cannot open it (described instead)"),
         "{chat:#}"
     );
+}
+
+/// A PDF with a line of text, encrypted by RC4 with 40 or 128 bits: whoever opens it needs this password.
+fn encrypted_pdf(password: &str, bits: usize) -> Vec<u8> {
+    let plain = pdf(&lines(1), "/ID [<00112233> <00112233>]");
+    let mut document = Document::load_mem(&plain).unwrap();
+    let (owner_password, permissions) = ("of its owner", Permissions::all());
+    let state = EncryptionState::try_from(match bits {
+        40 => EncryptionVersion::V1 {
+            document: &document,
+            owner_password,
+            user_password: password,
+            permissions,
+        },
+        key_length => EncryptionVersion::V2 {
+            document: &document,
+            owner_password,
+            user_password: password,
+            key_length,
+            permissions,
+        },
+    });
+    document.encrypt(&state.unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    document.save_to(&mut bytes).unwrap();
+    let holds = |words: &[u8]| memchr::memmem::find(&bytes, words).is_some();
+    assert!(holds(b"/Encrypt") && !holds(b"Line of page"));
+    bytes
+}
+
+#[tokio::test]
+async fn an_encrypted_pdf_that_opens_without_a_password_goes_as_its_text() {
+    let documents = Documents::start("").await;
+    for bits in [40, 128] {
+        let open = encrypted_pdf("", bits);
+        let name = format!("open{bits}.pdf");
+        for (chat, user) in [
+            documents.send(&name, &open).await,
+            documents.mention(&name, &open).await,
+        ] {
+            let said = user.to_string();
+            assert!(
+                said.contains("Line of page 1") && !file_in(&user),
+                "{user:#}"
+            );
+            assert!(said.contains(&format!("{name} (its text)")), "{user:#}");
+            let why = "it is encrypted, and openai_chat cannot open it (its text is sent instead)";
+            assert!(chat.to_string().contains(why), "{chat:#}");
+        }
+        let locked = encrypted_pdf("secret", bits);
+        let (chat, user) = documents.send("locked.pdf", &locked).await;
+        assert!(
+            !file_in(&user) && !user.to_string().contains("Line of page"),
+            "{user:#}"
+        );
+        let why = "it is encrypted, and openai_chat cannot open it (described instead)";
+        assert!(chat.to_string().contains(why), "{chat:#}");
+    }
+    // A server that takes encrypted ones gets them as they are.
+    let documents = Documents::start("pdf_encrypted = true").await;
+    let (_, user) = documents.send("open.pdf", &encrypted_pdf("", 128)).await;
+    assert!(file_in(&user), "{user:#}");
 }
 
 #[tokio::test]

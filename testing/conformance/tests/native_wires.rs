@@ -51,6 +51,35 @@ async fn questions_go_where_they_belong_with_the_key_where_it_belongs() {
     }
 }
 
+/// Claude on Vertex, by its address alone: the model stands in the path, the version in the body, the token where Google wants it.
+#[tokio::test]
+async fn claude_on_vertex_is_asked_as_vertex_wants_it() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), KEY).unwrap();
+    let path = file.into_temp_path().keep().unwrap();
+    let base = "v1/projects/p/locations/l/publishers/anthropic";
+    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
+        let server = model.base_url.trim_end_matches("/v1").to_owned();
+        model.base_url = format!("{server}/{base}");
+        model.api = Wire::Anthropic.api();
+        model.model = Some("claude-sonnet-4-5@20250929".to_owned());
+        model.key_file = Some(path);
+        model.key_header = Some("authorization".to_owned());
+    })
+    .await;
+    let wire = Wire::Anthropic;
+    let turn = talk(&mut harness, wire, "hello", &[Said::text("Hi.")]).await;
+    assert_eq!(texts_in(&turn, "markdown"), ["Hi."]);
+    let request = harness.model.requests().remove(0);
+    let asked = "models/claude-sonnet-4-5@20250929:streamRawPredict";
+    assert_eq!(request.path, format!("/{base}/{asked}"));
+    let bearer = format!("Bearer {KEY}");
+    assert_eq!(request.header("authorization"), Some(bearer.as_str()));
+    let body = request.json();
+    assert_eq!(body["anthropic_version"], "vertex-2023-10-16");
+    assert_eq!((body.get("model"), &body["stream"]), (None, &json!(true)));
+}
+
 /// What the server added to an answer goes back as it came: in the next round, in the next turn, after a restart. The chat's
 /// state has nothing of it.
 #[tokio::test]

@@ -325,6 +325,51 @@ fn edited_input_survives_being_asked_again() {
     s.all_agree();
 }
 
+/// What somebody decides about cannot become something else under the same name: a yes may be on its way to what was seen.
+#[test]
+fn a_call_that_is_asked_about_cannot_become_another() {
+    let edits =
+        |after: &str| json!({"items": [{"after": {"uri": after, "content": {"uri": after}}}]});
+    let asked =
+        json!({"invocationMessage": "runs", "toolInput": "ls", "edits": edits("file:///a")});
+    for (changed, is_other) in [
+        (json!({"toolInput": "rm -rf ."}), true),
+        (json!({"edits": edits("file:///b")}), true),
+        (
+            json!({"toolInput": "rm -rf .", "confirmed": "not-needed"}),
+            true,
+        ),
+        (json!({"toolInput": "ls", "intention": "to see"}), false),
+    ] {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        let mut fields = json!({"invocationMessage": "runs"});
+        for (field, value) in changed.as_object().unwrap() {
+            fields[field] = value.clone();
+        }
+        s.model()
+            .announces(7, "shell")
+            .readies(7, asked.clone())
+            .readies(7, fields)
+            .plays(|script| script.awaits(Question::Decision(7)).repeats());
+        ann.sends_message("list");
+        if !is_other {
+            ann.confirms().unwrap();
+            assert_eq!(ann.reads(), "decided true");
+            continue;
+        }
+        let call = ann.call_that_is("cancelled");
+        assert_eq!(call["toolInput"], "ls", "{changed}");
+        let yes = json!({"approved": true, "confirmed": "user-action"});
+        let yes = ann.about(&call, "chat/toolCallConfirmed", yes);
+        assert!(ann.tries(&ann.chat(), yes).is_err(), "{changed}");
+        assert!(s.tool_decisions().is_empty(), "{changed}");
+        let chat = ann.sees(&ann.chat()).to_string();
+        assert!(chat.contains("callChanged"), "{chat}");
+        s.all_agree();
+    }
+}
+
 // H-205: updated while it waits; still one decision
 #[test]
 fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {

@@ -14,7 +14,7 @@ use reqwest::{Client, Url};
 use tokio::sync::OnceCell;
 
 use super::key::{ApiKey, Secret};
-use super::{Api, ProviderError, ProviderErrorKind, tls};
+use super::{Api, ProviderError, ProviderErrorKind, anthropic, tls};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -233,6 +233,12 @@ impl ModelEndpoint {
             segments.extend(path);
         }
         url
+    }
+
+    /// Whether its questions are those of Claude on Vertex.
+    pub(super) fn is_vertex(&self) -> bool {
+        let segments = self.base_url.path_segments();
+        self.api == Api::Anthropic && segments.is_some_and(anthropic::vertex::serves)
     }
 
     /// Whether the server runs on this machine.

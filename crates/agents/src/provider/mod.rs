@@ -275,10 +275,15 @@ impl EncodedRequest {
 /// Encodes a request for the server that it goes to.
 pub fn encode(endpoint: &ModelEndpoint, request: &ModelRequest) -> EncodedRequest {
     let gemini_path = gemini::path(&request.model);
+    let vertex_path = anthropic::vertex::path(&request.model);
     let (path, body): (&[&str], _) = match endpoint.api() {
         Api::Chat => {
             let limit_field = openai_chat::limit_field(endpoint.host());
             (openai_chat::PATH, openai_chat::encode(request, limit_field))
+        }
+        Api::Anthropic if endpoint.is_vertex() => {
+            let body = anthropic::vertex::encode_request(request);
+            (&["models", &vertex_path], body)
         }
         Api::Anthropic => (anthropic::PATH, anthropic::encode(request)),
         Api::Responses => (openai_responses::PATH, openai_responses::encode(request)),
@@ -333,9 +338,11 @@ pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, Provid
 pub async fn takes_requests(endpoint: &ModelEndpoint) -> Result<bool, ProviderError> {
     let path = match endpoint.api() {
         Api::Chat => openai_chat::PATH,
+        // Their addresses name a model.
+        Api::Gemini => return Ok(false),
+        Api::Anthropic if endpoint.is_vertex() => return Ok(false),
         Api::Anthropic => anthropic::PATH,
         Api::Responses => openai_responses::PATH,
-        Api::Gemini => return Ok(false), // its address names a model
     };
     http::is_served(endpoint, path).await
 }

@@ -11,6 +11,7 @@ use crate::agent_action::record_agent_action;
 use crate::channels::Executor;
 use crate::io::Effect;
 use crate::state::Step;
+use crate::turn::end::end_without_agent;
 
 /// Announces a call; its id comes from the seq that creates it (G-26). `None` if no client could read it.
 pub(crate) fn start_call(
@@ -78,7 +79,11 @@ pub(crate) fn add_input(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: 
     );
 }
 
-/// A call is ready to run, or to be consented to.
+/// What people decide about: while they do, it stays as it is.
+const DECIDED_ON: [&str; 2] = ["toolInput", "edits"];
+
+/// A call is ready to run, or to be consented to. What is said of one that waits for consent may say more of it, but not that
+/// it is another call: a yes may be on its way to the one that was seen.
 pub(crate) fn set_ready(
     step: &mut Step,
     uri: &ChannelUri,
@@ -86,6 +91,11 @@ pub(crate) fn set_ready(
     call: u64,
     ready: ToolReady,
 ) {
+    if changes_what_is_decided_on(step, uri, call, &ready) {
+        let message =
+            "the agent changed a call while it was asked about; what was asked about was not run";
+        return end_without_agent(step, uri, "callChanged", message);
+    }
     if ready.confirmed.is_none()
         && let Some(run) = step.run_mut(uri)
     {
@@ -100,6 +110,28 @@ pub(crate) fn set_ready(
         ActionKind::ChatToolCallReady,
         fields,
     );
+}
+
+/// Whether a call waits for consent, and would be another one by this.
+fn changes_what_is_decided_on(
+    step: &Step,
+    uri: &ChannelUri,
+    number: u64,
+    ready: &ToolReady,
+) -> bool {
+    let run = step.chat(uri).run();
+    let id = run.and_then(|run| run.call_id(number));
+    let asked = id.and_then(|id| call_of(step, uri, id));
+    let Some(asked) = asked.filter(|call| status_of(call) == "pending-confirmation") else {
+        return false; // nobody decides about it
+    };
+    let fields = ready.clone().into_object();
+    let is_other = |field: &&str| {
+        fields
+            .get(*field)
+            .is_some_and(|it| asked.get(*field) != Some(it))
+    };
+    DECIDED_ON.iter().any(is_other)
 }
 
 /// The agent does not ask any more whether a call may run: it is skipped, as by the end of its turn. One that was decided on stays so.

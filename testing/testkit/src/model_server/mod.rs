@@ -265,5 +265,8 @@ fn answers_at(path: &str) -> bool {
     let questions = ["/chat/completions", "/messages", "/responses"];
     let mut bases = questions.iter().filter_map(|end| path.strip_suffix(end));
     bases.any(|base| base == "/v1" || base.starts_with("/openai/"))
-        || path.contains("/models/") && path.ends_with(":streamGenerateContent")
+        || path.contains("/models/")
+            && [":streamGenerateContent", ":streamRawPredict"]
+                .iter()
+                .any(|end| path.ends_with(end))
 }

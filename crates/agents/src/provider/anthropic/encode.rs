@@ -10,12 +10,24 @@ use super::super::{ModelMessage, ModelRequest, ToolSpec};
 use crate::prompt;
 
 /// Fields that belong to the request itself.
-const NOT_SETTINGS: &[&str] = &["model", "messages", "system", "tools", "stream"];
+const NOT_SETTINGS: &[&str] = &[
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "stream",
+    "anthropic_version",
+];
 
 /// The longest answer, where the configuration does not say: a request must name one, and all current models take this.
 const OUTPUT_TOKENS: u64 = 32_000;
 
 pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
+    Value::Object(fields(request)).to_string().into_bytes()
+}
+
+/// The body of a request.
+pub(super) fn fields(request: &ModelRequest) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     let limit = request.max_output_tokens.unwrap_or(OUTPUT_TOKENS);
@@ -35,7 +47,7 @@ pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     body.insert("messages".to_owned(), Value::Array(messages(request)));
     body.insert("stream".to_owned(), json!(true));
     apply_settings(&mut body, &request.settings, NOT_SETTINGS);
-    Value::Object(body).to_string().into_bytes()
+    body
 }
 
 /// A block for each section. The cache is marked before the first section that changes from turn to turn, and after the

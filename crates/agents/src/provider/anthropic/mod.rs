@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 #[cfg(test)]
 mod tests;
+pub(super) mod vertex;
 
 use super::answer_stream::AnswerStream;
 use decode::MessageReader;

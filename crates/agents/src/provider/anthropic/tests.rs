@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::stream_tests::{check, decode, long_request, shortened};
-use super::super::{ModelMessage, ModelRequest};
+use super::super::{Api, ModelEndpoint, ModelMessage, ModelRequest};
 use super::encode;
+use crate::provider;
 
 fn body(request: &ModelRequest) -> Value {
     serde_json::from_slice(&encode(request)).unwrap()
@@ -72,6 +73,49 @@ fn a_request_with_everything() {
         "thinking": {"type": "enabled", "budget_tokens": 1024},
     });
     assert_eq!(body(&request()), expected);
+}
+
+/// Claude on Vertex: the model stands in the address, the version in the body, and settings change neither.
+#[test]
+fn a_request_for_vertex_is_the_same_but_for_model_and_version() {
+    let base = "https://europe-west1-aiplatform.googleapis.com/v1/projects/mine/locations/europe-west1/publishers/anthropic";
+    let endpoint = |base: &str| {
+        let endpoint = ModelEndpoint::new(base).unwrap();
+        endpoint.with_api(Api::Anthropic)
+    };
+    let mut wanted = request();
+    wanted.model = "claude-sonnet-4-5@20250929".to_owned();
+    let settings = &mut wanted.settings;
+    settings.insert("anthropic_version".to_owned(), json!("mine"));
+    let usual = body(&wanted);
+    assert_eq!(usual.get("anthropic_version"), None);
+    let mut expected = usual.clone();
+    expected.as_object_mut().unwrap().remove("model");
+    expected["anthropic_version"] = json!("vertex-2023-10-16");
+    for base in [base.to_owned(), format!("{base}/")] {
+        let encoded = provider::encode(&endpoint(&base), &wanted);
+        let sent: Value = serde_json::from_slice(&encoded.body).unwrap();
+        assert_eq!(sent, expected);
+        let (address, _) = encoded.describe_head(&endpoint(&base));
+        let base = base.trim_end_matches('/');
+        let path = "models/claude-sonnet-4-5@20250929:streamRawPredict";
+        assert_eq!(address, format!("{base}/{path}"));
+    }
+    // Others that serve Messages, Bedrock among them, are asked as Anthropic is.
+    for base in [
+        "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1",
+        "https://proxy.example/publishers/anthropic/v1",
+        "https://proxy.example/anthropic",
+    ] {
+        let encoded = provider::encode(&endpoint(base), &wanted);
+        let sent: Value = serde_json::from_slice(&encoded.body).unwrap();
+        assert_eq!(sent, usual);
+        let (address, _) = encoded.describe_head(&endpoint(base));
+        assert_eq!(address, format!("{base}/messages"));
+    }
+    let gemini = ModelEndpoint::new(base).unwrap().with_api(Api::Gemini);
+    let (address, _) = provider::encode(&gemini, &wanted).describe_head(&gemini);
+    assert!(address.contains(":streamGenerateContent"), "{address}");
 }
 
 /// A request without the marks of the cache, which move along.
