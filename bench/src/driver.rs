@@ -141,9 +141,23 @@ impl Driver {
     }
 
     pub(crate) fn send_message_in(&mut self, chat: &str, text: &str) -> Result<()> {
+        self.start_turn_in(chat, text).map(drop)
+    }
+
+    /// Starts a turn; its id.
+    pub(crate) fn start_turn_in(&mut self, chat: &str, text: &str) -> Result<String> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
         let message = protocol::turn_started(chat, seq, &turn_id, text);
+        self.socket.send(&message)?;
+        Ok(turn_id)
+    }
+
+    /// Cancels a turn of the chat that is driven.
+    pub(crate) fn cancel_turn(&mut self, turn_id: &str) -> Result<()> {
+        let seq = self.next_seq();
+        let action = json!({"type": "chat/turnCancelled", "turnId": turn_id, "duration": 1});
+        let message = protocol::dispatch(&self.chat.clone(), seq, &action);
         self.socket.send(&message)
     }
 
