@@ -70,6 +70,7 @@ mod our_client;
 mod plugin_window;
 mod published_client;
 mod real_agents;
+mod real_oauth;
 mod real_servers;
 mod refusing_servers;
 mod resources;
