@@ -113,7 +113,7 @@ pub(super) fn killed(harness: &mut Harness) -> Result<Vec<Figure>> {
         let mut watchers = Watchers::join(harness, &driver, &counting(1))?;
         driver.send_message(&format!("stream 100000 {UPDATE_BYTES} 5"))?;
         await_first_update(&mut watchers, 0)?;
-        let agents = children_of(host)?;
+        let agents = agents_of(host)?;
         ensure!(!agents.is_empty(), "the agent is a process");
         let pid = Pid::from_raw(i32::try_from(host)?).context("a process has a number")?;
         kill_process(pid, Signal::KILL)?;
@@ -169,8 +169,19 @@ pub(super) fn await_first_update(watchers: &mut Watchers, before: u64) -> Result
     Ok(())
 }
 
+/// Those of a host's processes that are agents: it may run others beside them, such as `git`.
+pub(super) fn agents_of(host: u32) -> Result<Vec<u32>> {
+    let is_agent = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|word| word == b"acp-agent")
+    };
+    let children = children_of(host)?;
+    Ok(children.into_iter().filter(is_agent).collect())
+}
+
 /// The processes that a process started.
-pub(super) fn children_of(pid: u32) -> Result<Vec<u32>> {
+fn children_of(pid: u32) -> Result<Vec<u32>> {
     let mut children = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let file: PathBuf = task?.path().join("children");

@@ -72,9 +72,8 @@ fn through_host(harness: &mut Harness, turns: usize) -> Result<FirstTokens> {
         driver.send_message(PROMPT)?;
         let seen_ns = watchers.wait()?.last_ns;
         times.push(seen_ns.saturating_sub(sent_ns) as f64 / 1e6);
-        driver.socket.drain()?;
         // The end of the turn follows its last word.
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        driver.await_idle(&driver.chat.clone())?;
     }
     Ok(FirstTokens {
         cold_ms: times[0],

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::acp::{children_of, counting, start_host};
+use super::acp::{agents_of, counting, start_host};
 use crate::driver::{Driver, WatcherOptions, Watchers};
 use crate::harness::{AcpSetup, Harness, HostSetup};
 use crate::measure::{Peak, median, rss_anon_kib, spread};
@@ -96,7 +96,8 @@ fn idle_chats(harness: &mut Harness) -> Result<[f64; 2]> {
     prompt_first(&mut driver, &mut watchers)?;
     let before = rss_anon_kib(pid)? as f64;
     prompt_others(&mut driver, &mut watchers)?;
-    ensure!(children_of(pid)?.len() == 1, "one process for all of them");
+    let processes = agents_of(pid)?.len();
+    ensure!(processes == 1, "{processes} processes instead of one");
     let after = rss_anon_kib(pid)? as f64;
     Ok([(after - before) / (CHATS - 1) as f64, after])
 }
@@ -121,10 +122,9 @@ fn prompt_all(driver: &mut Driver, watchers: &mut Watchers, chats: &[String]) ->
             ensure!(Instant::now() < deadline, "the agent says nothing");
             std::thread::sleep(Duration::from_millis(2));
         }
-        driver.socket.drain()?;
+        // The end of the turn follows its last word.
+        driver.await_idle(chat)?;
     }
-    // The ends of the turns follow their last words.
-    std::thread::sleep(Duration::from_millis(500));
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn chats_at_rest(harness: &mut Harness) -> Result<[f64; 2]> {
         prompt(driver, &mut watchers)?;
         drop(watchers);
         let deadline = Instant::now() + WAIT_MAX;
-        while !children_of(pid)?.is_empty() {
+        while !agents_of(pid)?.is_empty() {
             ensure!(Instant::now() < deadline, "the agent is not stopped");
             std::thread::sleep(Duration::from_millis(20));
         }

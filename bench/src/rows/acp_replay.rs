@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::acp::{children_of, counting, is_there, start_host};
+use super::acp::{agents_of, counting, is_there, start_host};
 use super::{median_of, values};
 use crate::driver::{Driver, Watchers};
 use crate::harness::{AcpSetup, Harness};
@@ -112,12 +112,11 @@ fn say(driver: &mut Driver, watchers: &mut Watchers) -> Result<()> {
     driver.send_message("stream 1 100 0")?;
     watchers.wait()?;
     // The end of the turn follows its last word.
-    std::thread::sleep(Duration::from_millis(200));
-    driver.socket.drain()
+    driver.await_idle(&driver.chat.clone())
 }
 
 fn kill_agents(host: u32) -> Result<()> {
-    let agents = children_of(host)?;
+    let agents = agents_of(host)?;
     ensure!(!agents.is_empty(), "the agent is a process");
     for agent in agents {
         let pid = Pid::from_raw(i32::try_from(agent)?).context("a process has a number")?;
