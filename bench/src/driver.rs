@@ -21,6 +21,9 @@ pub(crate) const WATCHERS: usize = 100;
 /// A stream flows for so long before it is measured, and after.
 const WARM_UP: Duration = Duration::from_millis(600);
 
+/// Longer than the end of a turn takes that has said all.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
@@ -141,9 +144,41 @@ impl Driver {
     }
 
     pub(crate) fn send_message_in(&mut self, chat: &str, text: &str) -> Result<()> {
+        self.start_turn_in(chat, text).map(drop)
+    }
+
+    /// Starts a turn; its id.
+    pub(crate) fn start_turn_in(&mut self, chat: &str, text: &str) -> Result<String> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
         let message = protocol::turn_started(chat, seq, &turn_id, text);
+        self.socket.send(&message)?;
+        Ok(turn_id)
+    }
+
+    /// Waits until no turn runs in a chat of the host.
+    pub(crate) fn await_idle(&mut self, chat: &str) -> Result<()> {
+        let deadline = std::time::Instant::now() + IDLE_MAX;
+        loop {
+            let params = json!({"channel": chat, "view": {"turns": 1}});
+            let answer = self.socket.request(4, "subscribe", &params)?;
+            let gone = protocol::notification("unsubscribe", &json!({"channel": chat}));
+            self.socket.send(&gone)?;
+            if answer["snapshot"]["state"]["activeTurn"].is_null() {
+                return self.socket.drain();
+            }
+            if std::time::Instant::now() > deadline {
+                bail!("a turn does not end");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Cancels a turn of the chat that is driven.
+    pub(crate) fn cancel_turn(&mut self, turn_id: &str) -> Result<()> {
+        let seq = self.next_seq();
+        let action = json!({"type": "chat/turnCancelled", "turnId": turn_id, "duration": 1});
+        let message = protocol::dispatch(&self.chat.clone(), seq, &action);
         self.socket.send(&message)
     }
 

@@ -52,8 +52,33 @@ pub(crate) struct HostSetup {
     pub wire: WireFormat,
     /// Clients need the token of its data directory.
     pub has_token: bool,
-    /// It has an agent over ACP that streams (`acp-agent`), with the id `acp`.
-    pub has_acp: bool,
+    /// It has an agent over ACP (`acp-agent`), with the id `acp`.
+    pub acp: Option<AcpSetup>,
+}
+
+/// How the agent over ACP is set up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AcpSetup {
+    /// Arguments of `acp-agent`.
+    pub options: &'static [&'static str],
+    /// Its process is stopped after so many idle seconds, instead of the default.
+    pub idle_s: Option<u64>,
+}
+
+impl AcpSetup {
+    /// Its table of the configuration.
+    fn table(self, bench: &Path) -> String {
+        let args: Vec<&str> = std::iter::once("acp-agent")
+            .chain(self.options.iter().copied())
+            .collect();
+        let mut table = format!(
+            "[[agents]]\nid = \"acp\"\ncommand = {bench:?}\nargs = {args:?}\ntrust = \"always\"\n"
+        );
+        if let Some(idle_s) = self.idle_s {
+            table.push_str(&format!("idle_s = {idle_s}\n"));
+        }
+        table
+    }
 }
 
 impl HostSetup {
@@ -65,7 +90,7 @@ impl HostSetup {
         model_port: None,
         wire: WireFormat::Chat,
         has_token: false,
-        has_acp: false,
+        acp: None,
     };
 }
 
@@ -121,6 +146,11 @@ impl Harness {
             cleanup,
             sessions: BTreeMap::new(),
         })
+    }
+
+    /// This program: it plays other parts, too.
+    pub(crate) fn bench(&self) -> &Path {
+        &self.bench
     }
 
     /// The program that is measured.
@@ -220,13 +250,10 @@ impl Harness {
         let limits: String = limits
             .map(|(name, ms)| format!("{name} = {ms}\n"))
             .collect();
-        let agent = match setup.has_acp {
-            true => format!(
-                "[[agents]]\nid = \"acp\"\ncommand = {:?}\nargs = [\"acp-agent\"]\ntrust = \"always\"\n",
-                self.bench
-            ),
-            false => String::new(),
-        };
+        let agent = setup
+            .acp
+            .map(|acp| acp.table(&self.bench))
+            .unwrap_or_default();
         std::fs::write(
             &config,
             format!("journal = \"{journal}\"\nagents_auto = false\n[limits]\n{limits}\n{agent}"),

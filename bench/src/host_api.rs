@@ -117,7 +117,7 @@ pub(crate) mod rendering {
 pub(crate) mod completion {
     pub(crate) use host::complete::items_from_memory;
     pub(crate) use workspace::completion::{PathKind, Paths};
-    pub(crate) use workspace::discovery::{Discovered, discover};
+    pub(crate) use workspace::discovery::{Discovered, DiscoveryCache, discover};
     pub(crate) use workspace::{Confinement, UserDirectories};
 }
 
@@ -157,6 +157,85 @@ pub(crate) mod prompt {
                 }],
             },
             ..Prompt::default()
+        }
+    }
+}
+
+/// Agents over ACP.
+pub(crate) mod acp {
+    pub(crate) use agents::acp::LineMapper;
+}
+
+/// MCP servers as the native agent uses them.
+pub(crate) mod mcp {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+
+    use agents::mcp::{
+        CallHost, Elicitation, ElicitationAnswer, McpConnection, McpContent, McpDeclaration,
+        McpTransport, ServerPlace,
+    };
+    use anyhow::Result;
+    use async_trait::async_trait;
+    use serde_json::{Map, Value};
+
+    /// A server over pipes.
+    pub(crate) struct PipedServer(McpConnection);
+
+    /// A call that nobody looks at.
+    pub(crate) struct SilentCaller;
+
+    #[async_trait]
+    impl CallHost for SilentCaller {
+        async fn show_progress(&self, _line: String) {}
+
+        async fn elicit(&self, _elicitation: Elicitation) -> ElicitationAnswer {
+            ElicitationAnswer::Cancel
+        }
+
+        async fn withdraw(&self) {}
+    }
+
+    impl PipedServer {
+        pub(crate) async fn open(
+            program: &Path,
+            args: &[&str],
+            directory: PathBuf,
+        ) -> Result<Self> {
+            let declaration = McpDeclaration {
+                name: "bench".to_owned(),
+                transport: McpTransport::Process {
+                    command: program.display().to_string(),
+                    args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+                    env: BTreeMap::new(),
+                    cwd: None,
+                },
+                program: None,
+                tools: None,
+                timeout: None,
+                trust_hints: false,
+                oauth: None,
+            };
+            let place = ServerPlace {
+                directory,
+                roots: Vec::new(),
+            };
+            Ok(Self(McpConnection::open(&declaration, &place, None).await?))
+        }
+
+        /// Calls a tool; how long the text is that it answers with.
+        pub(crate) async fn call(
+            &self,
+            tool: &str,
+            arguments: Map<String, Value>,
+            caller: &SilentCaller,
+        ) -> Result<usize> {
+            let result = self.0.call(tool, arguments, caller).await?;
+            let texts = result.content.iter().map(|content| match content {
+                McpContent::Text(text) => text.len(),
+                _ => 0,
+            });
+            Ok(texts.sum())
         }
     }
 }

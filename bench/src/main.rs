@@ -17,6 +17,7 @@ mod driver;
 mod frames;
 mod harness;
 mod host_api;
+mod mcp_server;
 mod measure;
 mod model_server;
 mod opening_client;
@@ -92,7 +93,9 @@ enum ChildRole {
     #[command(name = "model-server", hide = true)]
     Model,
     #[command(name = "acp-agent", hide = true)]
-    AcpAgent,
+    AcpAgent(acp_agent::AgentOptions),
+    #[command(name = "mcp-server", hide = true)]
+    McpServer,
     #[command(name = "opener", hide = true)]
     Open(opening_client::OpenOptions),
 }
@@ -106,7 +109,8 @@ fn main() -> Result<ExitCode> {
         Some(ChildRole::Burst(options)) => requesting_clients::run(&options)?,
         Some(ChildRole::Cleanup(options)) => cleanup::run(&options)?,
         Some(ChildRole::Model) => model_server::run()?,
-        Some(ChildRole::AcpAgent) => acp_agent::run()?,
+        Some(ChildRole::AcpAgent(options)) => acp_agent::run(&options)?,
+        Some(ChildRole::McpServer) => mcp_server::run()?,
         Some(ChildRole::Open(options)) => opening_client::run(&options)?,
         None if cli.list => {
             for row in ROWS {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{median_of, values};
 use crate::acp_agent::WORD;
 use crate::driver::{Driver, Load, LoadResult, Subject, WatcherOptions, Watchers};
-use crate::harness::{Harness, HostSetup};
+use crate::harness::{AcpSetup, Harness, HostSetup};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
@@ -79,26 +79,22 @@ impl Case {
             seconds: harness.seconds(2.0),
         };
         let mut driver = Driver::with(start(harness, subject)?, "acp", 1)?;
-        let options = WatcherOptions {
-            count: self.watchers,
-            word: Some(WORD),
-            ..WatcherOptions::default()
-        };
-        let mut watchers = Watchers::join(harness, &driver, &options)?;
+        let mut watchers = Watchers::join(harness, &driver, &counting(self.watchers))?;
         let (count, every_ms) = (load.deltas()?, self.every_ms);
         driver.send_message(&format!("stream {count} {UPDATE_BYTES} {every_ms}"))?;
-        await_first_update(&mut watchers)?;
+        await_first_update(&mut watchers, 0)?;
         load.measure(&driver, &mut watchers)
     }
 }
 
-fn start(harness: &mut Harness, subject: Subject) -> Result<crate::process::Server> {
+/// The host with an agent over ACP, or the relay.
+pub(super) fn start(harness: &mut Harness, subject: Subject) -> Result<crate::process::Server> {
     match subject {
         Subject::Host(journal) => {
             let data = harness.directory()?;
             let setup = HostSetup {
                 journal,
-                has_acp: true,
+                acp: Some(AcpSetup::default()),
                 ..HostSetup::SHIPPED
             };
             harness.host(&data, setup)
@@ -114,18 +110,10 @@ pub(super) fn killed(harness: &mut Harness) -> Result<Vec<Figure>> {
         let server = start(harness, Subject::HOST)?;
         let host = server.pid();
         let mut driver = Driver::with(server, "acp", 1)?;
-        let mut watchers = Watchers::join(
-            harness,
-            &driver,
-            &WatcherOptions {
-                count: 1,
-                word: Some(WORD),
-                ..WatcherOptions::default()
-            },
-        )?;
+        let mut watchers = Watchers::join(harness, &driver, &counting(1))?;
         driver.send_message(&format!("stream 100000 {UPDATE_BYTES} 5"))?;
-        await_first_update(&mut watchers)?;
-        let agents = children_of(host)?;
+        await_first_update(&mut watchers, 0)?;
+        let agents = agents_of(host)?;
         ensure!(!agents.is_empty(), "the agent is a process");
         let pid = Pid::from_raw(i32::try_from(host)?).context("a process has a number")?;
         kill_process(pid, Signal::KILL)?;
@@ -152,14 +140,44 @@ pub(super) fn killed(harness: &mut Harness) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Waits until a watcher has something: the host's agent is a process that starts first.
-fn await_first_update(watchers: &mut Watchers) -> Result<()> {
+/// The host with an agent over ACP that is set up like this.
+pub(super) fn start_host(harness: &mut Harness, acp: AcpSetup) -> Result<crate::process::Server> {
+    let data = harness.directory()?;
+    let setup = HostSetup {
+        acp: Some(acp),
+        ..HostSetup::SHIPPED
+    };
+    harness.host(&data, setup)
+}
+
+/// Watchers that count the agent's updates.
+pub(super) fn counting(count: usize) -> WatcherOptions {
+    WatcherOptions {
+        count,
+        word: Some(WORD),
+        ..WatcherOptions::default()
+    }
+}
+
+/// Waits until watchers have more than so many updates: the host's agent is a process that starts first.
+pub(super) fn await_first_update(watchers: &mut Watchers, before: u64) -> Result<()> {
     let deadline = Instant::now() + WAIT_MAX;
-    while watchers.sample()?.frames == 0 {
+    while watchers.sample()?.frames <= before {
         ensure!(Instant::now() < deadline, "the agent says nothing");
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// Those of a host's processes that are agents: it may run others beside them, such as `git`.
+pub(super) fn agents_of(host: u32) -> Result<Vec<u32>> {
+    let is_agent = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|word| word == b"acp-agent")
+    };
+    let children = children_of(host)?;
+    Ok(children.into_iter().filter(is_agent).collect())
 }
 
 /// The processes that a process started.
@@ -176,7 +194,7 @@ fn children_of(pid: u32) -> Result<Vec<u32>> {
     Ok(children)
 }
 
-fn is_there(pid: u32) -> bool {
+pub(super) fn is_there(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }

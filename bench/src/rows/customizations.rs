@@ -3,17 +3,21 @@
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::{median_of, values};
 use crate::harness::Harness;
-use crate::host_api::completion::{Confinement, UserDirectories, discover};
+use crate::host_api::completion::{Confinement, DiscoveryCache, UserDirectories, discover};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
 const FILES: usize = 200;
 const BOUND_MS: f64 = 150.0;
+
+/// Until a file's next change can be told by its times.
+const SETTLED: Duration = Duration::from_millis(2_200);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Subject {
@@ -35,11 +39,33 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         BOUND_MS,
         "nobody waits for it",
     );
-    Ok(vec![figure.note(format!(
+    let figure = figure.note(format!(
         "rounds: found {}, read {}",
         spread(&values(&results, Subject::Discovery, cost)),
         spread(&values(&results, Subject::Reading, cost)),
-    ))])
+    ));
+    Ok(vec![figure, read_again(&project, &files)?])
+}
+
+/// How many files are read again when one of them changed.
+fn read_again(project: &Path, files: &[PathBuf]) -> Result<Figure> {
+    // A file that was written just now is read each time: its next change could not be told.
+    std::thread::sleep(SETTLED);
+    let uri = [format!("file://{}", project.display())];
+    let cache = DiscoveryCache::default();
+    let looked = |cache: &DiscoveryCache| {
+        let before = cache.files_read();
+        black_box(cache.look(&uri, &[]));
+        (cache.files_read() - before) as f64
+    };
+    let first = looked(&cache);
+    ensure!(first >= FILES as f64, "the first look reads all of them");
+    let file = files.first().context("there are files")?;
+    std::fs::write(file, "---\ndescription: Another\n---\nAnother.")?;
+    let again = looked(&cache);
+    let what = "files that are read again when one of 200 changed";
+    let figure = Figure::within(what, "", again, first, 1.0, "1");
+    Ok(figure.note(format!("the first look reads {first:.0}")))
 }
 
 fn measure(project: &Path, files: &[PathBuf], subject: Subject) -> Result<f64> {

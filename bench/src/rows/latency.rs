@@ -61,7 +61,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         let count = u32::try_from(harness.seconds(3.0).as_millis() / EVERY.as_millis())?;
         match who {
             Timed::Of(subject) => measure_echoes(harness, subject, count),
-            Timed::Commit => commits(harness, count),
+            Timed::Commit => commits(harness, count, EVERY),
         }
     })?;
     let of = |who, value: fn(&Percentiles) -> f64| median_of(&results, who, value);
@@ -121,7 +121,8 @@ pub(super) fn time_drafts(
     Ok(Percentiles::of(&watchers.latencies_us()?))
 }
 
-fn commits(harness: &mut Harness, count: u32) -> Result<Percentiles> {
+/// Appends of what a draft records, at a pace, with nothing else going on.
+pub(super) fn commits(harness: &mut Harness, count: u32, every: Duration) -> Result<Percentiles> {
     let mut journal = Sqlite::open(&harness.directory()?).context("a journal of its own")?;
     let chat = ChannelUri::parse(&protocol::chat_of(
         "scripted:/01900000-0000-7000-8000-000000000001",
@@ -129,7 +130,7 @@ fn commits(harness: &mut Harness, count: u32) -> Result<Percentiles> {
     let mut times = Vec::new();
     let began = now_ns();
     for index in 0..count {
-        let due = began + u64::from(index) * u64::try_from(EVERY.as_nanos())?;
+        let due = began + u64::from(index) * u64::try_from(every.as_nanos())?;
         std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
         let batch = draft_batch(&chat, index);
         let before = now_ns();

@@ -1,6 +1,11 @@
 //! The rows of the table, one file each, and what they share: the values of one subject among the results of a shuffled run.
 
 mod acp;
+mod acp_first_token;
+mod acp_latency;
+mod acp_map;
+mod acp_memory;
+mod acp_replay;
 mod attach;
 pub(crate) mod changes;
 mod completions;
@@ -14,6 +19,7 @@ mod latency;
 mod list;
 mod live;
 mod lone;
+mod mcp_call;
 mod memory;
 mod model;
 mod open;
@@ -200,13 +206,48 @@ pub(crate) const ROWS: &[Row] = &[
         run: acp::run,
     },
     Row {
+        name: "acp-map",
+        what: "CPU for decoding and mapping an agent's updates, and what is held of 569 KB of commands",
+        run: acp_map::run,
+    },
+    Row {
+        name: "acp-latency",
+        what: "latency of an agent's updates at 50/s, against a bare relay of its lines",
+        run: acp_latency::run,
+    },
+    Row {
+        name: "acp-cancel",
+        what: "a client's cancel until the agent hears of it",
+        run: acp_latency::cancel,
+    },
+    Row {
+        name: "acp-first-token",
+        what: "a message until the agent's first word, against the agent driven by hand",
+        run: acp_first_token::run,
+    },
+    Row {
+        name: "acp-memory",
+        what: "memory with 50 chats of an agent over ACP: idle, at rest, streaming",
+        run: acp_memory::run,
+    },
+    Row {
+        name: "acp-replay",
+        what: "a replay of 20,000 updates that are dropped",
+        run: acp_replay::run,
+    },
+    Row {
+        name: "mcp-call",
+        what: "an MCP call of 1 KB over pipes, against rmcp alone",
+        run: mcp_call::run,
+    },
+    Row {
         name: "acp-kill",
         what: "`kill -9` of the host until its agent's processes are gone",
         run: acp::killed,
     },
     Row {
         name: "customizations",
-        what: "finding the customizations of a project with 200 files",
+        what: "finding the customizations of a project with 200 files, and again when one changed",
         run: customizations::run,
     },
     Row {

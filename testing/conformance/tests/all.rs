@@ -74,6 +74,7 @@ mod our_client;
 mod plugin_window;
 mod published_client;
 mod real_agents;
+mod real_oauth;
 mod real_servers;
 mod recorded_git;
 mod refusing_servers;

@@ -14,6 +14,7 @@ pub(super) enum Registry {
 pub(super) enum PackageKind {
     Agent,
     Server,
+    SignIn,
 }
 
 impl PackageKind {
@@ -22,6 +23,7 @@ impl PackageKind {
         match self {
             Self::Agent => "acp_real",
             Self::Server => "real_servers",
+            Self::SignIn => "real_oauth",
         }
     }
 
@@ -29,6 +31,7 @@ impl PackageKind {
         match self {
             Self::Agent => "agent",
             Self::Server => "MCP server",
+            Self::SignIn => "authorisation server",
         }
     }
 }
@@ -41,6 +44,10 @@ pub(super) struct RealPackage {
     pub(super) version: &'static str,
     pub(super) kind: PackageKind,
     pub(super) registry: Registry,
+    /// Packages of the same registry that its test needs besides, with their versions.
+    pub(super) besides: &'static [(&'static str, &'static str)],
+    /// A command that completes the installation, in its directory: what a program would download when it is first used.
+    pub(super) completed_by: &'static [&'static str],
 }
 
 /// The oldest Node that gets the agents of these versions: npm installs older agents for an older one, without a word.
@@ -65,6 +72,8 @@ const fn agent(
         version,
         kind: PackageKind::Agent,
         registry,
+        besides: &[],
+        completed_by: &[],
     }
 }
 
@@ -80,8 +89,18 @@ const fn server(
         version,
         kind: PackageKind::Server,
         registry,
+        besides: &[],
+        completed_by: &[],
     }
 }
+
+/// `fetch` has pages simplified by a program in JavaScript, whose packages its first call would install with npm: that takes as long as
+/// the registry does, and npm prints into the answers.
+const EXTRACTOR: &[&str] = &[
+    "bin/python",
+    "-c",
+    "from readabilipy.utils import run_npm_install; run_npm_install()",
+];
 
 pub(super) const PACKAGES: &[RealPackage] = &[
     // The last one that has its examples in it.
@@ -116,5 +135,18 @@ pub(super) const PACKAGES: &[RealPackage] = &[
     ),
     server("git", "mcp-server-git", "2026.10.19", Registry::PyPi),
     server("time", "mcp-server-time", "2026.10.19", Registry::PyPi),
-    server("fetch", "mcp-server-fetch", "2026.10.24", Registry::PyPi),
+    RealPackage {
+        completed_by: EXTRACTOR,
+        ..server("fetch", "mcp-server-fetch", "2026.10.24", Registry::PyPi)
+    },
+    RealPackage {
+        name: "oauth",
+        package: "oidc-provider",
+        version: "9.13.3",
+        kind: PackageKind::SignIn,
+        registry: NEW_NODE,
+        // The resource that it guards.
+        besides: &[("@modelcontextprotocol/sdk", "1.32.2")],
+        completed_by: &[],
+    },
 ];

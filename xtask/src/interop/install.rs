@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -18,13 +18,25 @@ pub(super) fn install(place: &Path, package: &RealPackage) -> Result<()> {
         true => find_new_node(place)?,
         false => None,
     };
-    install_package(
-        place,
-        package.name,
-        package.package,
-        package.version,
-        path.as_deref(),
-    )
+    let mut wanted = vec![format!("{}@{}", package.package, package.version)];
+    let besides = package.besides.iter();
+    wanted.extend(besides.map(|(name, version)| format!("{name}@{version}")));
+    install_packages(place, package.name, &wanted, path.as_deref())
+}
+
+/// Runs what completes an installation.
+fn complete(directory: &Path, package: &RealPackage) -> Result<()> {
+    let Some((program, arguments)) = package.completed_by.split_first() else {
+        return Ok(()); // it is complete
+    };
+    let status = Command::new(directory.join(program))
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .status();
+    let status = status.with_context(|| format!("{program} did not start"))?;
+    ensure!(status.success(), "{} could not be completed", package.name);
+    Ok(())
 }
 
 /// In a virtual environment: its programs find their libraries, and nothing else of the machine.
@@ -32,7 +44,8 @@ fn install_with_pip(place: &Path, package: &RealPackage) -> Result<()> {
     let directory = place.join(package.name);
     let mark = directory.join("installed");
     let wanted = format!("{}=={}", package.package, package.version);
-    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
+    let mark_text = format!("{wanted} {}", package.completed_by.join(" "));
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == mark_text) {
         return Ok(());
     }
     std::fs::create_dir_all(&directory)?;
@@ -51,7 +64,8 @@ fn install_with_pip(place: &Path, package: &RealPackage) -> Result<()> {
         installed.context("pip is missing")?.success(),
         "pip could not install {wanted}"
     );
-    Ok(std::fs::write(mark, wanted)?)
+    complete(&directory, package)?;
+    Ok(std::fs::write(mark, mark_text)?)
 }
 
 /// Where a Node that is new enough is; none if the one on `PATH` is.
@@ -64,8 +78,7 @@ fn find_new_node(place: &Path) -> Result<Option<PathBuf>> {
     if is_new {
         return Ok(None);
     }
-    let version = NODE_MIN.to_string();
-    install_package(place, "node", "node", &version, None)
+    install_packages(place, "node", &[format!("node@{NODE_MIN}")], None)
         .with_context(|| format!("Node {NODE_MIN} or newer is missing"))?;
     let directory = place.join("node/node_modules/node/bin");
     ensure!(
@@ -80,17 +93,16 @@ fn read_major(version: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// `npm install` of one package, in a directory that npm takes for a project.
-fn install_package(
+/// `npm install` of packages, in a directory that npm takes for a project.
+fn install_packages(
     place: &Path,
     name: &str,
-    package: &str,
-    version: &str,
+    packages: &[String],
     node: Option<&Path>,
 ) -> Result<()> {
     let directory = place.join(name);
     let mark = directory.join("installed");
-    let wanted = format!("{package}@{version}");
+    let wanted = packages.join(" ");
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
@@ -105,7 +117,7 @@ fn install_package(
         "--no-save",
         "--loglevel=error",
     ]);
-    npm.arg(&wanted).current_dir(&directory);
+    npm.args(packages).current_dir(&directory);
     if let Some(node) = node {
         npm.env("PATH", prepend(node)?);
     }

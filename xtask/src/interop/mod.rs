@@ -34,7 +34,7 @@ pub fn run_interop(root: &Path, names: &[String]) -> Result<bool> {
             failed.push(format!("{}: its test failed", package.name));
         }
     }
-    for kind in [PackageKind::Agent, PackageKind::Server] {
+    for kind in [PackageKind::Agent, PackageKind::Server, PackageKind::SignIn] {
         let of_kind: Vec<RealPackage> = packages
             .iter()
             .filter(|package| package.kind == kind)

@@ -17,7 +17,7 @@ const OPTIONS_MAX: usize = 32;
 const VALUES_MAX: usize = 512;
 const DESCRIPTION_CHARS_MAX: usize = 300;
 
-/// All commands together.
+/// All commands together, as they are held.
 const COMMAND_BYTES_MAX: usize = 64 * 1_024;
 
 /// How a value is set.
@@ -277,19 +277,26 @@ fn read_commands(commands: &[acp::AvailableCommand]) -> Vec<AgentCommand> {
             Some(acp::AvailableCommandInput::Unstructured(input)) => Some(label(&input.hint, 100)),
             _ => None,
         };
-        let command = AgentCommand {
+        let mut command = AgentCommand {
             name,
             description: read_description(Some(&command.description)),
             hint: hint.filter(|hint| !hint.is_empty()),
             expands: false,
         };
-        let description = command.description.as_ref().map_or(0, String::len);
-        bytes += command.name.len() + description + command.hint.as_ref().map_or(0, String::len);
+        // Each session holds them: not the room in which a text was made.
+        let texts = [&mut command.description, &mut command.hint];
+        let texts = texts.into_iter().flatten().chain([&mut command.name]);
+        bytes += size_of::<AgentCommand>();
+        for text in texts {
+            text.shrink_to_fit();
+            bytes += text.len();
+        }
         if bytes > COMMAND_BYTES_MAX || read.len() == COMMANDS_MAX {
             break;
         }
         read.push(command);
     }
+    read.shrink_to_fit();
     read
 }
 
@@ -366,13 +373,14 @@ mod tests {
             view.hear(&serde_json::from_value(update).unwrap()),
             Some(ViewChange::Commands)
         );
-        let bytes: usize = view
-            .commands
-            .iter()
-            .map(|c| c.description.as_ref().unwrap().len())
-            .sum();
+        let held = |c: &AgentCommand| {
+            let description = c.description.as_ref().unwrap().capacity();
+            size_of::<AgentCommand>() + c.name.capacity() + description
+        };
+        let bytes: usize = view.commands.iter().map(held).sum();
+        assert_eq!(view.commands.capacity(), view.commands.len());
         assert!(
-            view.commands.len() <= COMMANDS_MAX && bytes <= COMMAND_BYTES_MAX + 400,
+            view.commands.len() <= COMMANDS_MAX && bytes <= COMMAND_BYTES_MAX,
             "{bytes}"
         );
         assert_eq!(
