@@ -131,7 +131,7 @@ async fn changes_are_listed_shown_taken_back_and_committed() {
         ann.type_line("/changes commit");
         ann.sees("commit needs its message: /changes commit MESSAGE");
         ann.type_line("/commit Change a and add new");
-        ann.sees("hooks of this repository");
+        ann.sees("Committed ");
         let subject = git(&work, &["log", "-1", "--format=%s"]);
         assert_eq!(subject, "Change a and add new");
         assert_eq!(git(&work, &["status", "--short"]), "");
@@ -180,7 +180,7 @@ async fn changes_of_turns_and_branches_are_offered_by_the_host() {
         ann.sees("Staged.");
         assert_eq!(git(&work, &["diff", "--cached", "--name-only"]), "a.txt");
         ann.type_line("/changes commit The second line");
-        ann.sees("hooks of this repository");
+        ann.sees("Committed ");
         ann.type_line("/changes branch");
         let screen = ann.sees("Changes since main: 1 file +1 -1");
         assert!(screen.contains("Merges what is committed here"), "{screen}");
