@@ -1,7 +1,7 @@
-//! What a session changed, listed, shown, taken back and committed in a real terminal by the real binary.
+//! What a session changed, listed, shown, reviewed, taken back, committed and merged in a real terminal by the real binary.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use client::Target;
@@ -10,7 +10,7 @@ use serde_json::json;
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::Host;
-use crate::terminal::Terminal;
+use crate::terminal::{DOWN, ENTER, ESCAPE, Terminal};
 
 const SESSION: &str = "native:/changes";
 
@@ -21,30 +21,31 @@ fn git(directory: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_are_listed_shown_taken_back_and_committed() {
+/// A repository with two files.
+fn make_repository(work: &Path) {
+    fs::create_dir(work).unwrap();
+    fs::write(work.join("a.txt"), "one\ntwo\n").unwrap();
+    fs::write(work.join("gone.txt"), "gone\n").unwrap();
+    git(work, &["init", "--quiet", "--initial-branch=main"]);
+    git(work, &["config", "user.name", "Test"]);
+    git(work, &["config", "user.email", "test@example.com"]);
+    git(work, &["add", "--all"]);
+    git(work, &["commit", "--quiet", "-m", "first"]);
+}
+
+/// A host whose agent answers as given, with a session in a repository.
+async fn host_with(
+    answers: impl IntoIterator<Item = Answer>,
+    prepare: impl FnOnce(&Path),
+) -> (Host, PathBuf, ModelServer) {
     let server = ModelServer::start().await;
     let model = format!("{}#echo", server.url());
     let data = tempfile::tempdir().unwrap();
     let started = tokio::task::spawn_blocking(move || Host::start_with(data, &["--model", &model]));
     let host = started.await.unwrap();
     let work = host.data.path().canonicalize().unwrap().join("project");
-    fs::create_dir(&work).unwrap();
-    fs::write(work.join("a.txt"), "one\ntwo\n").unwrap();
-    fs::write(work.join("gone.txt"), "gone\n").unwrap();
-    git(&work, &["init", "--quiet", "--initial-branch=main"]);
-    git(&work, &["config", "user.name", "Test"]);
-    git(&work, &["config", "user.email", "test@example.com"]);
-    git(&work, &["add", "--all"]);
-    git(&work, &["commit", "--quiet", "-m", "first"]);
-    let edits = json!([{"old_text": "two", "new_text": "2"}]);
-    let edit = Call::new("e", "edit", &json!({"path": "a.txt", "edits": edits}));
-    let command = bash("rm gone.txt && echo new > new.txt");
-    let answers = [
-        Answer::calls([edit]),
-        Answer::calls([command]),
-        Answer::streams(["All changed."]),
-    ];
+    make_repository(&work);
+    prepare(&work);
     server.answers(answers);
     let target = Target {
         url: host.ready["url"].as_str().unwrap().to_owned(),
@@ -53,43 +54,198 @@ async fn changes_are_listed_shown_taken_back_and_committed() {
     let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let config = json!({"approvals": "full-access"});
     ann.creates_session(SESSION, &work, config).await;
-    let typed = tokio::task::spawn_blocking(move || type_commands(&host, &work));
+    (host, work, server)
+}
+
+fn chat(host: &Host) -> Terminal {
+    let mut command = host.greenroom();
+    command.args(["chat", "--session", SESSION]);
+    let ann = Terminal::start_sized("ann", command, (100, 40));
+    ann.sees("\n›");
+    ann
+}
+
+/// Sends a message and waits until its turn is over: what commands changed is known then.
+fn send(ann: &mut Terminal, message: &str, answer: &str) {
+    ann.type_line(message);
+    ann.wait_until(|screen| {
+        let behind = screen.rsplit_once(answer);
+        behind.is_some_and(|(_, behind)| behind.contains(" out"))
+    });
+}
+
+/// Says yes to the question that is shown.
+fn say_yes(ann: &mut Terminal, yes: &str) {
+    ann.press(DOWN);
+    ann.sees(&format!("❯ {yes}"));
+    ann.press(ENTER);
+}
+
+fn edit(old: &str, new: &str) -> Answer {
+    let edits = json!([{"old_text": old, "new_text": new}]);
+    let arguments = json!({"path": "a.txt", "edits": edits});
+    Answer::calls([Call::new("e", "edit", &arguments)])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_are_listed_shown_taken_back_and_committed() {
+    let answers = [
+        edit("two", "2"),
+        Answer::calls([bash("rm gone.txt && echo new > new.txt")]),
+        Answer::streams(["All changed."]),
+    ];
+    let (host, work, _server) = host_with(answers, |_| {}).await;
+    let typed = tokio::task::spawn_blocking(move || {
+        let mut ann = chat(&host);
+        send(&mut ann, "change them", "All changed.");
+        ann.type_line("/changes");
+        let screen = ann.sees("Other changes: /changes turn, /changes uncommitted");
+        for text in [
+            "All changes of this session: 3 files +2 -2",
+            "1 M a.txt +1 -1",
+            "2 D gone.txt +0 -1",
+            "3 A new.txt +1 -0",
+            "/changes discard N|all",
+        ] {
+            assert!(screen.contains(text), "{text}:\n{screen}");
+        }
+        ann.type_line("/changes 1");
+        // The call showed it once already.
+        ann.wait_until(|screen| screen.matches("2 + 2").count() == 2);
+        ann.type_line("/changes 7");
+        ann.sees("the list has no file 7: it goes from 1 to 3");
+        ann.type_line("/discard 2");
+        let screen = ann.sees("Make these files what they were before this session?");
+        assert!(screen.contains("❯ Leave it as it is"), "{screen}");
+        ann.press(ESCAPE);
+        ann.wait_until(|screen| !screen.contains("❯ Leave"));
+        assert!(!work.join("gone.txt").exists(), "nobody said yes");
+        ann.type_line("/discard 2");
+        ann.sees("❯ Leave it as it is");
+        say_yes(&mut ann, "Discard");
+        ann.sees("1 file is what it was.");
+        assert_eq!(fs::read_to_string(work.join("gone.txt")).unwrap(), "gone\n");
+        // Nothing is committed without a message.
+        ann.type_line("/changes uncommitted");
+        ann.sees("Uncommitted changes: 2 files +2 -1");
+        ann.type_line("/changes commit");
+        ann.sees("commit needs its message: /changes commit MESSAGE");
+        ann.type_line("/commit Change a and add new");
+        ann.sees("Committed ");
+        let subject = git(&work, &["log", "-1", "--format=%s"]);
+        assert_eq!(subject, "Change a and add new");
+        assert_eq!(git(&work, &["status", "--short"]), "");
+    });
     typed.await.unwrap();
 }
 
-fn type_commands(host: &Host, work: &Path) {
-    let mut command = host.greenroom();
-    command.args(["chat", "--session", SESSION]);
-    let mut ann = Terminal::start("ann", command);
-    ann.sees("\n›");
-    ann.type_line("change them");
-    // What commands changed is known when the turn has ended.
-    ann.sees("15 out");
-    ann.type_line("/changes");
-    let screen = ann.sees("/discard all takes back");
-    for text in [
-        "3 files changed in this session +2 -2",
-        "1 M a.txt +1 -1",
-        "2 D gone.txt +0 -1",
-        "3 A new.txt +1 -0",
-    ] {
-        assert!(screen.contains(text), "{text}:\n{screen}");
-    }
-    ann.type_line("/changes 1");
-    // The call showed it once already.
-    ann.wait_until(|screen| screen.matches("2 + 2").count() == 2);
-    ann.type_line("/discard 2");
-    ann.sees("Make this as before this session?");
-    ann.press("\x1b[B");
-    ann.sees("❯ Discard");
-    ann.press("\r");
-    ann.sees("1 file is what it was.");
-    assert_eq!(fs::read_to_string(work.join("gone.txt")).unwrap(), "gone\n");
-    ann.type_line("/commit Change a and add new");
-    ann.sees("hooks of this repository");
-    assert_eq!(
-        git(work, &["log", "-1", "--format=%s"]),
-        "Change a and add new"
-    );
-    assert_eq!(git(work, &["status", "--short"]), "");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_turns_and_branches_are_offered_by_the_host() {
+    let answers = [
+        edit("two", "2"),
+        Answer::streams(["First done."]),
+        edit("one", "1"),
+        Answer::calls([bash("echo new > new.txt")]),
+        Answer::streams(["Second done."]),
+    ];
+    let on_branch = |work: &Path| {
+        git(work, &["checkout", "--quiet", "-b", "work"]);
+    };
+    let (host, work, _server) = host_with(answers, on_branch).await;
+    let typed = tokio::task::spawn_blocking(move || {
+        let mut ann = chat(&host);
+        ann.type_line("/changes turn");
+        ann.sees("no turn of this chat is over yet");
+        send(&mut ann, "change the second", "First done.");
+        send(&mut ann, "change the first", "Second done.");
+        // Of two turns one is chosen, the newest first.
+        ann.type_line("/changes turn");
+        let screen = ann.sees("❯ change the first");
+        assert!(screen.contains("  change the second"), "{screen}");
+        ann.press(ENTER);
+        let screen = ann.sees("Changes of one turn (change the first): 2 files +2 -1");
+        assert!(screen.contains("/changes restore N|all"), "{screen}");
+        ann.type_line("/changes restore all");
+        ann.sees("Make these files what they were before this turn?");
+        say_yes(&mut ann, "Restore");
+        ann.sees("2 files are what they were.");
+        assert_eq!(fs::read_to_string(work.join("a.txt")).unwrap(), "one\n2\n");
+        assert!(!work.join("new.txt").exists());
+        // What differs from the last commit is staged and committed, and the branch merged.
+        ann.type_line("/changes uncommitted");
+        ann.sees("Uncommitted changes: 1 file +1 -1");
+        ann.type_line("/changes merge");
+        ann.sees("/changes knows no merge");
+        ann.type_line("/changes stage 1");
+        ann.sees("Staged.");
+        assert_eq!(git(&work, &["diff", "--cached", "--name-only"]), "a.txt");
+        ann.type_line("/changes commit The second line");
+        ann.sees("Committed ");
+        ann.type_line("/changes branch");
+        let screen = ann.sees("Changes since main: 1 file +1 -1");
+        assert!(screen.contains("Merges what is committed here"), "{screen}");
+        ann.type_line("/changes merge 1");
+        ann.sees("merge is for all files: /changes merge");
+        ann.type_line("/changes merge");
+        ann.sees("Merge into main?");
+        say_yes(&mut ann, "Merge");
+        ann.sees("Merged into main");
+        assert_eq!(git(&work, &["show", "main:a.txt"]), "one\n2");
+    });
+    typed.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
+    let answers = [
+        edit("two", "2"),
+        Answer::calls([bash("echo new > new.txt")]),
+        Answer::streams(["First done."]),
+        edit("one", "1"),
+        Answer::streams(["Second done."]),
+    ];
+    let (host, work, _server) = host_with(answers, |_| {}).await;
+    let typed = tokio::task::spawn_blocking(move || {
+        let mut ann = chat(&host);
+        ann.type_line("/changes reviewed 1");
+        ann.sees("there is no list with files: /changes makes one");
+        send(&mut ann, "change them", "First done.");
+        ann.type_line("/changes");
+        ann.sees("All changes of this session: 2 files +2 -1");
+        ann.type_line("/changes reviewed all");
+        let screen = ann.sees("2 files +2 -1 · 2 of 2 reviewed");
+        assert!(screen.contains("1 M a.txt +1 -1  ✓ reviewed"), "{screen}");
+        ann.type_line("/changes unreviewed 2");
+        ann.sees("2 files +2 -1 · 1 of 2 reviewed");
+        // Another client, or another run of this one, finds the mark; it goes with what it was about.
+        drop(ann);
+        let mut ann = chat(&host);
+        ann.type_line("/changes");
+        ann.sees("2 files +2 -1 · 1 of 2 reviewed");
+        send(&mut ann, "and the first", "Second done.");
+        ann.type_line("/changes reviewed 1");
+        ann.sees("a.txt is another since it was listed");
+        ann.type_line("/changes");
+        let screen = ann.sees("2 files +3 -2");
+        let list = screen.rsplit("All changes").next().unwrap();
+        assert!(
+            !list.contains("✓"),
+            "nobody read it as it is now:\n{screen}"
+        );
+        // What the user changed since is not replaced without another yes.
+        fs::write(work.join("a.txt"), "mine\n").unwrap();
+        ann.type_line("/discard 1");
+        ann.sees("❯ Leave it as it is");
+        say_yes(&mut ann, "Discard");
+        let screen = ann.sees("❯ Leave it as it is");
+        assert!(!screen.contains("_meta"), "plain words:\n{screen}");
+        ann.sees("changed since");
+        say_yes(&mut ann, "Discard anyway");
+        ann.sees("1 file is what it was.");
+        assert_eq!(
+            fs::read_to_string(work.join("a.txt")).unwrap(),
+            "one\ntwo\n"
+        );
+    });
+    typed.await.unwrap();
 }

@@ -600,7 +600,18 @@ async fn comments_are_made_listed_resolved_and_sent() {
     ann.type_line("/annotations add src/main.rs:4-6 why is this so slow?");
     ann.sees(" 1 src/main.rs:4-6  why is this so slow?");
     ann.type_line("/annotations reply 1 it reads the file twice");
-    ann.sees("     it reads the file twice");
+    ann.sees("   1.2 it reads the file twice");
+    ann.type_line("/annotations edit 1.2 it reads the file thrice");
+    ann.sees("   1.2 it reads the file thrice");
+    ann.type_line("/annotations remove 1.3");
+    ann.sees("there is no comment 1.3");
+    ann.type_line("/annotations reply 1 forget it");
+    ann.sees("   1.3 forget it");
+    ann.type_line("/annotations remove 1.3");
+    ann.wait_until(|screen| {
+        let last = screen.rsplit("src/main.rs:4-6  why").next();
+        last.is_some_and(|last| last.contains("1.2 it reads") && !last.contains("forget it"))
+    });
     ann.type_line("/annotations resolve 9");
     ann.sees("there is no comment 9");
     ann.type_line("/annotations resolve 1");
@@ -617,7 +628,7 @@ async fn comments_are_made_listed_resolved_and_sent() {
         "{text}"
     );
     assert!(
-        text.contains("why is this so slow?") && text.contains("reads the file twice"),
+        text.contains("why is this so slow?") && text.contains("reads the file thrice"),
         "{text}"
     );
     ann.press(CTRL_D);

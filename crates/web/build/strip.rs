@@ -1,4 +1,4 @@
-//! What browsers do not need is left out of scripts and styles: comments, indentation, space between signs.
+//! What browsers do not need is left out of scripts and styles: comments, indentation, space between signs, the last semicolon of a block.
 //!
 //! Promises: strings, templates and regular expressions stay as they are, and a line ends where its end could end a statement, so a
 //! script compiles to the same code (`tests/stripped.rs` compares it for every module). No name is changed: what is sent can
@@ -150,6 +150,10 @@ impl<'a> Script<'a> {
             Gap::Line if !cannot_end => self.out.push('\n'),
             Gap::Line | Gap::Space if would_join => self.out.push(' '),
             Gap::None | Gap::Space | Gap::Line => {}
+        }
+        // A statement ends with its block, too.
+        if first == '}' && last == ';' {
+            self.out.pop();
         }
         self.out.push_str(written);
         self.gap = Gap::None;

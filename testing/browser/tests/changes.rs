@@ -1,5 +1,5 @@
-//! What changed, on the page: files and diffs as the host keeps them, notes on their lines, and files that are taken back after a
-//! question.
+//! What changed, on the page: files and diffs as the host keeps them, marks on those that were read, notes on their lines with replies, and
+//! files that are taken back after a question.
 
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
@@ -52,8 +52,42 @@ async fn start_session(page: &Page, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The only file, and the label of its mark.
+const FILE: &str = "document.querySelector('details.file')";
+const REVIEWED: &str = "document.querySelector('details.file summary label')";
+
+/// Shows what differs from the last commit.
+async fn choose_uncommitted(page: &Page) -> Result<()> {
+    let choice = "document.querySelector('select[aria-label=\"Which changes\"]')";
+    let entry =
+        format!("[...{choice}.options].find(it => it.textContent === 'Uncommitted changes')");
+    page.wait_for(&format!("{choice} && {entry}")).await?;
+    page.evaluate(&format!(
+        "(() => {{ {choice}.value = {entry}.value; {choice}.dispatchEvent(new Event('change')); }})()"
+    ))
+    .await?;
+    Ok(())
+}
+
+/// Replies to the note, takes the reply back, and resolves the note.
+async fn answer_note(page: &Page) -> Result<()> {
+    page.press(&button("Reply")).await?;
+    page.type_into("document.querySelector('dialog[open] input')", "Or nobody")
+        .await?;
+    page.press(&button("Keep")).await?;
+    page.wait_for_text("Or nobody").await?;
+    let removes = "[...document.querySelectorAll('.comment button')].filter(it => it.textContent === 'Remove')";
+    page.press(&format!("{removes}.at(-1)")).await?;
+    page.wait_for(&format!(
+        "{removes}.length === 0 && !document.body.textContent.includes('Or nobody')"
+    ))
+    .await?;
+    page.press(&button("Resolve")).await?;
+    page.wait_for_text("Note on line 2, resolved").await
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_read_noted_and_taken_back() -> Result<()> {
+async fn changes_are_read_noted_reviewed_and_taken_back() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
         return Ok(());
     };
@@ -63,14 +97,7 @@ async fn changes_are_read_noted_and_taken_back() -> Result<()> {
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     start_session(&page, &folder).await?;
     page.evaluate("location.hash += '/changes'").await?;
-    let choice = "document.querySelector('select[aria-label=\"Which changes\"]')";
-    let entry =
-        format!("[...{choice}.options].find(it => it.textContent === 'Uncommitted changes')");
-    page.wait_for(&format!("{choice} && {entry}")).await?;
-    page.evaluate(&format!(
-        "(() => {{ {choice}.value = {entry}.value; {choice}.dispatchEvent(new Event('change')); }})()"
-    ))
-    .await?;
+    choose_uncommitted(&page).await?;
     let row = |sign: &str, text: &str| {
         format!(
             "[...document.querySelectorAll('.diff-row')].find(it => it.textContent.includes({}) && it.classList.contains('diff-{sign}'))",
@@ -98,12 +125,23 @@ async fn changes_are_read_noted_and_taken_back() -> Result<()> {
     page.press(&button("Keep as a note")).await?;
     page.wait_for_text("Note on line 2").await?;
     page.reload().await?;
-    page.wait_for(&format!("{choice} && {entry}")).await?;
-    page.evaluate(&format!(
-        "(() => {{ {choice}.value = {entry}.value; {choice}.dispatchEvent(new Event('change')); }})()"
-    ))
-    .await?;
+    choose_uncommitted(&page).await?;
     page.wait_for_text("Greet everybody").await?;
+    answer_note(&page).await?;
+
+    // Who read a file marks it. The mark is the host's, and goes when the file becomes another.
+    page.press(REVIEWED).await?;
+    page.wait_for(&format!("{REVIEWED}.control.checked && !{FILE}.open"))
+        .await?;
+    page.reload().await?;
+    choose_uncommitted(&page).await?;
+    page.wait_for(&format!("{REVIEWED}?.control.checked")).await?;
+    std::fs::write(folder.join("greeting.txt"), "hello\nall\n")?;
+    page.reload().await?;
+    choose_uncommitted(&page).await?;
+    page.wait_for(&row("add", "all")).await?;
+    page.wait_for(&format!("{REVIEWED} && !{REVIEWED}.control.checked"))
+        .await?;
 
     // Nothing is taken back before somebody says so.
     page.press(&button("Discard")).await?;
@@ -111,7 +149,7 @@ async fn changes_are_read_noted_and_taken_back() -> Result<()> {
     page.press("[...document.querySelectorAll('dialog[open] button')].find(it => it.textContent === 'Cancel')")
         .await?;
     ensure!(
-        std::fs::read_to_string(folder.join("greeting.txt"))? == "hello\nthere\n",
+        std::fs::read_to_string(folder.join("greeting.txt"))? == "hello\nall\n",
         "nobody said so"
     );
     page.press(&button("Discard")).await?;

@@ -1,14 +1,15 @@
-//! `/annotations`: comments on files of a session, listed, added, answered, resolved, and sent to the agent.
+//! `/annotations`: comments on files of a session, listed, added, answered, edited, resolved, and sent to the agent.
 //!
+//! Promises: a number means what the last list showed under it.
 //! Must not know: terminals, connections.
 
 use std::path::Path;
 
-use client::chat::{AnnotationChange, AnnotationThread, OpenChat};
+use client::chat::{AnnotationChange, AnnotationComment, AnnotationThread, OpenChat};
 
 /// What can be typed behind the command, for whoever typed something else.
-const USAGE: &str = "/annotations lists comments; /annotations add FILE[:LINE[-LINE]] TEXT, reply N TEXT, resolve N, \
-     reopen N, remove N; /annotations send [TEXT] sends the open ones to the agent";
+const USAGE: &str = "/annotations lists comments; /annotations add FILE[:LINE[-LINE]] TEXT, reply N TEXT, edit N TEXT, \
+     resolve N, reopen N, remove N, where N.2 is the second comment of N; /annotations send [TEXT] sends the open ones to the agent";
 /// What is sent with comments when nothing else is said.
 const SEND_TEXT: &str = "Please look at my comments.";
 
@@ -22,20 +23,38 @@ enum Wish {
         text: String,
     },
     Reply(usize, String),
+    Edit(CommentNumber, String),
     Resolve(usize, bool),
-    Remove(usize),
+    Remove(CommentNumber),
     Send(String),
 }
 
+/// `2` for a thread, `2.3` for the third comment in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CommentNumber {
+    thread: usize,
+    comment: Option<usize>,
+}
+
+/// The threads that were listed last: what a number means, whatever others do meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct ListedThreads(Vec<AnnotationThread>);
+
 /// Does what is typed; lines to show, or what is wrong.
-pub(super) async fn apply(chat: &mut OpenChat, typed: &str) -> Result<Vec<String>, String> {
+pub(super) async fn apply(
+    chat: &mut OpenChat,
+    listed: &mut ListedThreads,
+    typed: &str,
+) -> Result<Vec<String>, String> {
     let wish = parse(typed)?;
-    let threads = chat.annotations().await;
-    let threads = threads.map_err(|error| error.to_string())?;
     let directory = chat.directory();
     let change = match wish {
-        Wish::List => return Ok(list(&threads, directory.as_deref())),
-        Wish::Send(text) => return send(chat, &threads, &text),
+        Wish::List => None,
+        Wish::Send(text) => {
+            let threads = chat.annotations().await;
+            let threads = threads.map_err(|error| error.to_string())?;
+            return send(chat, &threads, &text);
+        }
         Wish::Add { file, lines, text } => {
             let file = match &directory {
                 Some(directory) => directory.join(file),
@@ -46,25 +65,75 @@ pub(super) async fn apply(chat: &mut OpenChat, typed: &str) -> Result<Vec<String
                     "this session has no directory: name the file by its whole path".to_owned(),
                 );
             }
-            AnnotationChange::Add { file, lines, text }
+            Some(AnnotationChange::Add { file, lines, text })
         }
-        Wish::Reply(number, text) => AnnotationChange::Reply {
-            id: id_of(&threads, number)?,
-            text,
-        },
-        Wish::Resolve(number, is_resolved) => AnnotationChange::Resolve {
-            id: id_of(&threads, number)?,
-            is_resolved,
-        },
-        Wish::Remove(number) => AnnotationChange::Remove {
-            id: id_of(&threads, number)?,
-        },
+        wish => Some(listed.change(wish)?),
     };
-    let changed = chat.annotate(&change).await;
-    changed.map_err(|error| error.to_string())?;
+    if let Some(change) = change {
+        let changed = chat.annotate(&change).await;
+        changed.map_err(|error| error.to_string())?;
+    }
     let threads = chat.annotations().await;
-    let threads = threads.map_err(|error| error.to_string())?;
-    Ok(list(&threads, directory.as_deref()))
+    listed.0 = threads.map_err(|error| error.to_string())?;
+    Ok(list(&listed.0, directory.as_deref()))
+}
+
+impl ListedThreads {
+    /// What is done to a thread that was listed.
+    fn change(&self, wish: Wish) -> Result<AnnotationChange, String> {
+        Ok(match wish {
+            Wish::Reply(number, text) => AnnotationChange::Reply {
+                id: self.thread(number)?.id.clone(),
+                text,
+            },
+            Wish::Resolve(number, is_resolved) => AnnotationChange::Resolve {
+                id: self.thread(number)?.id.clone(),
+                is_resolved,
+            },
+            Wish::Edit(number, text) => {
+                let thread = self.thread(number.thread)?;
+                AnnotationChange::Edit {
+                    id: thread.id.clone(),
+                    comment: comment_in(thread, number)?.clone(),
+                    text,
+                }
+            }
+            Wish::Remove(number) => {
+                let thread = self.thread(number.thread)?;
+                let comment = comment_in(thread, number)?;
+                let id = thread.id.clone();
+                // A thread without comments is none.
+                match number.comment.is_none() || thread.comments.len() == 1 {
+                    true => AnnotationChange::Remove { id },
+                    false => AnnotationChange::RemoveComment {
+                        id,
+                        comment_id: comment.id.clone(),
+                    },
+                }
+            }
+            Wish::List | Wish::Add { .. } | Wish::Send(_) => return Err(USAGE.to_owned()),
+        })
+    }
+
+    fn thread(&self, number: usize) -> Result<&AnnotationThread, String> {
+        let thread = number.checked_sub(1).and_then(|index| self.0.get(index));
+        thread.ok_or_else(|| format!("there is no comment {number}; /annotations lists them"))
+    }
+}
+
+/// The comment that a number means: the first, if it is the number of a thread.
+fn comment_in(
+    thread: &AnnotationThread,
+    number: CommentNumber,
+) -> Result<&AnnotationComment, String> {
+    let CommentNumber {
+        thread: of,
+        comment,
+    } = number;
+    let comment = comment.unwrap_or(1);
+    let found = comment.checked_sub(1);
+    let found = found.and_then(|index| thread.comments.get(index));
+    found.ok_or_else(|| format!("there is no comment {of}.{comment}; /annotations lists them"))
 }
 
 fn send(
@@ -90,10 +159,15 @@ fn send(
 
 fn parse(typed: &str) -> Result<Wish, String> {
     let (verb, rest) = split(typed);
-    let number = |text: &str| {
-        let number = text.parse::<usize>().ok();
-        number
-            .ok_or_else(|| format!("{verb} needs the number of a comment; /annotations lists them"))
+    let missing = || format!("{verb} needs the number of a comment; /annotations lists them");
+    let number = |text: &str| text.parse::<usize>().map_err(|_| missing());
+    let comment = |text: &str| {
+        let (thread, comment) = match text.split_once('.') {
+            Some((thread, comment)) => (thread, Some(number(comment)?)),
+            None => (text, None),
+        };
+        let thread = number(thread)?;
+        Ok::<_, String>(CommentNumber { thread, comment })
     };
     match verb {
         "" | "list" => Ok(Wish::List),
@@ -109,18 +183,20 @@ fn parse(typed: &str) -> Result<Wish, String> {
                 text: text.to_owned(),
             })
         }
-        "reply" => {
+        "reply" | "edit" => {
             let (which, text) = split(rest);
-            match text.is_empty() {
-                true => {
-                    Err("reply needs the number of a comment, and what you want to say".to_owned())
-                }
-                false => Ok(Wish::Reply(number(which)?, text.to_owned())),
+            let text = text.to_owned();
+            match (text.is_empty(), verb) {
+                (true, _) => Err(format!(
+                    "{verb} needs the number of a comment, and what you want to say"
+                )),
+                (false, "edit") => Ok(Wish::Edit(comment(which)?, text)),
+                (false, _) => Ok(Wish::Reply(number(which)?, text)),
             }
         }
         "resolve" => Ok(Wish::Resolve(number(rest)?, true)),
         "reopen" => Ok(Wish::Resolve(number(rest)?, false)),
-        "remove" => Ok(Wish::Remove(number(rest)?)),
+        "remove" => Ok(Wish::Remove(comment(rest)?)),
         "send" => Ok(Wish::Send(rest.to_owned())),
         _ => Err(USAGE.to_owned()),
     }
@@ -145,14 +221,7 @@ fn file_and_lines(place: &str) -> (&str, Option<(u64, u64)>) {
     }
 }
 
-fn id_of(threads: &[AnnotationThread], number: usize) -> Result<String, String> {
-    let thread = number.checked_sub(1).and_then(|index| threads.get(index));
-    let thread =
-        thread.ok_or_else(|| format!("there is no comment {number}; /annotations lists them"))?;
-    Ok(thread.id.clone())
-}
-
-/// A line for each thread, and one for each answer in it.
+/// A line for each thread, and one for each answer in it, with the number that it is called by.
 fn list(threads: &[AnnotationThread], directory: Option<&Path>) -> Vec<String> {
     if threads.is_empty() {
         return vec!["No comments yet: /annotations add FILE:LINE TEXT makes one".to_owned()];
@@ -172,10 +241,15 @@ fn list(threads: &[AnnotationThread], directory: Option<&Path>) -> Vec<String> {
         } else {
             ""
         };
-        let mut comments = thread.comments.iter();
-        let first = comments.next().map_or("", String::as_str);
-        rows.push(format!("{number:>2} {place}{state}  {first}"));
-        rows.extend(comments.map(|comment| format!("     {comment}")));
+        for (index, comment) in (1..).zip(&thread.comments) {
+            let mut lines = comment.text.lines();
+            let first = lines.next().unwrap_or_default();
+            rows.push(match index {
+                1 => format!("{number:>2} {place}{state}  {first}"),
+                index => format!("   {number}.{index} {first}"),
+            });
+            rows.extend(lines.map(|line| format!("       {line}")));
+        }
     }
     rows
 }
@@ -187,6 +261,7 @@ mod tests {
     #[test]
     fn what_is_typed_is_understood() {
         let text = |text: &str| text.to_owned();
+        let at = |thread, comment| CommentNumber { thread, comment };
         let add = |file: &str, lines| Wish::Add {
             file: text(file),
             lines,
@@ -204,37 +279,81 @@ mod tests {
             ),
             ("resolve 1", Wish::Resolve(1, true)),
             ("reopen 1", Wish::Resolve(1, false)),
-            ("remove 3", Wish::Remove(3)),
+            ("remove 3", Wish::Remove(at(3, None))),
+            ("remove 3.2", Wish::Remove(at(3, Some(2)))),
+            ("edit 1 better", Wish::Edit(at(1, None), text("better"))),
+            (
+                "edit 1.2 better",
+                Wish::Edit(at(1, Some(2)), text("better")),
+            ),
             ("send", Wish::Send(String::new())),
             ("send fix them", Wish::Send(text("fix them"))),
         ] {
             assert_eq!(parse(typed), Ok(wish), "{typed:?}");
         }
-        for typed in ["add a.rs", "add", "reply 2", "resolve", "resolve x", "what"] {
+        for typed in [
+            "add a.rs",
+            "add",
+            "reply 2",
+            "resolve",
+            "resolve x",
+            "resolve 1.2",
+            "remove 1.",
+            "edit 1",
+            "what",
+        ] {
             assert!(parse(typed).is_err(), "{typed:?}");
+        }
+    }
+
+    fn thread(id: &str, lines: Option<(u64, u64)>, is_resolved: bool) -> AnnotationThread {
+        AnnotationThread {
+            id: id.to_owned(),
+            file: "/w/src/a.rs".to_owned(),
+            lines,
+            is_resolved,
+            comments: ["why?\nreally", "because"]
+                .map(|text| AnnotationComment::new(text, text))
+                .to_vec(),
         }
     }
 
     #[test]
     fn threads_are_listed_with_their_place() {
-        let thread = |lines, is_resolved| AnnotationThread {
-            id: "a".to_owned(),
-            file: "/w/src/a.rs".to_owned(),
-            lines,
-            is_resolved,
-            comments: vec!["why?".to_owned(), "because".to_owned()],
-        };
-        let threads = [thread(Some((4, 6)), false), thread(None, true)];
+        let threads = [thread("a", Some((4, 6)), false), thread("b", None, true)];
         assert_eq!(
             list(&threads, Some(Path::new("/w"))),
             [
                 " 1 src/a.rs:4-6  why?",
-                "     because",
+                "       really",
+                "   1.2 because",
                 " 2 src/a.rs (resolved)  why?",
-                "     because"
+                "       really",
+                "   2.2 because"
             ]
         );
-        assert_eq!(id_of(&threads, 2), Ok("a".to_owned()));
-        assert!(id_of(&threads, 0).is_err() && id_of(&threads, 3).is_err());
+    }
+
+    #[test]
+    fn a_number_means_what_was_listed() {
+        let listed = ListedThreads(vec![thread("a", None, false), thread("b", None, false)]);
+        let change = |typed: &str| listed.change(parse(typed).unwrap());
+        assert_eq!(
+            change("remove 2"),
+            Ok(AnnotationChange::Remove { id: "b".to_owned() })
+        );
+        let removed = AnnotationChange::RemoveComment {
+            id: "b".to_owned(),
+            comment_id: "because".to_owned(),
+        };
+        assert_eq!(change("remove 2.2"), Ok(removed));
+        for typed in ["resolve 0", "resolve 3", "remove 1.3", "edit 2.0 x"] {
+            assert!(change(typed).is_err(), "{typed:?}");
+        }
+        assert!(
+            ListedThreads::default()
+                .change(Wish::Resolve(1, true))
+                .is_err()
+        );
     }
 }

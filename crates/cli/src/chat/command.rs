@@ -45,7 +45,7 @@ pub(crate) enum ChatCommand {
     Annotations(String),
     /// This limit in dollars, or shows the one there is.
     Budget(String),
-    /// `uncommitted`, or the number of a file of the list.
+    /// A changeset, the number of a file of the list, marks, or an operation.
     Changes(String),
     /// The number of a file of the list, or `all`.
     Discard(String),
@@ -177,7 +177,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
     command(
         "/annotations",
         &["/comments"],
-        "[add|reply|resolve|reopen|remove|send ..]",
+        "[add|reply|edit|resolve|reopen|remove|send ..]",
         "list, make and send comments on files",
         ChatCommand::Annotations,
     ),
@@ -232,8 +232,8 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
     on_terminals(command(
         "/changes",
         &["/diff"],
-        "[N|uncommitted]",
-        "list the files that this session changed, or show what changed in one",
+        "[WHICH|N|reviewed N|OPERATION ..]",
+        "list what changed (session, turn, uncommitted, branch), show, mark or change it",
         ChatCommand::Changes,
     )),
     on_terminals(command(

@@ -6,6 +6,8 @@
 mod annotations;
 mod attention;
 mod budget;
+mod change_argument;
+mod change_lines;
 mod command;
 mod complete;
 mod confirm;

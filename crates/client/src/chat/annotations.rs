@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
-use wire::state::{Annotation, AnnotationsState};
+use wire::state::{Annotation, AnnotationEntry, AnnotationsState};
 use wire::{ChannelUri, file_uri};
 
 use super::{Attachment, ChatError, OpenChat};
@@ -21,7 +21,16 @@ pub struct AnnotationThread {
     pub lines: Option<(u64, u64)>,
     pub is_resolved: bool,
     /// Oldest first.
-    pub comments: Vec<String>,
+    pub comments: Vec<AnnotationComment>,
+}
+
+/// One comment of a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationComment {
+    pub id: String,
+    pub text: String,
+    /// What another client keeps with it.
+    meta: Option<Value>,
 }
 
 /// What is done to the annotations of a session.
@@ -44,6 +53,28 @@ pub enum AnnotationChange {
     Remove {
         id: String,
     },
+    /// Gives a comment another text.
+    Edit {
+        id: String,
+        comment: AnnotationComment,
+        text: String,
+    },
+    /// Takes a comment out of a thread that has others.
+    RemoveComment {
+        id: String,
+        comment_id: String,
+    },
+}
+
+impl AnnotationComment {
+    /// A comment with nothing but its text.
+    pub fn new(id: &str, text: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            meta: None,
+        }
+    }
 }
 
 impl OpenChat {
@@ -115,9 +146,15 @@ fn thread_of(annotation: &Annotation) -> AnnotationThread {
         file: path.unwrap_or_else(|| annotation.resource.clone()),
         lines: annotation.range.as_ref().and_then(lines_of),
         is_resolved: annotation.resolved,
-        comments: comments
-            .map(|entry| entry.plain_text().to_owned())
-            .collect(),
+        comments: comments.map(comment_of).collect(),
+    }
+}
+
+fn comment_of(entry: &AnnotationEntry) -> AnnotationComment {
+    AnnotationComment {
+        id: entry.id.clone(),
+        text: entry.plain_text().to_owned(),
+        meta: entry.extra.get("_meta").cloned(),
     }
 }
 
@@ -161,6 +198,18 @@ fn action_of(change: &AnnotationChange, session: &str, chat: &str) -> Value {
         AnnotationChange::Remove { id } => {
             json!({"type": "annotations/removed", "annotationId": id})
         }
+        AnnotationChange::Edit { id, comment, text } => {
+            let mut entry = json!({"id": comment.id, "text": text});
+            if let Some(meta) = &comment.meta {
+                entry["_meta"] = meta.clone();
+            }
+            json!({"type": "annotations/entrySet", "annotationId": id, "entry": entry})
+        }
+        AnnotationChange::RemoveComment { id, comment_id } => json!({
+            "type": "annotations/entryRemoved",
+            "annotationId": id,
+            "entryId": comment_id,
+        }),
     }
 }
 
@@ -185,10 +234,28 @@ mod tests {
         assert_eq!(annotation.origin["session"], "x:/s");
         let thread = thread_of(&annotation);
         assert_eq!(
-            (thread.file.as_str(), thread.lines, thread.comments),
-            ("/w/a b.rs", Some((4, 6)), vec!["why?".to_owned()])
+            (thread.file.as_str(), thread.lines),
+            ("/w/a b.rs", Some((4, 6)))
         );
+        assert_eq!(thread.comments.len(), 1);
+        assert_eq!(thread.comments[0].text, "why?");
         let one = range_of((7, 7));
         assert_eq!(lines_of(&one), Some((7, 7)));
+    }
+
+    #[test]
+    fn a_comment_that_is_edited_stays_itself() {
+        let entry = json!({"id": "e", "text": {"markdown": "why?"}, "_meta": {"by": "ann"}});
+        let comment = comment_of(&AnnotationEntry::from_value(entry).unwrap());
+        assert_eq!(comment.text, "why?");
+        let edited = AnnotationChange::Edit {
+            id: "a".to_owned(),
+            comment,
+            text: "why so?".to_owned(),
+        };
+        let action = action_of(&edited, "x:/s", "x:/c");
+        let entry = json!({"id": "e", "text": "why so?", "_meta": {"by": "ann"}});
+        assert_eq!(action["entry"], entry);
+        assert_eq!(action["type"], "annotations/entrySet");
     }
 }

@@ -1,28 +1,33 @@
-//! What the session changed in files, and what can be done with it.
+//! The files of a changeset, as the host lists them, and what each held before and holds after.
 //!
 //! Promises: a changeset that the host still computes is waited for, for a while. What is shown is the host's own list.
 //! Must not know: how changes are shown.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::ChannelUri;
+use wire::state::ChangesetState;
 
 use crate::{ClientError, Live};
 
 use super::OpenChat;
+use super::change_operations::ChangesetOperation;
+use super::changesets::{ChangesetOffer, EndedTurn};
+use super::watched_changeset::WatchedChangeset;
 
-/// How often the host is asked whether it has computed a changeset, and how many times.
-const ASK_TIME: Duration = Duration::from_millis(100);
-const ASKS_MAX: usize = 300;
-
-/// A changeset of the session that is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangesOf {
-    /// All that its turns changed.
-    Session,
-    /// What differs from the last commit.
-    Uncommitted,
+/// Why changes cannot be shown, or something not be done with them.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ChangesError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the files cannot be compared: {0}")]
+    Unknown(String),
+    /// The URI of a file.
+    #[error("{0} was changed since it was listed")]
+    ChangedSince(String),
+    #[error("the host did not answer: look before you repeat it")]
+    NotAnswered,
+    #[error("the host did not set the marks")]
+    NotMarked,
 }
 
 /// A file that was changed.
@@ -37,6 +42,10 @@ pub struct FileChangeEntry {
     pub kind: FileChangeKind,
     pub added: u64,
     pub removed: u64,
+    /// Somebody looked at it as it is now.
+    pub is_reviewed: bool,
+    /// Whether what it held and holds can be read: not of what is too large to be kept.
+    pub is_content_kept: bool,
     /// Where the contents before and after are read.
     before: Option<String>,
     after: Option<String>,
@@ -51,21 +60,17 @@ pub enum FileChangeKind {
     Changed,
 }
 
-/// A list of changed files, and where it came from.
+/// A list of changed files, what can be done with them, and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangesList {
-    pub of: ChangesOf,
+    pub of: ChangesetOffer,
+    /// The turn, if it is of one.
+    pub turn: Option<EndedTurn>,
+    /// In the order of their names.
     pub files: Vec<FileChangeEntry>,
-    changeset: ChannelUri,
-}
-
-impl ChangesOf {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Uncommitted => "uncommitted",
-        }
-    }
+    /// In the host's order.
+    pub operations: Vec<ChangesetOperation>,
+    pub(super) changeset: ChannelUri,
 }
 
 impl FileChangeEntry {
@@ -91,31 +96,66 @@ impl FileChangeEntry {
             kind,
             added: count("added"),
             removed: count("removed"),
+            is_reviewed: file["reviewed"] == true,
+            is_content_kept: file["_meta"]["contentNotKept"] != true,
             before: side("before", "content"),
             after: side("after", "content"),
         })
     }
+
+    /// Whether it is the same change, whoever looked at it.
+    pub(super) fn is_same_change(&self, other: &Self) -> bool {
+        let change = |entry: &Self| Self {
+            is_reviewed: false,
+            ..entry.clone()
+        };
+        change(self) == change(other)
+    }
+}
+
+impl ChangesList {
+    /// A changeset as its channel has it.
+    pub fn from_state(
+        of: ChangesetOffer,
+        turn: Option<EndedTurn>,
+        changeset: ChannelUri,
+        state: &ChangesetState,
+    ) -> Self {
+        let files = state.files.iter().filter_map(FileChangeEntry::from_value);
+        let mut files: Vec<FileChangeEntry> = files.collect();
+        // They come in no order.
+        files.sort_by(|one, other| one.uri.cmp(&other.uri));
+        let operations = state.operations.as_deref().unwrap_or_default();
+        let operations = operations.iter().filter_map(ChangesetOperation::from_value);
+        Self {
+            of,
+            turn,
+            files,
+            operations: operations.collect(),
+            changeset,
+        }
+    }
+
+    /// An operation that the host offers on these files.
+    pub fn operation(&self, id: &str) -> Option<&ChangesetOperation> {
+        self.operations.iter().find(|operation| operation.id == id)
+    }
 }
 
 impl OpenChat {
-    /// The files that the session changed, or that differ from the last commit.
+    /// The files of a changeset as they are now; `turn` for one that is of a turn.
     pub fn read_changes(
         &self,
-        of: ChangesOf,
-    ) -> impl Future<Output = Result<ChangesList, ClientError>> + Send + 'static {
-        let (live, session) = (self.live.clone(), self.session.clone());
+        of: ChangesetOffer,
+        turn: Option<EndedTurn>,
+    ) -> impl Future<Output = Result<ChangesList, ChangesError>> + Send + 'static {
+        let live = self.live.clone();
         async move {
-            let changeset = ChannelUri::changeset_of(&session, of.name());
-            let changeset =
-                changeset.map_err(|error| ClientError::Unreadable(error.to_string()))?;
-            let files = read_files(&live, &changeset).await;
-            live.unsubscribe(&changeset).await;
-            let files = files?;
-            Ok(ChangesList {
-                of,
-                files,
-                changeset,
-            })
+            let changeset = of.uri(turn.as_ref())?;
+            let watched = WatchedChangeset::open(&live, changeset, of, turn).await?;
+            let list = watched.list();
+            watched.close().await;
+            list
         }
     }
 
@@ -123,7 +163,7 @@ impl OpenChat {
     pub fn read_change(
         &self,
         file: &FileChangeEntry,
-    ) -> impl Future<Output = Result<(Vec<u8>, Vec<u8>), ClientError>> + Send + 'static {
+    ) -> impl Future<Output = Result<(Vec<u8>, Vec<u8>), ChangesError>> + Send + 'static {
         let (live, session) = (self.live.clone(), self.session.clone());
         let (before, after) = (file.before.clone(), file.after.clone());
         async move {
@@ -131,83 +171,6 @@ impl OpenChat {
             Ok((before, read_side(&live, &session, after).await?))
         }
     }
-
-    /// Commits what is staged, or all that differs from the last commit if nothing is; what the host says of it.
-    pub fn commit_changes(
-        &self,
-        message: &str,
-    ) -> impl Future<Output = Result<String, ClientError>> + Send + 'static {
-        let (read, live) = (self.read_changes(ChangesOf::Uncommitted), self.live.clone());
-        let message = message.to_owned();
-        async move {
-            let list = read.await?;
-            let params = json!({
-                "channel": list.changeset.as_str(),
-                "operationId": "commit",
-                "_meta": {"message": message},
-            });
-            let answer = live.request("invokeChangesetOperation", params).await?;
-            Ok(answer["message"].as_str().unwrap_or("Committed").to_owned())
-        }
-    }
-
-    /// Carries out an operation on one file of a list, or on all; what the host says of it.
-    pub fn operate_on_changes(
-        &self,
-        list: &ChangesList,
-        operation: &str,
-        file: Option<&FileChangeEntry>,
-        meta: Value,
-    ) -> impl Future<Output = Result<String, ClientError>> + Send + 'static {
-        let live = self.live.clone();
-        let mut params = json!({
-            "channel": list.changeset.as_str(),
-            "operationId": operation,
-            "_meta": meta,
-        });
-        if let Some(file) = file {
-            params["target"] = json!({"kind": "resource", "resource": file.id});
-        }
-        async move {
-            let answer = live.request("invokeChangesetOperation", params).await?;
-            Ok(answer["message"].as_str().unwrap_or("Done").to_owned())
-        }
-    }
-}
-
-async fn read_files(
-    live: &Live,
-    changeset: &ChannelUri,
-) -> Result<Vec<FileChangeEntry>, ClientError> {
-    let params = json!({"channel": changeset.as_str()});
-    // The first time has it computed; what was known before may be old.
-    live.request("subscribe", params.clone()).await?;
-    let mut ticks = tokio::time::interval(ASK_TIME);
-    for _ in 0..ASKS_MAX {
-        ticks.tick().await;
-        let answer = live.request("subscribe", params.clone()).await?;
-        let state = &answer["snapshot"]["state"];
-        match state["status"].as_str() {
-            Some("ready") => {
-                let files = state["files"].as_array().into_iter().flatten();
-                let files = files.filter_map(FileChangeEntry::from_value);
-                let mut files: Vec<FileChangeEntry> = files.collect();
-                // They come in no order.
-                files.sort_by(|one, other| one.uri.cmp(&other.uri));
-                return Ok(files);
-            }
-            Some("error") => {
-                let why = state["error"]["message"]
-                    .as_str()
-                    .unwrap_or("it is not known why");
-                return Err(ClientError::Unreadable(why.to_owned()));
-            }
-            Some(_) | None => {}
-        }
-    }
-    Err(ClientError::Unreadable(
-        "the host is still looking for changes; try again later".to_owned(),
-    ))
 }
 
 async fn read_side(
@@ -227,16 +190,20 @@ async fn read_side(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn side(uri: &str) -> Value {
+        json!({"uri": uri, "content": {"uri": format!("ahp-content:/{uri}")}})
+    }
+
+    fn entry(edit: Value) -> Option<FileChangeEntry> {
+        FileChangeEntry::from_value(&json!({"id": "i", "edit": edit}))
+    }
 
     #[test]
     fn entries_say_what_became_of_a_file() {
-        let side =
-            |uri: &str| json!({"uri": uri, "content": {"uri": format!("ahp-content:/{uri}")}});
-        let entry = |edit: Value| {
-            let file = json!({"id": "i", "edit": edit});
-            FileChangeEntry::from_value(&file)
-        };
         let kind = |edit: Value| entry(edit).map(|entry| entry.kind);
         assert_eq!(
             kind(json!({"after": side("a")})),
@@ -255,5 +222,21 @@ mod tests {
             (moved.uri.as_str(), moved.moved_from.as_deref()),
             ("b", Some("a"))
         );
+    }
+
+    #[test]
+    fn a_review_is_no_change() {
+        let edit = json!({"after": side("a"), "diff": {"added": 1, "removed": 0}});
+        let file = |reviewed: bool, edit: &Value| {
+            let file = json!({"id": "i", "edit": edit, "reviewed": reviewed});
+            FileChangeEntry::from_value(&file).unwrap()
+        };
+        let (open, reviewed) = (file(false, &edit), file(true, &edit));
+        assert!(reviewed.is_reviewed && !open.is_reviewed && open.is_content_kept);
+        assert!(open.is_same_change(&reviewed));
+        let other = json!({"after": side("a"), "diff": {"added": 2, "removed": 0}});
+        assert!(!open.is_same_change(&file(false, &other)));
+        let large = json!({"id": "i", "edit": edit, "_meta": {"contentNotKept": true}});
+        assert!(!FileChangeEntry::from_value(&large).unwrap().is_content_kept);
     }
 }

@@ -35,7 +35,9 @@ mod answer;
 mod approvals;
 mod asked;
 mod branch;
+mod change_operations;
 mod changes;
+mod changesets;
 mod check;
 mod commands;
 mod completion;
@@ -60,13 +62,14 @@ mod session_setting;
 mod sign_in;
 mod usage;
 mod waiting_message;
+mod watched_changeset;
 mod workers;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::Timestamp;
 
-pub use self::annotations::{AnnotationChange, AnnotationThread};
+pub use self::annotations::{AnnotationChange, AnnotationComment, AnnotationThread};
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
@@ -93,7 +96,11 @@ pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
 pub use agent::AgentOffer;
-pub use changes::{ChangesList, ChangesOf, FileChangeEntry, FileChangeKind};
+pub use change_operations::{
+    ChangesetOperation, OperationOutcome, OperationRequest, OperationStatus,
+};
+pub use changes::{ChangesError, ChangesList, FileChangeEntry, FileChangeKind};
+pub use changesets::{ChangesetOffer, EndedTurn};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -3,6 +3,7 @@
 use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollower, UsageReader};
 
 use super::{PlainChat, PlainFlow};
+use crate::chat::annotations::ListedThreads;
 use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
@@ -230,7 +231,7 @@ impl PlainChat {
                 self.output.note(&text)?;
             }
             ChatCommand::Annotations(typed) => {
-                let rows = annotations::apply(&mut self.chat, &typed).await;
+                let rows = annotations::apply(&mut self.chat, &mut self.annotations, &typed).await;
                 for row in rows.map_err(anyhow::Error::msg)? {
                     self.output.note(&row)?;
                 }
@@ -301,6 +302,7 @@ impl PlainChat {
         self.follower = TurnFollower::default();
         self.field = None;
         self.has_answered = false;
+        self.annotations = ListedThreads::default();
         if self.asked.take().is_some() {
             self.input.end_question()?; // where nothing was asked, what was typed is for the chat that comes
         }

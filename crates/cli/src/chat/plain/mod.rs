@@ -16,6 +16,7 @@ use client::SessionSummary;
 use client::chat::{AskedInput, ChatEvent, OpenChat, TurnFollower};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::annotations::ListedThreads;
 use super::dialog::{PromptNumber, field_prompt};
 use super::part::PROMPT;
 use super::prompt::{PromptField, PromptState};
@@ -50,6 +51,8 @@ pub(crate) struct PlainChat {
     sessions: Vec<SessionSummary>,
     /// Tokens of MCP servers that were got here.
     sign_ins: SignIns,
+    /// The comments that were listed last.
+    annotations: ListedThreads,
     exit: Exit,
     prompts: Prompts,
 }
@@ -106,6 +109,7 @@ impl PlainChat {
             typed: Vec::new(),
             sessions: Vec::new(),
             sign_ins: SignIns::new(),
+            annotations: ListedThreads::default(),
             exit: Exit::Complete,
             prompts,
         }

@@ -4,7 +4,10 @@
 
 use client::ClientError;
 use client::SessionSummary;
-use client::chat::{ChangesList, ChatError, CommandCheck, Completion, FileChangeEntry};
+use client::chat::{
+    ChangesError, ChangesList, ChatError, CommandCheck, Completion, FileChangeEntry,
+    OperationOutcome,
+};
 use tokio::sync::mpsc;
 
 use super::entering::EnteredLine;
@@ -30,14 +33,23 @@ pub(super) enum BackgroundAnswer {
     EarlierTurns(Result<(), ClientError>),
     /// Where the session was written to.
     Exported(anyhow::Result<String>),
-    Changes(Result<ChangesList, ClientError>),
+    Changes(Result<ChangesList, ChangesError>),
     /// What a changed file held before and holds after.
     Change {
         file: FileChangeEntry,
-        contents: Result<(Vec<u8>, Vec<u8>), ClientError>,
+        contents: Result<(Vec<u8>, Vec<u8>), ChangesError>,
     },
-    /// What the host says of an operation on changes.
-    Operated(Result<String, ClientError>),
+    /// What would be committed, and with which message.
+    ToCommit {
+        list: Result<ChangesList, ChangesError>,
+        message: String,
+    },
+    /// What came of an operation on changes, by its label.
+    Operated {
+        list: Box<ChangesList>,
+        label: String,
+        outcome: OperationOutcome,
+    },
 }
 
 /// Where answers come in.
@@ -85,7 +97,12 @@ impl TerminalChat {
             BackgroundAnswer::EarlierTurns(result) => self.take_earlier_turns(result),
             BackgroundAnswer::Changes(result) => self.take_changes(result),
             BackgroundAnswer::Change { file, contents } => self.take_change(&file, contents),
-            BackgroundAnswer::Operated(result) => self.take_operated(result),
+            BackgroundAnswer::ToCommit { list, message } => self.take_to_commit(list, &message),
+            BackgroundAnswer::Operated {
+                list,
+                label,
+                outcome,
+            } => self.take_operated(*list, &label, outcome),
             BackgroundAnswer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
             BackgroundAnswer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
         }

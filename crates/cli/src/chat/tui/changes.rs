@@ -1,58 +1,96 @@
-//! `/changes`, `/discard`, `/commit`: what the session changed in files, one file's difference, and what to do about it.
+//! `/changes`: the changesets that the host keeps of a session, listed, one file's difference, and marks on files that were read.
 //!
-//! Promises: a number means the file that the last list showed under it. Nothing is discarded without a yes of its own.
+//! Promises: a number means the file that the last list showed under it.
 
 use client::ClientError;
-use client::chat::{ChangesList, ChangesOf, FileChangeEntry, FileChangeKind};
-use serde_json::json;
+use client::chat::{ChangesError, ChangesList, ChangesetOffer, EndedTurn, FileChangeEntry};
 
 use super::TerminalChat;
 use super::background::BackgroundAnswer;
-use super::picker::{Picker, QuestionAction, YesNoQuestion};
-use crate::chat::line::{Line, Style};
+use super::picker::Picker;
+use crate::chat::change_argument::{self, ChangesWish};
+use crate::chat::change_lines::{file_line, list_lines, name_of, turn_name};
+use crate::chat::keys::Key;
+use crate::chat::menu::{Menu, MenuItem, MenuOutcome};
+use crate::chat::model_argument::ArgumentProposal;
 use crate::chat::render::diff::{LineNumbers, show_diff};
+use crate::format::format_age;
 use crate::terminal::escape_line;
 
-/// Files that are listed.
-const LISTED_MAX: usize = 100;
-
-/// Files that a question names.
-const NAMED_MAX: usize = 10;
+/// The turns whose changes can be listed.
+#[derive(Debug)]
+pub(super) struct TurnPicker {
+    of: ChangesetOffer,
+    pub(super) menu: Menu<EndedTurn>,
+}
 
 impl TerminalChat {
-    /// The list, or what changed in the file with a number.
-    pub(super) fn show_changes(&mut self, argument: &str) {
-        let of = match argument {
-            "" => ChangesOf::Session,
-            "uncommitted" => ChangesOf::Uncommitted,
-            number => return self.show_one_change(number),
-        };
-        let read = self.chat.read_changes(of);
+    /// Does what stands behind `/changes`.
+    pub(super) fn enter_changes(&mut self, typed: &str) {
+        let offers = self.chat.changesets();
+        match change_argument::parse(typed, &offers, self.changes.as_ref()) {
+            Ok(ChangesWish::List(of)) if of.is_of_turn => self.open_turns(of),
+            Ok(ChangesWish::List(of)) => self.list_changes(of, None),
+            Ok(ChangesWish::Show(file)) => self.show_change(file),
+            Ok(ChangesWish::Review { files, is_reviewed }) => self.review(files, is_reviewed),
+            Ok(ChangesWish::Operate(request)) => self.ask_or_operate(request),
+            Err(why) => self.note_error(&why),
+        }
+    }
+
+    pub(super) fn list_changes(&mut self, of: ChangesetOffer, turn: Option<EndedTurn>) {
+        let read = self.chat.read_changes(of, turn);
+        self.note("Looking at the files …");
         self.answers
             .wait_for(async move { BackgroundAnswer::Changes(read.await) });
     }
 
-    pub(super) fn take_changes(&mut self, result: Result<ChangesList, ClientError>) {
-        let list = match result {
-            Ok(list) => list,
-            Err(error) => return self.note_error(&say(&error)),
-        };
-        if list.files.is_empty() {
-            self.note(match list.of {
-                ChangesOf::Session => "This session changed no files",
-                ChangesOf::Uncommitted => "Nothing differs from the last commit",
-            });
-            return;
+    pub(super) fn take_changes(&mut self, result: Result<ChangesList, ChangesError>) {
+        match result {
+            Ok(list) => {
+                self.note = None;
+                let lines = list_lines(&list, &self.chat.changesets(), &self.base_directory());
+                self.print(lines);
+                self.changes = Some(list);
+            }
+            Err(error) => self.say_changes_error(&error),
         }
-        let lines: Vec<Line> = list_lines(&list, &self.base_directory());
-        self.print(lines);
-        self.changes = Some(list);
     }
 
-    fn show_one_change(&mut self, number: &str) {
-        let Some(file) = self.listed_change(number) else {
-            return; // what to do is said
-        };
+    /// Asks for the turn, unless there is one only.
+    fn open_turns(&mut self, of: ChangesetOffer) {
+        let mut turns = self.chat.ended_turns();
+        match turns.len() {
+            0 => self.note_error("no turn of this chat is over yet"),
+            1 => self.list_changes(of, turns.pop()),
+            _ => {
+                let now = crate::clock::now();
+                let items = turns.into_iter().map(|turn| {
+                    let (name, age) = (turn_name(&turn.text), format_age(&turn.started_at, now));
+                    MenuItem::new(turn, name, age)
+                });
+                let menu = Menu::new(items.collect());
+                self.open_picker(Picker::Turns(TurnPicker { of, menu }));
+            }
+        }
+    }
+
+    pub(super) fn press_turns(&mut self, mut turns: TurnPicker, key: &Key) {
+        match turns.menu.key(key) {
+            MenuOutcome::Taken | MenuOutcome::Unused => self.open_picker(Picker::Turns(turns)),
+            MenuOutcome::Closed => {}
+            MenuOutcome::Chosen => match turns.menu.selected().map(|item| item.value.clone()) {
+                Some(turn) => self.list_changes(turns.of, Some(turn)),
+                None => self.open_picker(Picker::Turns(turns)), // nothing matches what was typed
+            },
+        }
+    }
+
+    fn show_change(&mut self, file: FileChangeEntry) {
+        if !file.is_content_kept {
+            let name = name_of(&file.uri, &self.base_directory());
+            return self.note_error(&format!("{name} is too large: its content is not kept"));
+        }
         let read = self.chat.read_change(&file);
         self.answers.wait_for(async move {
             let contents = read.await;
@@ -63,11 +101,11 @@ impl TerminalChat {
     pub(super) fn take_change(
         &mut self,
         file: &FileChangeEntry,
-        contents: Result<(Vec<u8>, Vec<u8>), ClientError>,
+        contents: Result<(Vec<u8>, Vec<u8>), ChangesError>,
     ) {
         let (before, after) = match contents {
             Ok(contents) => contents,
-            Err(error) => return self.note_error(&say(&error)),
+            Err(error) => return self.say_changes_error(&error),
         };
         let mut lines = vec![file_line(None, file, &self.base_directory())];
         let width = self.painter.width();
@@ -75,151 +113,61 @@ impl TerminalChat {
         self.print(lines);
     }
 
-    /// Asks whether a file, or all of the list, is to be what it was.
-    pub(super) fn ask_to_discard(&mut self, argument: &str) {
-        let Some(list) = self.changes.clone() else {
-            return self.note_error(
-                "/changes lists the files first; then /discard takes a number or `all`",
-            );
+    /// Marks files of the list as reviewed, or not any more; the list is shown as it is then.
+    fn review(&mut self, files: Vec<FileChangeEntry>, is_reviewed: bool) {
+        let Some(list) = &self.changes else {
+            debug_assert!(false, "files are selected from a list");
+            return;
         };
-        let base = self.base_directory();
-        let file = match argument {
-            "all" => None,
-            number => match self.listed_change(number) {
-                Some(file) => Some(file),
-                None => return, // what to do is said
-            },
-        };
-        let files: Vec<&FileChangeEntry> = match &file {
-            Some(file) => vec![file],
-            None => list.files.iter().collect(),
-        };
-        let mut names: Vec<String> = files
-            .iter()
-            .take(NAMED_MAX)
-            .map(|file| name_of(&file.uri, &base))
-            .collect();
-        if files.len() > NAMED_MAX {
-            names.push(format!("and {} more", files.len() - NAMED_MAX));
-        }
-        let what = match list.of {
-            ChangesOf::Session => "as before this session",
-            ChangesOf::Uncommitted => "as in the last commit; new files are removed",
-        };
-        let text = format!("Make this {what}?\n{}", names.join("\n"));
-        let action = QuestionAction::Discard {
-            list: Box::new(list),
-            file: file.map(Box::new),
-        };
-        let question = YesNoQuestion::new(text, "Discard", "Keep", action);
-        self.open_picker(Picker::YesNoQuestion(question));
-    }
-
-    pub(super) fn discard(&mut self, list: &ChangesList, file: Option<&FileChangeEntry>) {
-        let done = self
-            .chat
-            .operate_on_changes(list, "discard", file, json!({}));
+        let marked = self.chat.review_changes(list, files, is_reviewed);
         self.answers
-            .wait_for(async move { BackgroundAnswer::Operated(done.await) });
+            .wait_for(async move { BackgroundAnswer::Changes(marked.await) });
     }
 
-    /// Commits what is staged, or everything.
-    pub(super) fn commit(&mut self, message: &str) {
-        let committed = self.chat.commit_changes(message);
-        self.answers
-            .wait_for(async move { BackgroundAnswer::Operated(committed.await) });
+    pub(super) fn say_changes_error(&mut self, error: &ChangesError) {
+        let text = match error {
+            ChangesError::Client(error) => describe(error),
+            ChangesError::ChangedSince(uri) => {
+                let name = name_of(uri, &self.base_directory());
+                format!("{name} is another since it was listed: /changes lists it again")
+            }
+            ChangesError::NotMarked if self.note.is_some() => return, // the refusal says why
+            error => error.to_string(),
+        };
+        self.note_error(&text);
     }
 
-    pub(super) fn take_operated(&mut self, result: Result<String, ClientError>) {
-        match result {
-            Ok(message) => self.note(&escape_line(&message)),
-            Err(error) => self.note_error(&say(&error)),
-        }
-    }
-
-    /// The file that the last list shows under a number; says what to do if there is none.
-    fn listed_change(&mut self, number: &str) -> Option<FileChangeEntry> {
-        let files = self.changes.as_ref().map(|list| list.files.as_slice());
-        let files = files.unwrap_or_default();
-        let index = number.parse::<usize>().ok();
-        let index = index.and_then(|number| number.checked_sub(1));
-        let file = index.and_then(|index| files.get(index).cloned());
-        if file.is_none() {
-            self.note_error(match files.is_empty() {
-                true => "/changes lists the files first",
-                false => "/changes gave no file that number",
-            });
-        }
-        file
-    }
-
-    fn base_directory(&self) -> String {
+    pub(super) fn base_directory(&self) -> String {
         let directory = self.chat.directories().into_iter().next();
         directory.map_or(String::new(), |directory| {
             wire::file_uri::uri_of(directory.as_os_str().as_encoded_bytes())
         })
     }
-}
 
-fn say(error: &ClientError) -> String {
-    escape_line(&error.to_string())
-}
-
-/// A file as people call it.
-fn name_of(uri: &str, base: &str) -> String {
-    let inside = uri.strip_prefix(base);
-    let inside = inside.and_then(|rest| rest.strip_prefix('/'));
-    let path = match inside {
-        Some(path) => path.to_owned(),
-        None => uri.to_owned(),
-    };
-    let decoded = wire::file_uri::path_of(&format!("file:///{path}"));
-    let decoded = decoded.map(|path| String::from_utf8_lossy(&path).into_owned());
-    let name = match (inside, decoded) {
-        (Some(_), Some(decoded)) => decoded.trim_start_matches('/').to_owned(),
-        _ => path,
-    };
-    escape_line(&name)
-}
-
-fn list_lines(list: &ChangesList, base: &str) -> Vec<Line> {
-    let (added, removed) = list.files.iter().fold((0, 0), |(added, removed), file| {
-        (added + file.added, removed + file.removed)
-    });
-    let what = match list.of {
-        ChangesOf::Session => "in this session",
-        ChangesOf::Uncommitted => "since the last commit",
-    };
-    let count = list.files.len();
-    let files = if count == 1 { "file" } else { "files" };
-    let mut lines = vec![Line::new(
-        Style::Bold,
-        format!("  {count} {files} changed {what} +{added} -{removed}"),
-    )];
-    let listed = list.files.iter().take(LISTED_MAX).enumerate();
-    lines.extend(listed.map(|(index, file)| file_line(Some(index + 1), file, base)));
-    if count > LISTED_MAX {
-        let more = format!("  and {} more", count - LISTED_MAX);
-        lines.push(Line::new(Style::Dim, more));
+    /// What the first word behind `/changes` may become.
+    pub(super) fn propose_changes(&self, text: &str, cursor: usize) -> Vec<ArgumentProposal> {
+        let typed = text.get(..cursor).unwrap_or(text);
+        let word = typed.split_once(char::is_whitespace);
+        let word = word.map_or("", |(_, word)| word.trim_start());
+        if word.contains(char::is_whitespace) {
+            return Vec::new(); // numbers and messages are the user's own
+        }
+        let start = cursor - word.len();
+        let words = change_argument::words(&self.chat.changesets(), self.changes.as_ref());
+        let words = words.into_iter().filter(|one| one.word.contains(word));
+        let proposals = words.map(|one| ArgumentProposal {
+            replaces: start..cursor,
+            about: escape_line(&one.about),
+            text: one.word,
+        });
+        proposals.collect()
     }
-    let next = "  /changes N shows one · /discard N or /discard all takes back";
-    lines.push(Line::new(Style::Dim, next));
-    lines
 }
 
-fn file_line(number: Option<usize>, file: &FileChangeEntry, base: &str) -> Line {
-    let number = number.map_or(String::new(), |number| format!("{number:>4} "));
-    let (letter, style) = match file.kind {
-        FileChangeKind::Added => ("A", Style::Good),
-        FileChangeKind::Removed => ("D", Style::Bad),
-        FileChangeKind::Moved => ("R", Style::Warn),
-        FileChangeKind::Changed => ("M", Style::Warn),
-    };
-    let from = file.moved_from.as_ref();
-    let from = from.map_or(String::new(), |from| format!("{} → ", name_of(from, base)));
-    Line::new(Style::Dim, number)
-        .then(style, letter)
-        .then(Style::Plain, format!(" {from}{}", name_of(&file.uri, base)))
-        .then(Style::Good, format!(" +{}", file.added))
-        .then(Style::Bad, format!(" -{}", file.removed))
+/// What the host says, without the number that programs know it by.
+pub(super) fn describe(error: &ClientError) -> String {
+    match error {
+        ClientError::Rpc(error) => error.message.clone(),
+        error => error.to_string(),
+    }
 }

@@ -40,7 +40,7 @@ impl TerminalChat {
                 Err(text) => self.note_error(&text),
             },
             ChatCommand::Annotations(typed) => {
-                match annotations::apply(&mut self.chat, &typed).await {
+                match annotations::apply(&mut self.chat, &mut self.annotations, &typed).await {
                     Ok(rows) => {
                         let rows = rows.iter().map(|row| escape_line(row));
                         self.print(
@@ -53,8 +53,8 @@ impl TerminalChat {
             }
             ChatCommand::Permissions => self.show_permissions(),
             ChatCommand::SignIn(typed) => self.enter_sign_in(&typed).await,
-            ChatCommand::Changes(argument) => self.show_changes(&argument),
-            ChatCommand::Discard(argument) => self.ask_to_discard(&argument),
+            ChatCommand::Changes(argument) => self.enter_changes(&argument),
+            ChatCommand::Discard(argument) => self.discard(&argument),
             ChatCommand::Commit(message) => self.commit(&message),
             ChatCommand::Terminals(what) => self.open_terminals(&what).await?,
             ChatCommand::Earlier => self.open_pager(),

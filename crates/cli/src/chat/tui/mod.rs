@@ -5,6 +5,7 @@
 
 mod agent_picker;
 mod background;
+mod change_operations;
 mod changes;
 mod commands;
 mod compose;
@@ -48,6 +49,7 @@ use self::overlay::Overlay;
 use self::prompt_keys::UnreadQuestion;
 use self::reading::ReadingState;
 use self::status_line::Status;
+use super::annotations::ListedThreads;
 use super::attention::Signal as UserSignal;
 use super::dialog::PromptNumber;
 use super::editor::Editor;
@@ -151,6 +153,8 @@ pub(crate) struct TerminalChat {
     sign_ins: SignIns,
     /// The changed files that were listed last.
     changes: Option<ChangesList>,
+    /// The comments that were listed last.
+    annotations: ListedThreads,
     /// It is being found out whether a command is one; what was entered behind it waits.
     is_checking: bool,
     unsent: VecDeque<EnteredLine>,
@@ -227,6 +231,7 @@ impl TerminalChat {
             answers: Answers::new(),
             sign_ins: SignIns::new(),
             changes: None,
+            annotations: ListedThreads::default(),
             is_checking: false,
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),

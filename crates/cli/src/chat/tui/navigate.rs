@@ -3,6 +3,7 @@
 use client::chat::{Branch, ChatSelector};
 
 use super::TerminalChat;
+use crate::chat::annotations::ListedThreads;
 use crate::chat::line::{Line, Style};
 use crate::chat::open_options;
 use crate::chat::prompt::PromptState;
@@ -88,6 +89,9 @@ impl TerminalChat {
         self.field = None;
         self.rewriting = None;
         self.overlay = None;
+        // Their numbers are those of another chat.
+        self.changes = None;
+        self.annotations = ListedThreads::default();
     }
 
     /// How to return, for a user who leaves.

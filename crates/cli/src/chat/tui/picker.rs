@@ -1,11 +1,13 @@
-//! Lists to choose from that have the keys: sessions, agents, models and their settings, permission modes, and a question of our own.
+//! Lists to choose from that have the keys: sessions, agents, models and their settings, permission modes, turns, and a question of
+//! our own.
 //!
 //! Promises: what is half typed stays as it is. Escape goes back without a change. What cannot be undone, or gives an agent
 //! much, is asked about once, in words that are never cut, and done only on an Enter that came after its answer was drawn.
 
-use client::chat::{AgentOffer, ChangesList, FileChangeEntry, ModelOffer, OfferedMode};
+use client::chat::{AgentOffer, ChangesList, ModelOffer, OfferedMode, OperationRequest};
 use wire::ChannelUri;
 
+use super::changes::TurnPicker;
 use super::model_picker::SettingPicker;
 use super::overlay::{KeyUse, Overlay, OverlayLines};
 use super::prompt_keys::ALL_AT_ONCE;
@@ -29,6 +31,7 @@ pub(super) enum Picker {
     Agents(Menu<AgentOffer>),
     Setting(SettingPicker),
     Modes(Menu<OfferedMode>),
+    Turns(TurnPicker),
     YesNoQuestion(YesNoQuestion),
 }
 
@@ -51,10 +54,10 @@ pub(super) enum QuestionAction {
         is_listed: bool,
     },
     SetMode(OfferedMode),
-    /// Takes back the changes of a file, or of all in a list.
-    Discard {
+    /// Has the host do something with files of a list.
+    Operate {
         list: Box<ChangesList>,
-        file: Option<Box<FileChangeEntry>>,
+        request: Box<OperationRequest>,
     },
 }
 
@@ -105,6 +108,7 @@ impl TerminalChat {
             },
             Picker::Setting(setting) => self.press_setting(setting, key),
             Picker::Modes(menu) => self.press_modes(menu, key)?,
+            Picker::Turns(turns) => self.press_turns(turns, key),
             Picker::YesNoQuestion(question) => self.press_question(question, key).await?,
         }
         Ok(KeyUse::Used(Flow::Continue))
@@ -153,7 +157,7 @@ impl TerminalChat {
                 self.delete_session(&uri, is_listed).await
             }
             QuestionAction::SetMode(mode) => self.set_mode(&mode)?,
-            QuestionAction::Discard { list, file } => self.discard(&list, file.as_deref()),
+            QuestionAction::Operate { list, request } => self.operate(&list, *request),
         }
         Ok(())
     }
@@ -189,6 +193,12 @@ impl TerminalChat {
                 prompt: Some("approvals › "),
                 ..OverlayLines::default()
             },
+            Picker::Turns(turns) => OverlayLines {
+                above: heading("Enter lists what the turn changed · Escape goes back"),
+                below: turns.menu.lines(width, rows),
+                prompt: Some("turn › "),
+                ..OverlayLines::default()
+            },
             Picker::YesNoQuestion(question) => question.lines(width, rows),
         }
     }
@@ -210,6 +220,7 @@ impl Picker {
             Self::Agents(menu) => &menu.filter,
             Self::Setting(setting) => &setting.menu.filter,
             Self::Modes(menu) => &menu.filter,
+            Self::Turns(turns) => &turns.menu.filter,
             Self::YesNoQuestion(question) => &question.menu.filter,
         }
     }

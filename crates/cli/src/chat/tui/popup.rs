@@ -96,6 +96,7 @@ impl TerminalChat {
         match name {
             "/model" => Some(propose(text, cursor, &self.chat.models())),
             "/approvals" => Some(self.propose_modes(text, cursor)),
+            "/changes" | "/diff" => Some(self.propose_changes(text, cursor)),
             _ => None,
         }
     }

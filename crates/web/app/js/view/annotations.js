@@ -1,12 +1,15 @@
 // Notes on lines of files, kept on the host: everyone who looks at the session sees them, and a message can refer to them.
 //
-// Promises: a note is shown as kept only when the host has it. Must not know: how a diff is drawn.
+// Promises: a note is shown as kept only when the host has it; one on a file that is not listed is shown, too. Must not know: how a diff is
+// drawn.
 
 import { fill, h, onFrame } from '../ui/dom.js';
 import { makeId } from '../ui/id.js';
-import { showNote } from '../ui/menu.js';
-import { plural, textOf } from './format.js';
+import { askText, showNote } from '../ui/menu.js';
+import { shortPath, textOf } from './format.js';
 import { uriOf } from './file_edit.js';
+
+/** Where notes stand: those of a file, or without `resources` those of files that stand nowhere else. @typedef {{ element: HTMLElement, edit: any, resources: string[] }} Place */
 
 /** @param {import('./chat_context.js').ChatContext} context */
 export function createAnnotations(context) {
@@ -14,7 +17,7 @@ export function createAnnotations(context) {
   const channel = `${session}/annotations`;
   /** @type {any[]} */
   let all = [];
-  /** Places of the notes of files that are on the page. @type {Set<{ element: HTMLElement, resources: string[] }>} */
+  /** @type {Set<Place>} */
   const places = new Set();
   const release = store.watch(channel, (/** @type {any} */ state) => {
     all = state?.annotations ?? [];
@@ -22,29 +25,37 @@ export function createAnnotations(context) {
   });
 
   function draw() {
-    for (const place of places) {
-      if (place.element.isConnected) drawPlace(place);
-      else places.delete(place);
-    }
+    places.forEach((place) => place.element.isConnected || places.delete(place));
+    places.forEach(drawPlace);
   }
 
-  /** @param {{ element: HTMLElement, resources: string[] }} place */
-  function drawPlace({ element, resources }) {
-    const own = all.filter((annotation) => resources.includes(annotation.resource));
+  /** @param {Place} place */
+  function drawPlace({ element, edit, resources }) {
+    const others = [...places].flatMap((place) => place.resources);
+    const own = all.filter(({ resource }) => (edit ? resources.includes(resource) : !others.includes(resource)));
     own.sort((a, b) => (a.range?.start?.line ?? 0) - (b.range?.start?.line ?? 0));
-    fill(element, own.map(drawAnnotation));
+    fill(element, own.map((annotation) => drawAnnotation(annotation, edit ? '' : `${shortPath(annotation.resource, context.directories())}: `)));
   }
 
-  /** @param {any} annotation */
-  function drawAnnotation(annotation) {
+  /** @param {string} label @param {() => void} click */
+  const button = (label, click) => h('button.button.small.quiet', { type: 'button', on: { click } }, label);
+
+  /** @param {any} annotation @param {string} file */
+  function drawAnnotation(annotation, file) {
     const line = annotation.range?.start?.line;
-    const act = (/** @type {string} */ label, /** @type {any} */ action) => h('button.button.small.quiet', { type: 'button', on: { click: () => dispatch(action) } }, label);
-    return h('div.comment', { data: { resolved: annotation.resolved ? 'yes' : 'no' } },
-      h('p.hint', null, `${line === undefined ? 'Note' : `Note on line ${line + 1}`}${annotation.resolved ? ', resolved' : ''}`),
-      annotation.entries.map((/** @type {any} */ entry) => h('p.comment-text', { dir: 'auto' }, textOf(entry.text))),
+    const { resolved, entries } = annotation;
+    const act = (/** @type {string} */ type, /** @type {any} */ fields) => void dispatch({ type: `annotations/${type}`, annotationId: annotation.id, ...fields });
+    return h('div.comment', { data: { resolved: resolved ? 'yes' : 'no' } },
+      h('p.hint', null, `${file}${line === undefined ? 'Note' : `Note on line ${line + 1}`}${resolved ? ', resolved' : ''}`),
+      entries.map((/** @type {any} */ entry) => h('div.row', null, h('p.comment-text.grow', { dir: 'auto' }, textOf(entry.text)),
+        entries.length > 1 && button('Remove', () => act('entryRemoved', { entryId: entry.id })))), // the last one goes with its thread
       h('div.comment-buttons', null,
-        act(annotation.resolved ? 'Open again' : 'Resolve', { type: 'annotations/updated', annotationId: annotation.id, resolved: !annotation.resolved }),
-        act('Delete', { type: 'annotations/removed', annotationId: annotation.id })));
+        button('Reply', async () => {
+          const text = await askText({ title: 'Reply', label: 'Text', value: '', yes: 'Keep' });
+          if (text) act('entrySet', { entry: { id: makeId(), text } });
+        }),
+        button(resolved ? 'Open again' : 'Resolve', () => act('updated', { resolved: !resolved })),
+        button('Delete', () => act('removed', {}))));
   }
 
   /** @param {any} action */
@@ -57,12 +68,11 @@ export function createAnnotations(context) {
 
   return {
     release,
-    /** Where the notes of a file stand. @param {any} edit */
+    /** Where the notes of a file stand, or those of all files that stand nowhere else. @param {any | null} edit */
     drawNotes(edit) {
-      const resources = [edit.before?.uri, edit.after?.uri].filter(Boolean);
-      const place = { element: h('div.file-notes', { 'aria-label': plural(2, 'note') }), resources };
+      const place = { element: h('div.file-notes'), edit, resources: [edit?.before?.uri, edit?.after?.uri].filter(Boolean) };
       places.add(place);
-      drawPlace(place);
+      onFrame(draw);
       return place.element;
     },
     /** Keeps a note on a line. @param {any} edit @param {{ line: number, text: string }} line @param {string} text */

@@ -1,7 +1,7 @@
 // What a session changed, as the host keeps it: files with diffs, and what can be done with them.
 //
 // Promises: an operation that asks for a confirmation runs only after one; a file that somebody else changed is not touched without
-// asking again; a diff that is being read is not drawn anew by changes of other files. Must not know: how a diff is made.
+// asking again; a diff that is being read is not drawn anew by changes of other files, nor by a review. Must not know: how a diff is made.
 
 import { fill, h, onFrame, setText, show } from '../ui/dom.js';
 import { askText, askYesNo, openMenu, showNote } from '../ui/menu.js';
@@ -10,8 +10,8 @@ import { drawFileEdit, uriOf } from './file_edit.js';
 import { plural, textOf } from './format.js';
 import { messageOf } from './session_actions.js';
 
-/** The host's answer when a file is not as the agent left it. */
-const CONFLICT = -32011;
+/** What the host says behind the reason why it did nothing, if insisting would help: a file is not as the agent left it. */
+const FORCE = '; send `_meta.force`';
 
 const WORDS = /** @type {Record<string, string>} */ ({ computing: 'Looking at the files …', recomputing: 'Looking again …' });
 
@@ -28,18 +28,18 @@ export function expandTemplate(template, turnId) {
 /**
  * @param {import('./chat_context.js').ChatContext} context
  * @param {string} uri
- * @param {{ onLine: (path: string, edit: any, line: any, row: HTMLElement) => void, drawNotes: (edit: any) => Node, onCounts: (counts: Node) => void }} hooks
+ * @param {{ onLine: (path: string, edit: any, line: any, row: HTMLElement) => void, drawNotes: (edit: any | null) => Node, onCounts: (counts: Node) => void }} hooks
  */
 export function createChangeset(context, uri, hooks) {
   const { store } = context;
   /** @type {any} */
   let state;
-  /** By file: what is drawn, and of what. @type {Map<string, { key: string, element: any }>} */
+  /** By file: what is drawn, of what, and whether it is reviewed. @type {Map<string, { key: string, element: any, box: any }>} */
   const drawn = new Map();
   const note = h('p.diff-note', { role: 'status' });
   const bar = h('div.row.changes-operations');
   const list = h('div.changes-list');
-  const element = h('div', null, bar, note, list);
+  const element = h('div', null, bar, note, list, hooks.drawNotes(null));
   const release = store.watch(uri, (/** @type {any} */ next) => {
     state = next;
     onFrame(draw);
@@ -60,6 +60,9 @@ export function createChangeset(context, uri, hooks) {
     const sum = (/** @type {'added' | 'removed'} */ field) => files.reduce((/** @type {number} */ total, /** @type {any} */ file) => total + (file.edit.diff?.[field] ?? 0), 0);
     hooks.onCounts(files.length > 0 && files.every((/** @type {any} */ file) => file.edit.diff) ? drawCounts(sum('added'), sum('removed')) : document.createTextNode(plural(files.length, 'file')));
   }
+
+  /** Whether the catalogue says that these files can be reviewed. */
+  const isReviewable = () => context.sessionState()?.changesets?.some((/** @type {any} */ one) => one.capabilities?.review && uri.startsWith(one.uriTemplate.split('{')[0]));
 
   /** @param {string} scope */
   const operations = (scope) => (state.operations ?? []).filter((/** @type {any} */ one) => one?.scopes?.includes(scope));
@@ -91,14 +94,15 @@ export function createChangeset(context, uri, hooks) {
     files.forEach((file, index) => {
       const { edit } = file;
       const key = JSON.stringify([edit, operations('resource').length]);
-      const before = drawn.get(file.id);
-      let shown = before?.element;
-      if (before?.key !== key) {
-        shown = drawFile(file, before ? before.element.open : files.length === 1);
-        before?.element.replaceWith(shown);
-        drawn.set(file.id, { key, element: shown });
+      let shown = drawn.get(file.id);
+      if (shown?.key !== key) {
+        const made = { key, ...drawFile(file, shown ? shown.element.open : files.length === 1) };
+        shown?.element.replaceWith(made.element);
+        drawn.set(file.id, made);
+        shown = made;
       }
-      if (list.children[index] !== shown) list.insertBefore(shown, list.children[index] ?? null);
+      if (shown.box) shown.box.checked = file.reviewed === true;
+      if (list.children[index] !== shown.element) list.insertBefore(shown.element, list.children[index] ?? null);
     });
   }
 
@@ -106,17 +110,25 @@ export function createChangeset(context, uri, hooks) {
   function drawFile(file, isOpen) {
     const { edit } = file;
     const element = drawFileEdit(context, edit, { isOpen, onLine: (line, row) => hooks.onLine(element.dataset.path ?? '', edit, line, row) });
-    const own = operations('resource');
-    const button = own.length > 0 && h('button.button.small.quiet', {
+    const box = isReviewable() && h('input', { type: 'checkbox', on: { change: () => review(file.id, element, box.checked) } });
+    const button = operations('resource').length > 0 && h('button.button.small.quiet', {
       type: 'button', 'aria-label': `What to do with ${element.dataset.path}`,
       on: { click: (/** @type {Event} */ event) => {
         event.preventDefault();
-        openMenu(button, own.map((/** @type {any} */ operation) => ({ label: operation.label, hint: operation.description, danger: Boolean(operation.confirmation), run: () => run(operation, edit) })));
+        openMenu(button, operations('resource').map((/** @type {any} */ operation) => ({ label: operation.label, hint: operation.description, danger: Boolean(operation.confirmation), run: () => run(operation, edit) })));
       } },
     }, '⋯');
-    if (button) element.querySelector('summary')?.append(button);
+    // (A label in a summary opens nothing: the browser gives the click to its box.)
+    element.querySelector('summary')?.append(box ? h('label.row.hint', null, box, 'Reviewed') : '', button || '');
     element.insertBefore(hooks.drawNotes(edit), element.querySelector('.file-body'));
-    return element;
+    return { element, box };
+  }
+
+  /** Marks a file, or takes the mark away; one that is read is folded. @param {string} id @param {any} element @param {boolean} reviewed */
+  async function review(id, element, reviewed) {
+    element.open &&= !reviewed;
+    const { status, reason } = await store.dispatch(uri, { type: 'changeset/filesReviewChanged', files: [id], reviewed }).done;
+    if (status !== 'confirmed') showNote(`Not kept: ${reason ?? 'it is not known what became of it'}`, { isProblem: true });
   }
 
   /** @param {any} operation @param {any} [edit] the file it is for */
@@ -140,12 +152,9 @@ export function createChangeset(context, uri, hooks) {
       const result = await store.request('invokeChangesetOperation', { channel: uri, operationId: operation.id, ...target, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) });
       showNote(textOf(result?.message) || `${operation.label}: done.`);
     } catch (error) {
-      const isConflict = /** @type {any} */ (error)?.code === CONFLICT && meta.force !== true;
-      if (isConflict && (await askYesNo({ title: `${operation.label} anyway?`, text: messageOf(error), yes: `${operation.label} anyway`, danger: true }))) {
-        await invoke(operation, edit, { ...meta, force: true });
-      } else {
-        showNote(`${operation.label}: ${messageOf(error)}`, { isProblem: true });
-      }
+      const [why, isForceable] = messageOf(error).split(FORCE);
+      if (isForceable === undefined) showNote(`${operation.label}: ${why}`, { isProblem: true });
+      else if (await askYesNo({ title: `${operation.label} anyway?`, text: String(why), yes: `${operation.label} anyway`, danger: true })) await invoke(operation, edit, { ...meta, force: true });
     }
   }
 

@@ -26,6 +26,12 @@ const KEYS = /** @type {Record<string, string>} */ ({
   Home: '\x1b[H', End: '\x1b[F', Delete: '\x1b[3~', Insert: '\x1b[2~', PageUp: '\x1b[5~', PageDown: '\x1b[6~',
 });
 
+/** The sixteen colours of text, and those behind it: readable on the dark ground. */
+const COLOURS = /** @type {Record<string, string[]>} */ ({
+  fg: '8a918c ff8a80 7ddc9a e6c35c 82b1ff e0a3ff 6fd8d8 e6e8e6 a9b0ab ffb3ab a8ecbd f3dc94 b3d0ff efc8ff a5ecec ffffff'.split(' '),
+  bg: '000000 7a211a 14522f 6b4a00 1d3f73 5a2a73 135a5a 5a605b 3a403c a8261d 1c6848 8a6300 245a8d 7a3f99 1a7474 777d78'.split(' '),
+});
+
 /** Keys that a phone has not. @type {[string, string][]} */
 const BUTTONS = [['Esc', '\x1b'], ['Tab', '\t'], ['Ctrl C', '\x03'], ['Ctrl D', '\x04'], ['↑', '\x1b[A'], ['↓', '\x1b[B'], ['←', '\x1b[D'], ['→', '\x1b[C']];
 
@@ -264,7 +270,7 @@ function drawRun({ text, style }) {
   const span = h('span', null, text);
   for (const word of style.split(' ')) {
     const [side, colour] = word.split('-');
-    if (colour?.startsWith('#')) span.style[side === 'fg' ? 'color' : 'backgroundColor'] = colour;
+    if (colour) span.style[side === 'fg' ? 'color' : 'backgroundColor'] = colour.startsWith('#') ? colour : `#${COLOURS[String(side)]?.[Number(colour)]}`;
     else span.classList.add(`t-${word}`);
   }
   return span;
