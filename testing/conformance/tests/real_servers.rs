@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::interop::{installed, note};
 use agents::mcp::McpEntry;
-use conformance::native::{NativeHarness, calls_of, ends};
+use conformance::native::{NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -40,6 +40,13 @@ async fn start(entry: McpEntry) -> NativeHarness {
     NativeHarness::start_with_settings(json!({}), |_| {}, settings).await
 }
 
+/// Whether the session's server runs.
+fn is_ready(session: &Value) -> bool {
+    let customizations = session["customizations"].as_array().into_iter().flatten();
+    let mut servers = customizations.filter(|entry| entry["type"] == "mcpServer");
+    servers.any(|server| server["state"]["kind"] == "ready")
+}
+
 /// A call of a tool that is asked about, allowed and run; the model gets what is expected.
 async fn calls(
     harness: &mut NativeHarness,
@@ -47,6 +54,9 @@ async fn calls(
     input: Value,
     expected: &str,
 ) {
+    // It may take longer to start than a turn waits for it: a turn before starts it.
+    harness.talk("start", [ends()]).await;
+    harness.ann.until_session(SESSION, is_ready).await;
     let name = format!("mcp__{server}__{tool}");
     let call = Call::new("call_real", &name, &input);
     harness.model.answers([Answer::calls([call]), ends()]);
