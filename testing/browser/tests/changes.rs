@@ -135,7 +135,8 @@ async fn changes_are_read_noted_reviewed_and_taken_back() -> Result<()> {
         .await?;
     page.reload().await?;
     choose_uncommitted(&page).await?;
-    page.wait_for(&format!("{REVIEWED}?.control.checked")).await?;
+    page.wait_for(&format!("{REVIEWED}?.control.checked"))
+        .await?;
     std::fs::write(folder.join("greeting.txt"), "hello\nall\n")?;
     page.reload().await?;
     choose_uncommitted(&page).await?;
