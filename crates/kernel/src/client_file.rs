@@ -324,7 +324,10 @@ mod tests {
         assert_eq!(answer, Ok(ClientAnswer::Facts(expected)));
         let strange = resolve().answer_of(result(json!({"size": "3"})), 100);
         assert_eq!(strange, Err(ClientFileError::Malformed));
-        let permission = ClientQuestion::Permission { uri, write: true };
+        let permission = ClientQuestion::Permission {
+            uri: uri.clone(),
+            write: true,
+        };
         assert_eq!(permission.method(), "resourceRequest");
         assert!(permission.time_ms(5_000) > resolve().time_ms(5_000));
     }

@@ -341,7 +341,7 @@ mod tests {
     fn request(input: &Value) -> Vec<Value> {
         match AskUserTool.host_request(input).unwrap().unwrap() {
             HostTask::Question(request) => request.questions,
-            HostTask::Worker(_) => unreachable!(),
+            HostTask::Worker(_) | HostTask::ClientFile(_) => unreachable!(),
         }
     }
 
