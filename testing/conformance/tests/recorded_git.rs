@@ -15,8 +15,14 @@ use crate::changesets::{Followed, commit_all, connect, git};
 /// Where the other git keeps its notes.
 const NOTES: &str = "RECORDED_GIT_NOTES";
 
-/// Runs a test of this executable with a git that is watched.
-fn run_with_recorded_git(test: &str) {
+/// Runs a test of this executable with a git that is watched: in the process that this starts, `inner` runs.
+fn run_with_recorded_git(test: &str, inner: impl Future<Output = ()>) {
+    if std::env::var_os(NOTES).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        return runtime.unwrap().block_on(inner);
+    }
     let notes = tempfile::tempdir().unwrap();
     let path = std::env::var("PATH").unwrap();
     let mut known = std::env::split_paths(&path).map(|directory| directory.join("git"));
@@ -33,7 +39,7 @@ fn run_with_recorded_git(test: &str) {
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", test])
+        .args(["--exact", "--nocapture", &format!("recorded_git::{test}")])
         .env("PATH", format!("{}:{path}", notes.path().display()))
         .env(NOTES, notes.path())
         .output()
@@ -96,11 +102,12 @@ fn has_names(names: &'static [&'static str]) -> impl Fn(&Value) -> bool {
 
 #[test]
 fn each_edge_of_a_turn_costs_one_look_whoever_watches() {
-    run_with_recorded_git("recorded_git::looks_of_turns");
+    run_with_recorded_git(
+        "each_edge_of_a_turn_costs_one_look_whoever_watches",
+        looks_of_turns(),
+    );
 }
 
-#[tokio::test]
-#[ignore = "run by `each_edge_of_a_turn_costs_one_look_whoever_watches`"]
 async fn looks_of_turns() {
     let notes = Notes::find();
     let mut harness = on_a_branch().await;
@@ -156,11 +163,12 @@ async fn looks_of_turns() {
 
 #[test]
 fn a_git_that_hangs_before_a_command_costs_time_and_not_the_turn() {
-    run_with_recorded_git("recorded_git::hangs_before_a_command");
+    run_with_recorded_git(
+        "a_git_that_hangs_before_a_command_costs_time_and_not_the_turn",
+        hangs_before_a_command(),
+    );
 }
 
-#[tokio::test]
-#[ignore = "run by `a_git_that_hangs_before_a_command_costs_time_and_not_the_turn`"]
 async fn hangs_before_a_command() {
     let notes = Notes::find();
     let mut harness = on_a_branch().await;
@@ -174,11 +182,12 @@ async fn hangs_before_a_command() {
 
 #[test]
 fn a_git_that_hangs_after_a_command_costs_time_and_not_the_turn() {
-    run_with_recorded_git("recorded_git::hangs_after_a_command");
+    run_with_recorded_git(
+        "a_git_that_hangs_after_a_command_costs_time_and_not_the_turn",
+        hangs_after_a_command(),
+    );
 }
 
-#[tokio::test]
-#[ignore = "run by `a_git_that_hangs_after_a_command_costs_time_and_not_the_turn`"]
 async fn hangs_after_a_command() {
     let notes = Notes::find();
     let mut harness = on_a_branch().await;

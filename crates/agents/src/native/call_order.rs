@@ -15,7 +15,7 @@ use super::offered_tools::{OfferedTool, OfferedTools};
 use crate::tool::Nature;
 
 /// What a call does to a file.
-struct FileUse {
+struct CallFile {
     path: WorkspacePath,
     changes: bool,
 }
@@ -65,7 +65,7 @@ pub(super) fn order_calls(
     offered: &OfferedTools<'_>,
     calls: &[RequestedCall],
 ) -> Vec<CallPosition> {
-    let mut before: Vec<(Option<FileUse>, CallPosition)> = Vec::new();
+    let mut before: Vec<(Option<CallFile>, CallPosition)> = Vec::new();
     for call in calls {
         let file = file_of(workspace, offered, call);
         let position = match &file {
@@ -78,8 +78,8 @@ pub(super) fn order_calls(
 }
 
 /// The position of a call that is about this file, after those before it.
-fn position_of(file: &FileUse, before: &[(Option<FileUse>, CallPosition)]) -> CallPosition {
-    let comes_after = |other: &FileUse| other.path == file.path && other.changes != file.changes;
+fn position_of(file: &CallFile, before: &[(Option<CallFile>, CallPosition)]) -> CallPosition {
+    let comes_after = |other: &CallFile| other.path == file.path && other.changes != file.changes;
     let earlier = before.iter().filter_map(|(other, position)| {
         let is_earlier = other.as_ref().is_some_and(comes_after);
         is_earlier.then_some(position)
@@ -97,7 +97,7 @@ fn file_of(
     workspace: &Workspace,
     offered: &OfferedTools<'_>,
     call: &RequestedCall,
-) -> Option<FileUse> {
+) -> Option<CallFile> {
     let Some(OfferedTool::Own(tool)) = offered.find(&call.tool_use.name) else {
         return None; // nobody knows which files it is about
     };
@@ -109,5 +109,5 @@ fn file_of(
     // An input that cannot be read is refused when its turn comes.
     let input = serde_json::from_str::<PathInput>(&call.tool_use.input).ok()?;
     let path = workspace.resolve(&input.path?).ok()?;
-    Some(FileUse { path, changes })
+    Some(CallFile { path, changes })
 }

@@ -117,13 +117,8 @@ async fn converse(
     let answered = count_answered(&entries, newest);
     let request = begin_request(shared, (model, input), &mut view, (&entries, newest)).await?;
     name_session(input, events).await?;
-    let meter = match input.compact {
-        Some(_) => ContextMeter::default(), // the conversation is another one now
-        None => {
-            let counted = memory.last_counted(&view.source());
-            ContextMeter::resume(counted, model, entries.get(..newest).unwrap_or_default())
-        }
-    };
+    let earlier = entries.get(..newest).unwrap_or_default();
+    let meter = resume_meter(input, (&memory, &view), (model, earlier));
     let conversation = Conversation {
         model,
         endpoint,
@@ -151,6 +146,18 @@ async fn converse(
         summaries: 0,
     };
     conversation.run_rounds(rounds_before).await
+}
+
+/// What the server counted of the conversation so far.
+fn resume_meter(
+    input: &TurnInput,
+    (memory, view): (&ChatMemory, &ModelView<'_>),
+    (model, earlier): (&Model, &[HistoryEntry]),
+) -> ContextMeter {
+    match input.compact {
+        Some(_) => ContextMeter::default(), // the conversation is another one now
+        None => ContextMeter::resume(memory.last_counted(&view.source()), model, earlier),
+    }
 }
 
 /// The model's view on the turn, with what is known of calls that an earlier host left behind.

@@ -5,7 +5,7 @@
 //! Must not know: terminals, connections.
 
 use client::chat::{
-    ChangesList, ChangesetOffer, ChangesetOperation, FileChangeEntry, OperationRequest,
+    ChangesList, ChangesetOffer, FileChangeEntry, OfferedOperation, OperationRequest,
     OperationStatus,
 };
 
@@ -74,7 +74,7 @@ pub(crate) fn parse(
 
 /// What is asked of the host, once it is clear what it is about.
 pub(crate) fn request(
-    operation: &ChangesetOperation,
+    operation: &OfferedOperation,
     rest: &str,
     listed: Option<&ChangesList>,
 ) -> Result<OperationRequest, String> {
@@ -115,7 +115,7 @@ pub(crate) fn request(
 }
 
 /// What an operation takes behind it.
-fn files_of(operation: &ChangesetOperation) -> &'static str {
+fn files_of(operation: &OfferedOperation) -> &'static str {
     match (operation.is_for_all, operation.is_for_files) {
         (true, true) => "N or all",
         (false, _) => "N",
@@ -146,7 +146,7 @@ pub(crate) fn words(offers: &[ChangesetOffer], listed: Option<&ChangesList>) -> 
 }
 
 /// How an operation is entered.
-pub(crate) fn usage(operation: &ChangesetOperation) -> String {
+pub(crate) fn usage(operation: &OfferedOperation) -> String {
     let behind = match (operation.takes_message(), operation.is_for_files) {
         (true, _) => " MESSAGE",
         (false, true) if operation.is_for_all => " N|all",

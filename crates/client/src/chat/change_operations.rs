@@ -17,7 +17,7 @@ const FORCE_HINT: &str = "`_meta.force`";
 
 /// Something that the host does with the files of a changeset when it is asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangesetOperation {
+pub struct OfferedOperation {
     pub id: String,
     /// What the host calls it.
     pub label: String,
@@ -43,7 +43,7 @@ pub enum OperationStatus {
 /// What is asked of the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationRequest {
-    pub operation: ChangesetOperation,
+    pub operation: OfferedOperation,
     /// The files it is about; all of the list if there are none.
     pub files: Vec<FileChangeEntry>,
     /// Of a commit.
@@ -54,7 +54,7 @@ pub struct OperationRequest {
 
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum OperationOutcome {
+pub enum OperationResult {
     /// What the host says of it, once for each file that it was asked about.
     Done(Vec<String>),
     /// The rest was not done: the host wants to be told that it is meant.
@@ -69,7 +69,7 @@ pub enum OperationOutcome {
     Failed { why: ClientError, said: Vec<String> },
 }
 
-impl ChangesetOperation {
+impl OfferedOperation {
     pub(super) fn from_value(operation: &Value) -> Option<Self> {
         let text = |name: &str| operation[name].as_str().unwrap_or_default().to_owned();
         let id = operation["id"].as_str()?;
@@ -117,7 +117,7 @@ impl OpenChat {
         &self,
         list: &ChangesList,
         request: OperationRequest,
-    ) -> impl Future<Output = OperationOutcome> + Send + 'static {
+    ) -> impl Future<Output = OperationResult> + Send + 'static {
         let (live, channel) = (self.live.clone(), list.changeset.to_string());
         async move { operate(&live, &channel, request).await }
     }
@@ -172,7 +172,7 @@ async fn mark(
     }
 }
 
-async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> OperationOutcome {
+async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> OperationResult {
     let mut said = Vec::new();
     loop {
         let params = params_of(channel, &request);
@@ -184,17 +184,17 @@ async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> O
             Err(error) => {
                 let conflict = conflict_of(&error).filter(|_| !request.is_forced);
                 return match conflict {
-                    Some(why) => OperationOutcome::NeedsForce {
+                    Some(why) => OperationResult::NeedsForce {
                         why,
                         said,
                         rest: Box::new(request),
                     },
-                    None => OperationOutcome::Failed { why: error, said },
+                    None => OperationResult::Failed { why: error, said },
                 };
             }
         }
         if request.files.len() <= 1 {
-            return OperationOutcome::Done(said);
+            return OperationResult::Done(said);
         }
         request.files.remove(0);
     }
@@ -243,15 +243,15 @@ mod tests {
             "id": "discard", "label": "Discard", "description": "D", "scopes": ["changeset", "resource"],
             "confirmation": {"markdown": "Really?"}, "status": "error", "error": {"message": "the disk is full"},
         });
-        let operation = ChangesetOperation::from_value(&operation).unwrap();
+        let operation = OfferedOperation::from_value(&operation).unwrap();
         assert!(operation.is_for_all && operation.is_for_files && !operation.takes_message());
         assert_eq!(operation.confirmation.as_deref(), Some("Really?"));
         let why = OperationStatus::Failed("the disk is full".to_owned());
         assert_eq!(operation.status, why);
-        let small = ChangesetOperation::from_value(&json!({"id": "go"})).unwrap();
+        let small = OfferedOperation::from_value(&json!({"id": "go"})).unwrap();
         assert_eq!((small.label.as_str(), small.confirmation), ("go", None));
         assert!(!small.is_for_all && !small.is_for_files);
-        assert_eq!(ChangesetOperation::from_value(&json!({"label": "x"})), None);
+        assert_eq!(OfferedOperation::from_value(&json!({"label": "x"})), None);
     }
 
     #[test]

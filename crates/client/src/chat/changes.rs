@@ -10,8 +10,8 @@ use wire::state::ChangesetState;
 use crate::{ClientError, Live};
 
 use super::OpenChat;
-use super::change_operations::ChangesetOperation;
-use super::changesets::{ChangesetOffer, EndedTurn};
+use super::change_operations::OfferedOperation;
+use super::changesets::{ChangesetOffer, ListedTurn};
 use super::watched_changeset::WatchedChangeset;
 
 /// Why changes cannot be shown, or something not be done with them.
@@ -65,11 +65,11 @@ pub enum FileChangeKind {
 pub struct ChangesList {
     pub of: ChangesetOffer,
     /// The turn, if it is of one.
-    pub turn: Option<EndedTurn>,
+    pub turn: Option<ListedTurn>,
     /// In the order of their names.
     pub files: Vec<FileChangeEntry>,
     /// In the host's order.
-    pub operations: Vec<ChangesetOperation>,
+    pub operations: Vec<OfferedOperation>,
     pub(super) changeset: ChannelUri,
 }
 
@@ -117,7 +117,7 @@ impl ChangesList {
     /// A changeset as its channel has it.
     pub fn from_state(
         of: ChangesetOffer,
-        turn: Option<EndedTurn>,
+        turn: Option<ListedTurn>,
         changeset: ChannelUri,
         state: &ChangesetState,
     ) -> Self {
@@ -126,7 +126,7 @@ impl ChangesList {
         // They come in no order.
         files.sort_by(|one, other| one.uri.cmp(&other.uri));
         let operations = state.operations.as_deref().unwrap_or_default();
-        let operations = operations.iter().filter_map(ChangesetOperation::from_value);
+        let operations = operations.iter().filter_map(OfferedOperation::from_value);
         Self {
             of,
             turn,
@@ -137,7 +137,7 @@ impl ChangesList {
     }
 
     /// An operation that the host offers on these files.
-    pub fn operation(&self, id: &str) -> Option<&ChangesetOperation> {
+    pub fn operation(&self, id: &str) -> Option<&OfferedOperation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 }
@@ -147,7 +147,7 @@ impl OpenChat {
     pub fn read_changes(
         &self,
         of: ChangesetOffer,
-        turn: Option<EndedTurn>,
+        turn: Option<ListedTurn>,
     ) -> impl Future<Output = Result<ChangesList, ChangesError>> + Send + 'static {
         let live = self.live.clone();
         async move {

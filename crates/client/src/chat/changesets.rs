@@ -29,7 +29,7 @@ pub struct ChangesetOffer {
 
 /// A turn that is over, as people find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedTurn {
+pub struct ListedTurn {
     pub id: String,
     /// RFC 3339
     pub started_at: String,
@@ -39,7 +39,7 @@ pub struct EndedTurn {
 
 impl ChangesetOffer {
     /// The address, with the turn in it if one is needed.
-    pub(super) fn uri(&self, turn: Option<&EndedTurn>) -> Result<ChannelUri, ClientError> {
+    pub(super) fn uri(&self, turn: Option<&ListedTurn>) -> Result<ChannelUri, ClientError> {
         let uri = match turn {
             Some(turn) => self
                 .template
@@ -112,13 +112,13 @@ impl OpenChat {
     }
 
     /// The turns of this chat that are over and known here, the newest first.
-    pub fn ended_turns(&self) -> Vec<EndedTurn> {
+    pub fn ended_turns(&self) -> Vec<ListedTurn> {
         let chat = self.confirmed();
         let turns = chat.as_ref().map_or(&[][..], |chat| chat.turns.as_slice());
         let turns = turns.iter().rev().map(|turn| {
             let value = turn.value();
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            EndedTurn {
+            ListedTurn {
                 id: turn.id.clone(),
                 started_at: text(&value["startedAt"]),
                 text: text(&value["message"]["text"]),
@@ -152,7 +152,7 @@ mod tests {
         let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
         assert_eq!(names, ["session", "turn", "session-2", "two-words"]);
         assert!(offers.iter().all(|offer| offer.is_reviewable));
-        let turn = EndedTurn {
+        let turn = ListedTurn {
             id: "a b/c".to_owned(),
             started_at: String::new(),
             text: String::new(),

@@ -96,11 +96,9 @@ pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
 pub use self::workers::WorkerSummary;
 pub use agent::AgentOffer;
-pub use change_operations::{
-    ChangesetOperation, OperationOutcome, OperationRequest, OperationStatus,
-};
+pub use change_operations::{OfferedOperation, OperationRequest, OperationResult, OperationStatus};
 pub use changes::{ChangesError, ChangesList, FileChangeEntry, FileChangeKind};
-pub use changesets::{ChangesetOffer, EndedTurn};
+pub use changesets::{ChangesetOffer, ListedTurn};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -12,7 +12,7 @@ use wire::state::ChangesetState;
 use crate::Live;
 
 use super::changes::{ChangesError, ChangesList};
-use super::changesets::{ChangesetOffer, EndedTurn};
+use super::changesets::{ChangesetOffer, ListedTurn};
 
 /// How often the state that is held here is looked at while the host computes a changeset or takes an action, and how many times.
 const LOOK_TIME: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ pub(super) struct WatchedChangeset {
     live: Live,
     changeset: ChannelUri,
     of: ChangesetOffer,
-    turn: Option<EndedTurn>,
+    turn: Option<ListedTurn>,
 }
 
 impl WatchedChangeset {
@@ -32,7 +32,7 @@ impl WatchedChangeset {
         live: &Live,
         changeset: ChannelUri,
         of: ChangesetOffer,
-        turn: Option<EndedTurn>,
+        turn: Option<ListedTurn>,
     ) -> Result<Self, ChangesError> {
         let params = json!({"channel": changeset.as_str()});
         // Whoever subscribes first has it computed, and may get what was known before. What comes to the second is newer than the

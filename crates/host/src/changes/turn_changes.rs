@@ -186,7 +186,7 @@ impl TurnChanges {
         let directories = &self.turn.working_directories;
         let has_looked = self.look.lock().await.is_some();
         let look = self.looks.name(directories);
-        let Collected { changes, failures } = self.collect(look).await;
+        let CollectedChanges { changes, failures } = self.collect(look).await;
         if has_looked && failures.is_empty() {
             // What ran may have made a repository, or checked out another branch; what is watched is computed with that.
             let session = &self.turn.session;
@@ -282,10 +282,10 @@ impl TurnChanges {
     }
 
     /// What the turn changed. Its last look is left for others under this name.
-    async fn collect(&self, look: LookId) -> Collected {
+    async fn collect(&self, look: LookId) -> CollectedChanges {
         let taken = self.look.lock().await.take();
         if taken.is_none() && self.turn.said.is_empty() && self.seen().edits.is_empty() {
-            return Collected::default(); // as most turns that only talk
+            return CollectedChanges::default(); // as most turns that only talk
         }
         let recorded = store::read(&self.journal, self.turn.chat, &self.turn.turn_id).await;
         let mut changes = match recorded {
@@ -293,7 +293,7 @@ impl TurnChanges {
             Err(error) => {
                 // What the turn did before it was resumed would be lost with its row.
                 tracing::warn!(%error, "what a turn changed is not recorded");
-                return Collected::default();
+                return CollectedChanges::default();
             }
         };
         let is_resumed = !changes.files.is_empty();
@@ -339,7 +339,7 @@ impl TurnChanges {
             (FileChanges::default(), Vec::new())
         });
         let is_something = !changes.files.is_empty() || !changes.problems.is_empty() || is_resumed;
-        Collected {
+        CollectedChanges {
             changes: is_something.then_some(changes),
             failures,
         }
@@ -348,7 +348,7 @@ impl TurnChanges {
 
 /// What is known of a turn's changes when it is over.
 #[derive(Default)]
-struct Collected {
+struct CollectedChanges {
     /// Absent if there is nothing to tell.
     changes: Option<FileChanges>,
     /// Why git could not be asked.

@@ -331,20 +331,26 @@ impl RunningTurn<'_> {
                 self.deny_request(&id);
                 self.pass_on_words(suggestion.as_ref(), reason.as_ref())
             }
-            // Skipped with its turn, or no answer to this question at all: nobody said yes.
-            (AnsweredQuestion::Permission { call, options }, _) => {
+            (question, _) => {
+                self.end_unanswered(&id, question);
+                Ok(())
+            }
+        }
+    }
+
+    /// Skipped with its turn, or no answer to this question at all: nobody said yes.
+    fn end_unanswered(&mut self, id: &RequestId, question: AnsweredQuestion) {
+        match question {
+            AnsweredQuestion::Permission { call, options } => {
                 self.mapper.decide(call, false);
-                self.answer(&id, Ok(deny(&options)));
-                Ok(())
+                self.answer(id, Ok(deny(&options)));
             }
-            (AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. }, _) => {
-                self.deny_request(&id);
-                Ok(())
+            AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. } => {
+                self.deny_request(id);
             }
-            (AnsweredQuestion::Form { form, options }, _) => {
+            AnsweredQuestion::Form { form, options } => {
                 let cancel = wire::published::state::ChatInputResponseKind::Cancel;
-                self.answer(&id, Ok(form.answer(&cancel, &Object::new(), &options)));
-                Ok(())
+                self.answer(id, Ok(form.answer(&cancel, &Object::new(), &options)));
             }
         }
     }

@@ -6,7 +6,7 @@ use client::ClientError;
 use client::SessionSummary;
 use client::chat::{
     ChangesError, ChangesList, ChatError, CommandCheck, Completion, FileChangeEntry,
-    OperationOutcome,
+    OperationResult,
 };
 use tokio::sync::mpsc;
 
@@ -48,7 +48,7 @@ pub(super) enum BackgroundAnswer {
     Operated {
         list: Box<ChangesList>,
         label: String,
-        outcome: OperationOutcome,
+        outcome: OperationResult,
     },
 }
 

@@ -3,7 +3,7 @@
 //! Promises: what the host asks about is asked, and done only on a yes of its own. What others changed meanwhile is replaced only on
 //! another.
 
-use client::chat::{ChangesError, ChangesList, OperationOutcome, OperationRequest};
+use client::chat::{ChangesError, ChangesList, OperationRequest, OperationResult};
 
 use super::TerminalChat;
 use super::background::BackgroundAnswer;
@@ -122,11 +122,11 @@ impl TerminalChat {
         &mut self,
         list: ChangesList,
         label: &str,
-        outcome: OperationOutcome,
+        outcome: OperationResult,
     ) {
         match outcome {
-            OperationOutcome::Done(said) => self.tell_done(label, &said),
-            OperationOutcome::NeedsForce { why, said, rest } => {
+            OperationResult::Done(said) => self.tell_done(label, &said),
+            OperationResult::NeedsForce { why, said, rest } => {
                 if !said.is_empty() {
                     self.tell_done(label, &said);
                 }
@@ -136,7 +136,7 @@ impl TerminalChat {
                 };
                 self.ask_about(&why, list, request);
             }
-            OperationOutcome::Failed { why, said } => {
+            OperationResult::Failed { why, said } => {
                 if !said.is_empty() {
                     self.tell_done(label, &said);
                 }

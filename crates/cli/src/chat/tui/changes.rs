@@ -3,7 +3,7 @@
 //! Promises: a number means the file that the last list showed under it.
 
 use client::ClientError;
-use client::chat::{ChangesError, ChangesList, ChangesetOffer, EndedTurn, FileChangeEntry};
+use client::chat::{ChangesError, ChangesList, ChangesetOffer, FileChangeEntry, ListedTurn};
 
 use super::TerminalChat;
 use super::background::BackgroundAnswer;
@@ -21,7 +21,7 @@ use crate::terminal::escape_line;
 #[derive(Debug)]
 pub(super) struct TurnPicker {
     of: ChangesetOffer,
-    pub(super) menu: Menu<EndedTurn>,
+    pub(super) menu: Menu<ListedTurn>,
 }
 
 impl TerminalChat {
@@ -38,7 +38,7 @@ impl TerminalChat {
         }
     }
 
-    pub(super) fn list_changes(&mut self, of: ChangesetOffer, turn: Option<EndedTurn>) {
+    pub(super) fn list_changes(&mut self, of: ChangesetOffer, turn: Option<ListedTurn>) {
         let read = self.chat.read_changes(of, turn);
         self.note("Looking at the files …");
         self.answers
