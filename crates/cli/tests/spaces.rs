@@ -161,7 +161,7 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     ];
     assert_eq!(
         run_json(home, &limits)["limits"],
-        json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000})
+        json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000, "record_bytes_per_s": null})
     );
     run(home, &["space", "limits", "team-a", "--turns", "default"]);
     let limits = run(home, &["space", "limits", "team-a"]);

@@ -320,13 +320,14 @@ fn refresh_watched(step: &mut Step, session: &ChannelUri, look: Option<LookId>) 
 }
 
 /// A turn that changed files is over.
-pub(crate) fn record_turn(step: &mut Step, changed: ChangedInTurn, exists: bool) {
+pub(crate) fn record_turn(step: &mut Step, mut changed: ChangedInTurn, exists: bool) {
     let session = changed.session.clone();
     if step.find_session(&session).is_none() {
         return; // it was disposed of meanwhile
     }
     if let Some(reason) = step.unwritable() {
         debug_assert!(!reason.is_empty(), "it says why");
+        changed.look = None; // it will be an old one by then
         return step
             .recovery_mut()
             .postpone(BackgroundTask::RecordChanges(Box::new(changed)));

@@ -83,7 +83,13 @@ impl SharedLooks {
         directories: &[String],
         bodies: &Bodies,
     ) -> Result<Arc<SharedLook>, String> {
-        let kept = id.and_then(|id| self.newest(id, directories));
+        let kept = match id {
+            Some(id) => self.newest(id, directories),
+            None => {
+                self.forget(directories);
+                None
+            }
+        };
         let take = || take(directories.to_vec(), bodies.clone());
         match kept {
             Some(kept) => kept.get_or_try_init(take).await.cloned(),
@@ -94,8 +100,16 @@ impl SharedLooks {
     fn newest(&self, id: LookId, directories: &[String]) -> Option<Arc<OnceCell<Arc<SharedLook>>>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut newer = kept.looks.iter().rev().take_while(|look| look.id >= id);
-        let found = newer.find(|look| look.directories == directories)?;
+        let is_usable =
+            |look: &&KeptLook| look.directories == directories && look.since.elapsed() < LOOK_TIME;
+        let found = newer.find(is_usable)?;
         Some(Arc::clone(&found.taken))
+    }
+
+    /// Something else than a turn changed the directories, or may have: whatever is computed from now on needs a newer look.
+    fn forget(&self, directories: &[String]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.looks.retain(|look| look.directories != directories);
     }
 }
 

@@ -16,6 +16,8 @@ use crate::{FileError, Workspace, WorkspacePath};
 
 /// All texts together.
 const BYTES_MAX: usize = 16 * 1_024 * 1_024;
+/// What an entry counts besides its text: its path, at most, and what is known of the file.
+const ENTRY_BYTES: usize = 4_096;
 
 /// A file that was changed so shortly before it was read may be changed again without another time of change: clocks of file systems
 /// are coarse.
@@ -92,9 +94,9 @@ impl KnownTexts {
             bytes: Arc::from(&*prefix.bytes),
             is_cut: prefix.is_cut,
         };
-        table.bytes += text.bytes.len();
+        table.bytes += ENTRY_BYTES + text.bytes.len();
         if let Some(older) = table.texts.insert(key, text) {
-            table.bytes -= older.bytes.len();
+            table.bytes -= ENTRY_BYTES + older.bytes.len();
         }
         if table.bytes > BYTES_MAX {
             // They are read again, those that are still looked for.

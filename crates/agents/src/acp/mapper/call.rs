@@ -273,7 +273,7 @@ impl MappedCall {
     }
 
     fn asked_words(&self) -> AskedWords {
-        match self.raw_input.clone().filter(|input| !input.is_null()) {
+        match self.raw_input.clone().filter(|input| !is_empty(input)) {
             Some(input) => AskedWords::Input(input),
             None => AskedWords::Shown(self.title.clone(), self.diffs()),
         }
@@ -483,5 +483,16 @@ impl MappedCall {
             fields.insert("locations".to_owned(), json!(uris));
         }
         (!fields.is_empty()).then_some(fields)
+    }
+}
+
+/// Whether an input says nothing of what the call does.
+fn is_empty(input: &Value) -> bool {
+    match input {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }

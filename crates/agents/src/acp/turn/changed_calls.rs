@@ -4,6 +4,7 @@
 //! was about ends with words.
 
 use agent_api::{AgentEvent, AgentReply, ToolResult};
+use agent_client_protocol_schema::v1 as acp;
 
 use super::super::mapper::AskedPermission;
 use super::TurnStopped;
@@ -30,6 +31,10 @@ impl RunningTurn<'_> {
             self.mapper.decide(asked.call, false);
             return Ok(());
         };
+        // An answer for good was offered for the older call, and may name it.
+        let once =
+            |option: &acp::PermissionOption| option.kind != acp::PermissionOptionKind::AllowAlways;
+        let options = options.into_iter().filter(once).collect();
         let withdrawn = AgentEvent::ConfirmationWithdrawn { call: before };
         self.turn.events.send(withdrawn).await?;
         self.decide_or_ask(id, asked, options).await

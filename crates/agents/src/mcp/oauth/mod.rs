@@ -153,9 +153,10 @@ pub async fn begin_sign_in_at(
         false => Reach::Public,
     };
     let server = AuthorizationServer::find(&resource, named, reach).await?;
+    let scopes = scopes_to_ask_for(&server, &wanted.scopes);
     let client = match &wanted.client {
         Some(client) => client.clone(),
-        None => server.register(redirect_uri, &wanted.scopes).await?,
+        None => server.register(redirect_uri, &scopes).await?,
     };
     let (state, verifier) = (random()?, random()?);
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
@@ -170,13 +171,9 @@ pub async fn begin_sign_in_at(
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &wanted.resource);
-        let mut scopes = wanted.scopes.clone();
-        if server.offers_offline_access() {
+        if scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
             // Without both there is no refresh token (OpenID Connect Core, 11).
             query.append_pair("prompt", "consent");
-            if !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
-                scopes.push(OFFLINE_ACCESS.to_owned());
-            }
         }
         if !scopes.is_empty() {
             query.append_pair("scope", &scopes.join(" "));
@@ -191,6 +188,17 @@ pub async fn begin_sign_in_at(
         endpoint: TokenEndpoint::new(&server, client, wanted.resource.clone()),
         verifier,
     })
+}
+
+/// Those that are wanted, and that tokens can be renewed where the server knows of that. Where none is wanted the server gives its own:
+/// naming one would be asking for that one alone.
+fn scopes_to_ask_for(server: &AuthorizationServer, wanted: &[String]) -> Vec<String> {
+    let mut scopes = wanted.to_vec();
+    let is_named = scopes.iter().any(|scope| scope == OFFLINE_ACCESS);
+    if !scopes.is_empty() && !is_named && server.offers_offline_access() {
+        scopes.push(OFFLINE_ACCESS.to_owned());
+    }
+    scopes
 }
 
 impl SignInPage {

@@ -126,8 +126,10 @@ impl PlainChat {
         }
         let mut next: Option<InputLine> = None;
         loop {
+            // What is shown is read after it: the end of a turn that comes in between is shown before anybody is prompted.
+            let was_busy = self.is_busy();
             self.show_news().await?;
-            let activity = self.activity();
+            let activity = self.activity(was_busy);
             if activity != Activity::Working
                 && let Some(line) = next.take()
             {
@@ -216,18 +218,23 @@ impl PlainChat {
         Ok(PlainFlow::Continue)
     }
 
-    fn activity(&self) -> Activity {
+    fn activity(&self, was_busy: bool) -> Activity {
         if self.asked.is_some() {
             return Activity::Asking;
         }
+        match was_busy || self.is_busy() {
+            true => Activity::Working,
+            false => Activity::Idle,
+        }
+    }
+
+    /// Whether a turn runs, or one will without anything that is typed.
+    fn is_busy(&self) -> bool {
         let chat = self.chat.ahead();
         let is_queued = chat.is_some_and(|chat| !chat.queued_messages.is_empty());
         // A queue that is paused starts nothing by itself: what is typed next goes behind it.
         let will_start = is_queued && !self.chat.is_queue_paused();
-        match self.chat.is_working() || self.chat.has_pending_actions() || will_start {
-            true => Activity::Working,
-            false => Activity::Idle,
-        }
+        self.chat.is_working() || self.chat.has_pending_actions() || will_start
     }
 
     /// Takes an event and all that are there: they are shown together.

@@ -28,6 +28,12 @@ const ASK: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL
      ELSE (SELECT system_identifier FROM pg_control_system())::text
          || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
 
+/// The same, and what the tables say of it: two servers that took over from the same one can have the same name.
+const ASK_BOTH: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL
+     ELSE (SELECT system_identifier FROM pg_control_system())::text
+         || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
+     (SELECT timeline FROM greenroom.cluster)";
+
 const NOTED: &str = "SELECT timeline FROM greenroom.cluster FOR UPDATE";
 const NOTE: &str = "UPDATE greenroom.cluster SET timeline = $1";
 
@@ -77,10 +83,16 @@ impl TimelineWatch {
         match self.known() {
             // The tables may not be there yet: whoever makes them begins to watch.
             None => Ok(()),
-            Some(known) => match read_timeline(client).await? {
-                timeline if timeline == known => Ok(()),
-                timeline => self.go_on_with(client, timeline).await,
-            },
+            Some(known) => {
+                let row = client.query_one(ASK_BOTH, &[]).await?;
+                let timeline: Option<String> = row.try_get(0)?;
+                let timeline = timeline.ok_or(TimelineError::Standby)?;
+                let noted: Option<String> = row.try_get(1)?;
+                match timeline == known && noted.as_ref() == Some(&timeline) {
+                    true => Ok(()),
+                    false => self.go_on_with(client, timeline).await,
+                }
+            }
         }
     }
 
