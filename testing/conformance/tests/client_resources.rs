@@ -254,6 +254,38 @@ async fn a_change_is_asked_about_and_what_the_client_denies_is_asked_for() {
 }
 
 #[tokio::test]
+async fn whoever_resumes_a_turn_lends_it_no_files() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    let (files, others) = (some_files(), some_files());
+    let bob = with_files(&harness, "bob", &files).await;
+    let eve = with_files(&harness, "eve", &others).await;
+    harness
+        .model
+        .answers([Answer::streams(["half"]).without_finish()]);
+    sends(&harness, &bob, "t").await;
+    let turn = over(&mut harness, "t").await;
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    let read = json!({"operation": "read", "uri": ATTACHED});
+    harness
+        .model
+        .answers([Answer::calls([call("c", read)]), ends()]);
+    let resume = json!({"type": "chat/turnResume", "turnId": "t"});
+    let resume: StateAction = serde_json::from_value(resume).unwrap();
+    let chat = harness.ann.chat.to_string();
+    eve.dispatch(chat, resume).await.unwrap();
+    let is_over = |chat: &Value| chat["turns"][0]["state"] == "complete";
+    harness.ann.until("the end of the turn", is_over).await;
+    let result = &harness.last_results()[0];
+    assert!(result.contains("it was resumed"), "{result}");
+    assert!(others.lock().unwrap().asked.is_empty());
+    assert_eq!(
+        files.lock().unwrap().asked,
+        ["resourceRead"],
+        "of the message alone"
+    );
+}
+
+#[tokio::test]
 async fn nobody_else_comes_to_a_clients_files_through_the_host() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let (files, others) = (some_files(), some_files());

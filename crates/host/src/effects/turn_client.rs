@@ -17,6 +17,9 @@ use crate::client_plugins::ClientAsker;
 /// How long a use may take, with the question to the client's user.
 const TIME_MAX: Duration = Duration::from_secs(180);
 
+/// Files belong to whoever sent the message, and that need not be who resumed the turn.
+const NO_CLIENT: &str = "no client began this turn, or it was resumed; files of a client can be used once the user attaches them to a new message";
+
 /// Entries of a directory that are told.
 const ENTRIES_MAX: usize = 10_000;
 
@@ -27,7 +30,7 @@ pub(super) async fn use_file(
     call: ClientFileCall,
 ) -> Result<ClientFileReply, StoreError> {
     let Some(client_id) = client_id else {
-        return Err(StoreError("no client began this turn".to_owned()));
+        return Err(StoreError(NO_CLIENT.to_owned()));
     };
     let used = tokio::time::timeout(TIME_MAX, try_twice(asker, client_id, call)).await;
     let used = used.unwrap_or(Err(ClientFileError::Timeout));
