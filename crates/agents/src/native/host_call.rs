@@ -3,9 +3,7 @@
 //! Promises: a cancelled question is told to the model; a worker is asked of models that there are alone.
 //! Must not know: how questions are shown, and what a worker does.
 
-use agent_api::{
-    AgentEvent, AgentReply, ClientFileCall, InputRequest, StoreError, TurnOver, Worker,
-};
+use agent_api::{AgentEvent, AgentReply, ClientFileCall, InputRequest, TurnOver, Worker};
 use serde_json::Value;
 
 use super::answer::{CallAnswer, RequestedCall};
@@ -13,7 +11,8 @@ use super::call_events::{CallOutcome, ToolContext, complete_call};
 use super::history::{media_of_result, text_of_result};
 use super::{Model, exit_plan};
 use crate::tool::{
-    Brief, HostTask, Nature, Tool, ToolError, describe_answers, describe_reply, is_named,
+    Brief, HostTask, Nature, Tool, ToolError, describe_answers, describe_failure, describe_reply,
+    is_named,
 };
 
 /// What the host is to do for a call; an error says why it cannot be done. `known` are the tools that the model has.
@@ -176,9 +175,7 @@ async fn use_client_file(
             let (text, summary) = describe_reply(&file, reply);
             CallOutcome::done(&summary, text)
         }
-        Err(StoreError(why)) => {
-            CallOutcome::failed(tool.display_name(), format!("It was not done: {why}."))
-        }
+        Err(failure) => CallOutcome::failed(tool.display_name(), describe_failure(&failure)),
     }
 }
 

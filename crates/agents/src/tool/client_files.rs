@@ -5,7 +5,7 @@
 //! command, since nothing here can take it back.
 //! Must not know: which client is asked, and how.
 
-use agent_api::{ClientFileCall, ClientFileFacts, ClientFileReply};
+use agent_api::{ClientFileCall, ClientFileFacts, ClientFileFailure, ClientFileReply};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -205,6 +205,17 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
     (text, summarise(call, true))
 }
 
+/// What the model reads of a use that failed.
+pub(crate) fn describe_failure(failure: &ClientFileFailure) -> String {
+    let ClientFileFailure { why, maybe_done } = failure;
+    match maybe_done {
+        true => format!(
+            "It is not known whether it was done: {why}. Look with `info` before you do it again."
+        ),
+        false => format!("It was not done: {why}."),
+    }
+}
+
 /// A text that fits into a result.
 fn cut(text: String) -> String {
     if text.len() <= TEXT_BYTES_MAX {
@@ -274,6 +285,18 @@ mod tests {
         assert!(refused.contains("`destination`"), "{refused}");
         let refused = of(json!({"operation": "run", "uri": "x-y:/a"})).unwrap_err();
         assert!(refused.contains("For example"), "{refused}");
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_not_said_to_be_undone() {
+        let said = |maybe_done| {
+            let why = "the client is gone".to_owned();
+            describe_failure(&ClientFileFailure { why, maybe_done })
+        };
+        assert_eq!(said(false), "It was not done: the client is gone.");
+        let unknown = said(true);
+        assert!(unknown.contains("not known") && unknown.contains("`info`"));
+        assert!(!unknown.contains("was not done"), "{unknown}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agent_api::{ClientFileCall, ClientFileReply, StoreError};
+use agent_api::{ClientFileCall, ClientFileFailure, ClientFileReply, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kernel::{ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion};
@@ -28,22 +28,31 @@ pub(super) async fn use_file(
     asker: &ClientAsker,
     client_id: Option<&str>,
     call: ClientFileCall,
-) -> Result<ClientFileReply, StoreError> {
+) -> Result<ClientFileReply, ClientFileFailure> {
     let Some(client_id) = client_id else {
-        return Err(StoreError(NO_CLIENT.to_owned()));
+        return Err(StoreError(NO_CLIENT.to_owned()).into());
     };
-    let used = tokio::time::timeout(TIME_MAX, try_twice(asker, client_id, call)).await;
+    let changes = call.changes();
+    let mut is_told = false;
+    let trying = try_twice(asker, client_id, call, &mut is_told);
+    let used = tokio::time::timeout(TIME_MAX, trying).await;
     let used = used.unwrap_or(Err(ClientFileError::Timeout));
-    used.map_err(|why| StoreError(describe(why)))
+    used.map_err(|why| ClientFileFailure {
+        why: describe(why),
+        maybe_done: changes && is_told && is_open(why),
+    })
 }
 
+/// `is_told` is whether the client was told to do it and has not denied that.
 async fn try_twice(
     asker: &ClientAsker,
     client_id: &str,
     call: ClientFileCall,
+    is_told: &mut bool,
 ) -> Result<ClientFileReply, ClientFileError> {
+    *is_told = true;
     match ask(asker, client_id, ClientQuestion::Use(call.clone())).await {
-        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => {}
+        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => *is_told = false,
         outcome => return outcome,
     }
     let (first, second) = call.uris();
@@ -54,6 +63,7 @@ async fn try_twice(
         };
         ask(asker, client_id, permission).await?;
     }
+    *is_told = true;
     ask(asker, client_id, ClientQuestion::Use(call)).await
 }
 
@@ -80,6 +90,17 @@ async fn ask(
             let decoded = decoded.map_err(|_| ClientFileError::Malformed)?;
             Ok(ClientFileReply::Content(decoded))
         }
+    }
+}
+
+/// Whether what a client was told may have been done although this was heard of it.
+fn is_open(why: ClientFileError) -> bool {
+    match why {
+        ClientFileError::Timeout
+        | ClientFileError::PeerGone
+        | ClientFileError::Malformed
+        | ClientFileError::TooLarge(_) => true,
+        ClientFileError::Refused(_) | ClientFileError::TooMany(_) | ClientFileError::Busy => false,
     }
 }
 
