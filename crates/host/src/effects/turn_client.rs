@@ -55,16 +55,25 @@ async fn try_twice(
         Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => *is_told = false,
         outcome => return outcome,
     }
-    let (first, second) = call.uris();
-    for uri in [Some(first), second].into_iter().flatten() {
-        let permission = ClientQuestion::Permission {
-            uri: uri.to_owned(),
-            write: call.changes(),
-        };
+    for permission in permissions_for(&call) {
         ask(asker, client_id, permission).await?;
     }
     *is_told = true;
     ask(asker, client_id, ClientQuestion::Use(call)).await
+}
+
+/// What a client is to allow for a call: no more than that needs.
+fn permissions_for(call: &ClientFileCall) -> Vec<ClientQuestion> {
+    let (first, second) = call.uris();
+    let is_source_kept = matches!(call, ClientFileCall::Copy { .. });
+    let first = (first, call.changes() && !is_source_kept);
+    let second = second.map(|uri| (uri, call.changes()));
+    let needed = [Some(first), second].into_iter().flatten();
+    let questions = needed.map(|(uri, write)| ClientQuestion::Permission {
+        uri: uri.to_owned(),
+        write,
+    });
+    questions.collect()
 }
 
 async fn ask(
@@ -116,5 +125,47 @@ fn describe(why: ClientFileError) -> String {
         code::ALREADY_EXISTS => "something is there already".to_owned(),
         code::CONFLICT => "it was changed since; read it again".to_owned(),
         other => format!("the client refused it (error {other})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_needs_to_write_its_destination_alone() {
+        let (source, destination) = ("x-y:/a".to_owned(), "x-y:/b".to_owned());
+        let needs = |call: ClientFileCall| -> Vec<bool> {
+            let asked = permissions_for(&call).into_iter();
+            let writes = asked.map(|question| match question {
+                ClientQuestion::Permission { write, .. } => write,
+                other => panic!("no permission: {other:?}"),
+            });
+            writes.collect()
+        };
+        let copy = ClientFileCall::Copy {
+            source: source.clone(),
+            destination: destination.clone(),
+        };
+        assert_eq!(needs(copy), [false, true]);
+        let moved = ClientFileCall::Move {
+            source: source.clone(),
+            destination,
+        };
+        assert_eq!(needs(moved), [true, true]);
+        assert_eq!(needs(ClientFileCall::Read { uri: source }), [false]);
+    }
+
+    #[test]
+    fn only_an_answer_tells_that_nothing_was_done() {
+        for (why, expected) in [
+            (ClientFileError::Timeout, true),
+            (ClientFileError::PeerGone, true),
+            (ClientFileError::Malformed, true),
+            (ClientFileError::Refused(code::CONFLICT), false),
+            (ClientFileError::Busy, false),
+        ] {
+            assert_eq!(is_open(why), expected, "{why}");
+        }
     }
 }
