@@ -188,7 +188,7 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
     let text = match reply {
         ClientFileReply::Done => "Done.".to_owned(),
         ClientFileReply::Facts(ClientFileFacts { kind, size, etag }) => {
-            json!({"type": kind, "size": size, "etag": etag}).to_string()
+            cut(json!({"type": kind, "size": size, "etag": etag}).to_string())
         }
         ClientFileReply::Entries(entries) => {
             let lines = entries.into_iter().map(|(name, is_directory)| {
@@ -308,6 +308,12 @@ mod tests {
         assert_eq!(reply(b"text".to_vec()), "text");
         assert_eq!(reply(vec![0xff, 0]), "[no text: 2 bytes]");
         let long = reply("ü".repeat(TEXT_BYTES_MAX).into_bytes());
+        assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
+        let facts = ClientFileFacts {
+            kind: "x".repeat(2 * TEXT_BYTES_MAX),
+            ..ClientFileFacts::default()
+        };
+        let long = describe_reply(&call, ClientFileReply::Facts(facts)).0;
         assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
     }
 }
