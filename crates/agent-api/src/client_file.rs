@@ -2,6 +2,8 @@
 //!
 //! Must not know: how a client is asked, and which.
 
+use crate::host::StoreError;
+
 /// What is wanted of a client's files. Each is a method of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientFileCall {
@@ -59,6 +61,24 @@ pub struct ClientFileFacts {
     pub size: Option<u64>,
     /// Names the version.
     pub etag: Option<String>,
+}
+
+/// Why nothing came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFileFailure {
+    /// In words for the model.
+    pub why: String,
+    /// The client was told to change something, and nobody heard how that ended.
+    pub maybe_done: bool,
+}
+
+impl From<StoreError> for ClientFileFailure {
+    fn from(StoreError(why): StoreError) -> Self {
+        Self {
+            why,
+            maybe_done: false,
+        }
+    }
 }
 
 impl ClientFileCall {

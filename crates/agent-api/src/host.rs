@@ -10,7 +10,7 @@ use serde_json::Value;
 use wire::published::state::ContentRef;
 
 use crate::budget::{CallEstimate, CallKind, CallPermit, CallUse};
-use crate::client_file::{ClientFileCall, ClientFileReply};
+use crate::client_file::{ClientFileCall, ClientFileFailure, ClientFileReply};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
 use crate::terminal::TerminalOffer;
@@ -69,10 +69,13 @@ pub trait HostServices: Send + Sync {
         Err(StoreError("this host shows no terminals".to_owned()))
     }
 
-    /// Uses a file of the client that sent the turn's message, as far as that client lets it. An error says why not, in words for the model.
-    async fn use_client_file(&self, call: ClientFileCall) -> Result<ClientFileReply, StoreError> {
+    /// Uses a file of the client that sent the turn's message, as far as that client lets it.
+    async fn use_client_file(
+        &self,
+        call: ClientFileCall,
+    ) -> Result<ClientFileReply, ClientFileFailure> {
         drop(call);
-        Err(StoreError("this host asks no client".to_owned()))
+        Err(StoreError("this host asks no client".to_owned()).into())
     }
 }
 

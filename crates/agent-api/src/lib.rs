@@ -31,7 +31,7 @@ pub use budget::{
     BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
     SESSION_BUDGET,
 };
-pub use client_file::{ClientFileCall, ClientFileFacts, ClientFileReply};
+pub use client_file::{ClientFileCall, ClientFileFacts, ClientFileFailure, ClientFileReply};
 pub use event::{AgentEvent, CHAT_NOTES_BYTES_MAX, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, ModelOutput, StoreError};
 pub use message::{SharedSources, UserMessage};

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
     AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse,
-    ClientFileCall, ClientFileReply, ClientToolOffer, EventSink, HostServices, Lowering, ModelCall,
-    ModelOutput, PastTurn, Section, StoreError, TerminalOffer, TurnOver, UserMessage,
-    WaitingSteering,
+    ClientFileCall, ClientFileFailure, ClientFileReply, ClientToolOffer, EventSink, HostServices,
+    Lowering, ModelCall, ModelOutput, PastTurn, Section, StoreError, TerminalOffer, TurnOver,
+    UserMessage, WaitingSteering,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -265,7 +265,10 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
         self.receiver.show_terminal(offer).await
     }
 
-    async fn use_client_file(&self, call: ClientFileCall) -> Result<ClientFileReply, StoreError> {
+    async fn use_client_file(
+        &self,
+        call: ClientFileCall,
+    ) -> Result<ClientFileReply, ClientFileFailure> {
         self.receiver.use_client_file(call).await
     }
 }

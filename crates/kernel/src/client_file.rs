@@ -13,6 +13,9 @@ use crate::rendered::RequestEnd;
 /// How long a client may take to find out whether its files may be used: its user may be asked.
 const PERMISSION_MS: u64 = 120_000;
 
+/// How long a text among the facts of a file may be.
+const FACT_BYTES_MAX: usize = 1_024;
+
 /// A file that a client was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFile {
@@ -207,17 +210,19 @@ fn entries_in(result: &Value) -> Result<Vec<ListedEntry>, ClientFileError> {
     Ok(entries.collect())
 }
 
-/// What a `ResourceResolveResult` says.
+/// What a `ResourceResolveResult` says. It is read by a model: what it says of a kind or a version is short.
 fn facts_in(result: &Value) -> Result<ClientFileFacts, ClientFileError> {
-    let kind = result.get("type").and_then(Value::as_str);
+    let text = |name: &str| result.get(name).and_then(Value::as_str);
+    let (kind, etag) = (text("type"), text("etag"));
+    let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > FACT_BYTES_MAX);
+    if is_long(kind) || is_long(etag) {
+        return Err(ClientFileError::Malformed);
+    }
     let kind = kind.ok_or(ClientFileError::Malformed)?;
     Ok(ClientFileFacts {
         kind: kind.to_owned(),
         size: result.get("size").and_then(Value::as_u64),
-        etag: result
-            .get("etag")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        etag: etag.map(str::to_owned),
     })
 }
 
@@ -324,6 +329,9 @@ mod tests {
         assert_eq!(answer, Ok(ClientAnswer::Facts(expected)));
         let strange = resolve().answer_of(result(json!({"size": "3"})), 100);
         assert_eq!(strange, Err(ClientFileError::Malformed));
+        let etag = "1".repeat(FACT_BYTES_MAX + 1);
+        let long = resolve().answer_of(result(json!({"type": "file", "etag": etag})), 100);
+        assert_eq!(long, Err(ClientFileError::Malformed));
         let permission = ClientQuestion::Permission {
             uri: uri.clone(),
             write: true,

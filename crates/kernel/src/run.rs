@@ -20,7 +20,7 @@ pub struct TurnRun {
     /// The session's number, which no other session ever has.
     pub session_id: ChannelId,
     pub message: Value,
-    /// The client that began the turn, if one did: its own files can be used through it.
+    /// The client whose files the turn can use: the one that began it. `None` once it was resumed, which anybody may do.
     pub author: Option<String>,
     /// The session's configuration values.
     pub config: wire::Object,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use ahp::{Client, ClientError};
 use ahp_types::actions::StateAction;
 use ahp_types::messages::JsonRpcError;
-use conformance::native::{NativeHarness, calls_of, ends};
+use conformance::native::{NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
@@ -251,6 +251,76 @@ async fn a_change_is_asked_about_and_what_the_client_denies_is_asked_for() {
         files.asked
     );
     assert_eq!(calls_of(&turn)[0]["success"], true, "{turn:#}");
+}
+
+#[tokio::test]
+async fn a_change_that_was_approved_is_recorded_so_and_obeys_what_was_set_meanwhile() {
+    let mut harness = NativeHarness::start().await;
+    let files = some_files();
+    let bob = with_files(&harness, "bob", &files).await;
+    let write = |content: &str| json!({"operation": "write", "uri": ATTACHED, "content": content});
+    let answers = || [Answer::calls([call("c", write("two\n"))]), ends()];
+    harness.model.answers(answers());
+    sends(&harness, &bob, "edited").await;
+    let asked = harness.ann.asked().await;
+    let edited = write("three\n").to_string();
+    let decision = json!({"editedToolInput": edited});
+    harness.ann.decides_about(&asked, decision).await;
+    let turn = over(&mut harness, "edited").await;
+    let made = &calls_of(&turn)[0];
+    assert_eq!(made["success"], true, "{made:#}");
+    assert_eq!(made["confirmed"], "user-action", "{made:#}");
+    assert_eq!(made["toolInput"], edited, "{made:#}");
+    let result = &harness.last_results()[0];
+    assert!(result.contains("The user changed the input"), "{result}");
+    let content = || files.lock().unwrap().files[ATTACHED].clone();
+    assert_eq!(content().as_deref(), Some("three\n"));
+
+    harness.model.answers(answers());
+    sends(&harness, &bob, "planned").await;
+    let asked = harness.ann.asked().await;
+    let plan = json!({"type": "session/configChanged", "config": {"approvals": "plan"}});
+    harness.ann.does_in(SESSION, plan).await;
+    let plans = |state: &Value| state["config"]["values"]["approvals"] == "plan";
+    harness.ann.until_session(SESSION, plans).await;
+    harness.ann.decides_about(&asked, json!({})).await;
+    let turn = over(&mut harness, "planned").await;
+    assert_eq!(calls_of(&turn)[0]["success"], false, "{turn:#}");
+    let result = harness.last_results().pop().unwrap();
+    assert!(result.contains("only reads"), "{result}");
+    assert_eq!(content().as_deref(), Some("three\n"));
+}
+
+#[tokio::test]
+async fn whoever_resumes_a_turn_lends_it_no_files() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    let (files, others) = (some_files(), some_files());
+    let bob = with_files(&harness, "bob", &files).await;
+    let eve = with_files(&harness, "eve", &others).await;
+    harness
+        .model
+        .answers([Answer::streams(["half"]).without_finish()]);
+    sends(&harness, &bob, "t").await;
+    let turn = over(&mut harness, "t").await;
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    let read = json!({"operation": "read", "uri": ATTACHED});
+    harness
+        .model
+        .answers([Answer::calls([call("c", read)]), ends()]);
+    let resume = json!({"type": "chat/turnResume", "turnId": "t"});
+    let resume: StateAction = serde_json::from_value(resume).unwrap();
+    let chat = harness.ann.chat.to_string();
+    eve.dispatch(chat, resume).await.unwrap();
+    let is_over = |chat: &Value| chat["turns"][0]["state"] == "complete";
+    harness.ann.until("the end of the turn", is_over).await;
+    let result = &harness.last_results()[0];
+    assert!(result.contains("it was resumed"), "{result}");
+    assert!(others.lock().unwrap().asked.is_empty());
+    assert_eq!(
+        files.lock().unwrap().asked,
+        ["resourceRead"],
+        "of the message alone"
+    );
 }
 
 #[tokio::test]

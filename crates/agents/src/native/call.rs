@@ -16,7 +16,7 @@ use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
 use super::host_call::{
-    describe_other_model, nature_of_use, other_model, request_of, run_host_call,
+    describe_other_model, nature_of_task, other_model, request_of, run_host_call, with_remark,
 };
 use super::mcp::run_mcp_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
@@ -192,9 +192,7 @@ async fn run_with_consent(
             run_tool(context, call, (tool, &input), limits).await?
         }
     };
-    if let Some(remark) = remark {
-        outcome.text = format!("{remark}\n{}", outcome.text);
-    }
+    outcome.text = with_remark(remark.as_deref(), outcome.text);
     complete_call(context, call, outcome).await
 }
 
@@ -203,56 +201,96 @@ async fn run_with_consent(
 async fn run_host_call_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input): (&dyn Tool, Value),
+    (tool, input): (&dyn Tool, Value),
     (mut plan, known): (Plan, Vec<&str>),
     turn: MutexGuard<'_, ()>,
 ) -> Result<CallAnswer, TurnOver> {
-    let mut request = match request_of(context, tool, &input, &known) {
+    let request = match request_of(context, tool, &input, &known) {
         Ok(request) => request,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
-    let nature = match other_model(context, &request) {
-        Some(model) => {
-            let words = describe_other_model(context, &model);
-            plan.summary = format!("{}. {words}", plan.summary);
-            Nature::Fetches
-        }
-        None => match &request {
-            HostTask::ClientFile(file) => nature_of_use(context, file),
-            HostTask::Question(_) | HostTask::Worker(_) => tool.nature(),
-        },
-    };
-    let subject = subject_of(tool, &input, &plan, context.workspace).await;
-    let verdict = context.verdict(nature, &subject).await?;
-    drop(turn);
-    match verdict {
-        Verdict::Run => {}
-        Verdict::Refuse(text) => {
-            return refuse_call(context, call, tool.display_name(), text).await;
-        }
-        Verdict::Ask => match ask_for_consent(context, call, &plan, None).await? {
-            CallDecision::Over { text } => return Ok(text.into()),
-            CallDecision::Approved { edited: None, .. } => {}
-            CallDecision::Approved {
-                edited: Some(edited),
-                ..
-            } => {
-                let planned = plan_edited(context, tool, &edited).await;
-                let asked = planned.and_then(|(input, plan)| {
-                    let request = request_of(context, tool, &input, &known)?;
-                    Ok((input, plan, request))
-                });
-                match asked {
-                    Ok(asked) => (input, plan, request) = asked,
-                    Err(text) => {
-                        let outcome = CallOutcome::failed(tool.display_name(), text);
-                        return complete_call(context, call, outcome).await;
-                    }
-                }
-            }
-        },
+    if let Some(model) = other_model(context, &request) {
+        let words = describe_other_model(context, &model);
+        plan.summary = format!("{}. {words}", plan.summary);
     }
-    run_host_call(context, call, (tool, &input), &plan, request).await
+    let nature = nature_of_task(context, tool, &request);
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    let mut turn = Some(turn);
+    loop {
+        let verdict = context.verdict(nature, &subject).await?;
+        drop(turn.take());
+        match verdict {
+            Verdict::Refuse(text) => {
+                return refuse_call(context, call, tool.display_name(), text).await;
+            }
+            Verdict::Ask => {
+                let asked = (plan, request);
+                return run_approved_host_call(context, call, (tool, input), asked, &known).await;
+            }
+            Verdict::Run => {}
+        }
+        let exclusive = lock_for_task(context, &request).await;
+        // Looked at again now that the calls before it are done.
+        if exclusive.is_some() && context.verdict(nature, &subject).await? != Verdict::Run {
+            continue;
+        }
+        let reason = match nature {
+            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
+            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        };
+        send_ready(context, call, &plan, reason).await?;
+        return run_host_call(context, call, (tool, &input), request, None).await;
+    }
+}
+
+/// Asks about a call that the host does, and carries it out if it may be done then.
+async fn run_approved_host_call(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    (tool, mut input): (&dyn Tool, Value),
+    (mut plan, mut request): (Plan, HostTask),
+    known: &[&str],
+) -> Result<CallAnswer, TurnOver> {
+    let edited = match ask_for_consent(context, call, &plan, None).await? {
+        CallDecision::Over { text } => return Ok(text.into()),
+        CallDecision::Approved { edited, .. } => edited,
+    };
+    if let Some(edited) = &edited {
+        let planned = plan_edited(context, tool, edited).await;
+        let asked = planned.and_then(|(input, plan)| {
+            let request = request_of(context, tool, &input, known)?;
+            Ok((input, plan, request))
+        });
+        match asked {
+            Ok(asked) => (input, plan, request) = asked,
+            Err(text) => {
+                let outcome = CallOutcome::failed(tool.display_name(), text);
+                return complete_call(context, call, outcome).await;
+            }
+        }
+    }
+    let remark = edited.map(|edited| format!("The user changed the input to {edited}"));
+    let _exclusive = lock_for_task(context, &request).await;
+    // A session that only reads since the question was asked only reads, and what is denied since is not done.
+    let nature = nature_of_task(context, tool, &request);
+    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    if let Verdict::Refuse(text) = context.verdict(nature, &subject).await? {
+        let text = with_remark(remark.as_deref(), text);
+        let outcome = CallOutcome::failed(tool.display_name(), text);
+        return complete_call(context, call, outcome).await;
+    }
+    run_host_call(context, call, (tool, &input), request, remark.as_deref()).await
+}
+
+/// Waits until no other call edits or runs, if the host is to change something.
+async fn lock_for_task<'a>(
+    context: &'a ToolContext<'_>,
+    request: &HostTask,
+) -> Option<MutexGuard<'a, ()>> {
+    match request {
+        HostTask::ClientFile(file) if file.changes() => Some(context.exclusive.lock().await),
+        HostTask::ClientFile(_) | HostTask::Question(_) | HostTask::Worker(_) => None,
+    }
 }
 
 /// Waits until no other call edits or runs, if this one does.

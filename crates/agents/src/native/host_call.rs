@@ -3,18 +3,16 @@
 //! Promises: a cancelled question is told to the model; a worker is asked of models that there are alone.
 //! Must not know: how questions are shown, and what a worker does.
 
-use agent_api::{
-    AgentEvent, AgentReply, ClientFileCall, InputRequest, StoreError, TurnOver, Worker,
-};
+use agent_api::{AgentEvent, AgentReply, ClientFileCall, InputRequest, TurnOver, Worker};
 use serde_json::Value;
-use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::{CallAnswer, RequestedCall};
-use super::call_events::{CallOutcome, ToolContext, complete_call, send_ready};
+use super::call_events::{CallOutcome, ToolContext, complete_call};
 use super::history::{media_of_result, text_of_result};
 use super::{Model, exit_plan};
 use crate::tool::{
-    Brief, HostTask, Nature, Plan, Tool, ToolError, describe_answers, describe_reply, is_named,
+    Brief, HostTask, Nature, Tool, ToolError, describe_answers, describe_failure, describe_reply,
+    is_named,
 };
 
 /// What the host is to do for a call; an error says why it cannot be done. `known` are the tools that the model has.
@@ -114,24 +112,51 @@ pub(super) fn describe_other_model(context: &ToolContext<'_>, id: &str) -> Strin
     format!("This chat uses {}. {wanted}{own}.", context.model.id)
 }
 
-/// Carries out a call that was planned; what the model gets of it.
+/// Carries out a call that people were shown; what the model gets of it. `remark` says what a person changed.
 pub(super) async fn run_host_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
-    plan: &Plan,
     request: HostTask,
+    remark: Option<&str>,
 ) -> Result<CallAnswer, TurnOver> {
+    let mut outcome = match request {
+        HostTask::Question(request) => ask(context, call, (tool, input), request).await?,
+        HostTask::ClientFile(file) => use_client_file(context, tool, *file).await,
+        HostTask::Worker(worker) => {
+            // The call is complete: who worked on it reported to the chat.
+            let mut answer = delegate(context, call, worker).await?;
+            answer.text = with_remark(remark, answer.text);
+            return Ok(answer);
+        }
+    };
+    outcome.text = with_remark(remark, outcome.text);
+    complete_call(context, call, outcome).await
+}
+
+pub(super) fn with_remark(remark: Option<&str>, text: String) -> String {
+    match remark {
+        Some(remark) => format!("{remark}\n{text}"),
+        None => text,
+    }
+}
+
+/// What a task of the host is like, for the user's rules and the session's mode.
+pub(super) fn nature_of_task(
+    context: &ToolContext<'_>,
+    tool: &dyn Tool,
+    request: &HostTask,
+) -> Nature {
     match request {
-        HostTask::Question(request) => ask(context, call, (tool, input), plan, request).await,
-        HostTask::Worker(worker) => delegate(context, call, plan, worker).await,
-        HostTask::ClientFile(file) => use_client_file(context, call, (tool, plan), *file).await,
+        HostTask::ClientFile(file) => nature_of_use(context, file),
+        HostTask::Worker(_) if other_model(context, request).is_some() => Nature::Fetches,
+        HostTask::Question(_) | HostTask::Worker(_) => tool.nature(),
     }
 }
 
 /// How a file of the client is used: to read again what the user attached needs nobody's consent, to look beside it does, and what changes
 /// something is like a command.
-pub(super) fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> Nature {
+fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> Nature {
     let is_attached = context.client_files.iter().any(|it| it == file.uris().0);
     match file.changes() {
         true => Nature::Runs,
@@ -142,31 +167,24 @@ pub(super) fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) ->
 
 async fn use_client_file(
     context: &ToolContext<'_>,
-    call: &RequestedCall,
-    (tool, plan): (&dyn Tool, &Plan),
+    tool: &dyn Tool,
     file: ClientFileCall,
-) -> Result<CallAnswer, TurnOver> {
-    send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
-    let outcome = match context.events.use_client_file(file.clone()).await {
+) -> CallOutcome {
+    match context.events.use_client_file(file.clone()).await {
         Ok(reply) => {
             let (text, summary) = describe_reply(&file, reply);
             CallOutcome::done(&summary, text)
         }
-        Err(StoreError(why)) => {
-            CallOutcome::failed(tool.display_name(), format!("It was not done: {why}."))
-        }
-    };
-    complete_call(context, call, outcome).await
+        Err(failure) => CallOutcome::failed(tool.display_name(), describe_failure(&failure)),
+    }
 }
 
 async fn ask(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, input): (&dyn Tool, &Value),
-    plan: &Plan,
     request: InputRequest,
-) -> Result<CallAnswer, TurnOver> {
-    send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
+) -> Result<CallOutcome, TurnOver> {
     let question = AgentEvent::InputRequested {
         ask: call.number,
         request,
@@ -177,27 +195,23 @@ async fn ask(
     else {
         return Err(TurnOver); // replies are routed by what they answer
     };
-    let outcome = match describe_answers(input, &response, &answers) {
+    Ok(match describe_answers(input, &response, &answers) {
         Ok(outcome) => CallOutcome::from(outcome),
         Err(ToolError(text)) => CallOutcome::failed(tool.display_name(), text),
-    };
-    complete_call(context, call, outcome).await
+    })
 }
 
 async fn delegate(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    plan: &Plan,
     worker: Box<Worker>,
 ) -> Result<CallAnswer, TurnOver> {
-    send_ready(context, call, plan, ToolCallConfirmationReason::NotNeeded).await?;
     let number = call.number;
     let spawned = AgentEvent::Spawned {
         call: number,
         worker,
     };
     match context.events.ask(spawned).await? {
-        // The call is complete: who worked on it reported to the chat.
         AgentReply::ToolEnded { result, .. } => {
             let result = Value::Object(result.into_object());
             Ok(CallAnswer {

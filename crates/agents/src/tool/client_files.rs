@@ -5,7 +5,7 @@
 //! command, since nothing here can take it back.
 //! Must not know: which client is asked, and how.
 
-use agent_api::{ClientFileCall, ClientFileFacts, ClientFileReply};
+use agent_api::{ClientFileCall, ClientFileFacts, ClientFileFailure, ClientFileReply};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
     let text = match reply {
         ClientFileReply::Done => "Done.".to_owned(),
         ClientFileReply::Facts(ClientFileFacts { kind, size, etag }) => {
-            json!({"type": kind, "size": size, "etag": etag}).to_string()
+            cut(json!({"type": kind, "size": size, "etag": etag}).to_string())
         }
         ClientFileReply::Entries(entries) => {
             let lines = entries.into_iter().map(|(name, is_directory)| {
@@ -203,6 +203,17 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
         },
     };
     (text, summarise(call, true))
+}
+
+/// What the model reads of a use that failed.
+pub(crate) fn describe_failure(failure: &ClientFileFailure) -> String {
+    let ClientFileFailure { why, maybe_done } = failure;
+    match maybe_done {
+        true => format!(
+            "It is not known whether it was done: {why}. Look with `info` before you do it again."
+        ),
+        false => format!("It was not done: {why}."),
+    }
 }
 
 /// A text that fits into a result.
@@ -277,6 +288,18 @@ mod tests {
     }
 
     #[test]
+    fn what_may_have_been_done_is_not_said_to_be_undone() {
+        let said = |maybe_done| {
+            let why = "the client is gone".to_owned();
+            describe_failure(&ClientFileFailure { why, maybe_done })
+        };
+        assert_eq!(said(false), "It was not done: the client is gone.");
+        let unknown = said(true);
+        assert!(unknown.contains("not known") && unknown.contains("`info`"));
+        assert!(!unknown.contains("was not done"), "{unknown}");
+    }
+
+    #[test]
     fn long_and_binary_contents_are_said_in_short() {
         let call = ClientFileCall::Read {
             uri: "x-y:/a".to_owned(),
@@ -285,6 +308,12 @@ mod tests {
         assert_eq!(reply(b"text".to_vec()), "text");
         assert_eq!(reply(vec![0xff, 0]), "[no text: 2 bytes]");
         let long = reply("ü".repeat(TEXT_BYTES_MAX).into_bytes());
+        assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
+        let facts = ClientFileFacts {
+            kind: "x".repeat(2 * TEXT_BYTES_MAX),
+            ..ClientFileFacts::default()
+        };
+        let long = describe_reply(&call, ClientFileReply::Facts(facts)).0;
         assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
     }
 }

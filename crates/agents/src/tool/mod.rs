@@ -44,7 +44,7 @@ pub(crate) use bash::{
 pub use bash::{ProcessRecord, terminal_change};
 pub(crate) use blocking::run_blocking;
 pub use chat_tools::ChatTools;
-pub(crate) use client_files::{NAME as CLIENT_FILES, describe_reply, is_named};
+pub(crate) use client_files::{NAME as CLIENT_FILES, describe_failure, describe_reply, is_named};
 pub use error::ToolError;
 pub(crate) use file_edit::{preview_item, recorded_edit, result_content};
 pub use settings::ToolSettings;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use agent_api::{
     AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, ClientFileCall,
-    ClientFileReply, HostServices, Lowering, ModelCall, ModelOutput, PastTurn, StoreError,
-    TerminalOffer, TurnOver, UserMessage,
+    ClientFileFailure, ClientFileReply, HostServices, Lowering, ModelCall, ModelOutput, PastTurn,
+    StoreError, TerminalOffer, TurnOver, UserMessage,
 };
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
@@ -186,9 +186,12 @@ impl HostServices for KernelSink {
             .ok_or_else(|| StoreError("the host is going down".to_owned()))
     }
 
-    async fn use_client_file(&self, call: ClientFileCall) -> Result<ClientFileReply, StoreError> {
+    async fn use_client_file(
+        &self,
+        call: ClientFileCall,
+    ) -> Result<ClientFileReply, ClientFileFailure> {
         if !self.services.may_act().await {
-            return Err(lost_space());
+            return Err(lost_space().into());
         }
         let author = self.turn.author.as_deref();
         turn_client::use_file(&self.services.asker, author, call).await

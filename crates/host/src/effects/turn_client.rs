@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agent_api::{ClientFileCall, ClientFileReply, StoreError};
+use agent_api::{ClientFileCall, ClientFileFailure, ClientFileReply, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kernel::{ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion};
@@ -17,6 +17,9 @@ use crate::client_plugins::ClientAsker;
 /// How long a use may take, with the question to the client's user.
 const TIME_MAX: Duration = Duration::from_secs(180);
 
+/// Files belong to whoever sent the message, and that need not be who resumed the turn.
+const NO_CLIENT: &str = "no client began this turn, or it was resumed; files of a client can be used once the user attaches them to a new message";
+
 /// Entries of a directory that are told.
 const ENTRIES_MAX: usize = 10_000;
 
@@ -25,33 +28,52 @@ pub(super) async fn use_file(
     asker: &ClientAsker,
     client_id: Option<&str>,
     call: ClientFileCall,
-) -> Result<ClientFileReply, StoreError> {
+) -> Result<ClientFileReply, ClientFileFailure> {
     let Some(client_id) = client_id else {
-        return Err(StoreError("no client began this turn".to_owned()));
+        return Err(StoreError(NO_CLIENT.to_owned()).into());
     };
-    let used = tokio::time::timeout(TIME_MAX, try_twice(asker, client_id, call)).await;
+    let changes = call.changes();
+    let mut is_told = false;
+    let trying = try_twice(asker, client_id, call, &mut is_told);
+    let used = tokio::time::timeout(TIME_MAX, trying).await;
     let used = used.unwrap_or(Err(ClientFileError::Timeout));
-    used.map_err(|why| StoreError(describe(why)))
+    used.map_err(|why| ClientFileFailure {
+        why: describe(why),
+        maybe_done: changes && is_told && is_open(why),
+    })
 }
 
+/// `is_told` is whether the client was told to do it and has not denied that.
 async fn try_twice(
     asker: &ClientAsker,
     client_id: &str,
     call: ClientFileCall,
+    is_told: &mut bool,
 ) -> Result<ClientFileReply, ClientFileError> {
+    *is_told = true;
     match ask(asker, client_id, ClientQuestion::Use(call.clone())).await {
-        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => {}
+        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => *is_told = false,
         outcome => return outcome,
     }
-    let (first, second) = call.uris();
-    for uri in [Some(first), second].into_iter().flatten() {
-        let permission = ClientQuestion::Permission {
-            uri: uri.to_owned(),
-            write: call.changes(),
-        };
+    for permission in permissions_for(&call) {
         ask(asker, client_id, permission).await?;
     }
+    *is_told = true;
     ask(asker, client_id, ClientQuestion::Use(call)).await
+}
+
+/// What a client is to allow for a call: no more than that needs.
+fn permissions_for(call: &ClientFileCall) -> Vec<ClientQuestion> {
+    let (first, second) = call.uris();
+    let is_source_kept = matches!(call, ClientFileCall::Copy { .. });
+    let first = (first, call.changes() && !is_source_kept);
+    let second = second.map(|uri| (uri, call.changes()));
+    let needed = [Some(first), second].into_iter().flatten();
+    let questions = needed.map(|(uri, write)| ClientQuestion::Permission {
+        uri: uri.to_owned(),
+        write,
+    });
+    questions.collect()
 }
 
 async fn ask(
@@ -80,6 +102,17 @@ async fn ask(
     }
 }
 
+/// Whether what a client was told may have been done although this was heard of it.
+fn is_open(why: ClientFileError) -> bool {
+    match why {
+        ClientFileError::Timeout
+        | ClientFileError::PeerGone
+        | ClientFileError::Malformed
+        | ClientFileError::TooLarge(_) => true,
+        ClientFileError::Refused(_) | ClientFileError::TooMany(_) | ClientFileError::Busy => false,
+    }
+}
+
 /// Why it was not done, in words for the model.
 fn describe(why: ClientFileError) -> String {
     let ClientFileError::Refused(refused) = why else {
@@ -92,5 +125,47 @@ fn describe(why: ClientFileError) -> String {
         code::ALREADY_EXISTS => "something is there already".to_owned(),
         code::CONFLICT => "it was changed since; read it again".to_owned(),
         other => format!("the client refused it (error {other})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_needs_to_write_its_destination_alone() {
+        let (source, destination) = ("x-y:/a".to_owned(), "x-y:/b".to_owned());
+        let needs = |call: ClientFileCall| -> Vec<bool> {
+            let asked = permissions_for(&call).into_iter();
+            let writes = asked.map(|question| match question {
+                ClientQuestion::Permission { write, .. } => write,
+                other => panic!("no permission: {other:?}"),
+            });
+            writes.collect()
+        };
+        let copy = ClientFileCall::Copy {
+            source: source.clone(),
+            destination: destination.clone(),
+        };
+        assert_eq!(needs(copy), [false, true]);
+        let moved = ClientFileCall::Move {
+            source: source.clone(),
+            destination,
+        };
+        assert_eq!(needs(moved), [true, true]);
+        assert_eq!(needs(ClientFileCall::Read { uri: source }), [false]);
+    }
+
+    #[test]
+    fn only_an_answer_tells_that_nothing_was_done() {
+        for (why, expected) in [
+            (ClientFileError::Timeout, true),
+            (ClientFileError::PeerGone, true),
+            (ClientFileError::Malformed, true),
+            (ClientFileError::Refused(code::CONFLICT), false),
+            (ClientFileError::Busy, false),
+        ] {
+            assert_eq!(is_open(why), expected, "{why}");
+        }
     }
 }

@@ -63,7 +63,8 @@ fn turn_for_agent(
         session_id: kernel.id_of(chat.session()),
         chat: uri.clone(),
         message,
-        author: private.author.clone(),
+        // Whoever resumes a turn did not choose the addresses that its message names.
+        author: private.author.clone().filter(|_| resume.is_none()),
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
         switched_off: switched_off(kernel, chat.session()),
