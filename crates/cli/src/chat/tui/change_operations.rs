@@ -6,7 +6,7 @@
 use client::chat::{ChangesError, ChangesList, OperationRequest, OperationResult};
 
 use super::TerminalChat;
-use super::background::BackgroundAnswer;
+use super::change_answers::{ChangesAnswer, WaitingEntry};
 use super::changes::describe;
 use super::picker::{Picker, QuestionAction, YesNoQuestion};
 use crate::chat::change_argument;
@@ -40,13 +40,16 @@ impl TerminalChat {
     /// `/commit`: what is staged, or everything. Nothing has to be listed first.
     pub(super) fn commit(&mut self, message: &str) {
         let offers = self.chat.changesets();
+        if offers.is_empty() {
+            return self.wait_for_offers(WaitingEntry::Commit(message.to_owned()));
+        }
         let Some(of) = offers.into_iter().find(|offer| offer.name == UNCOMMITTED) else {
             return self.note_error("nothing can be committed: there is no git repository here");
         };
         let (read, message) = (self.chat.read_changes(of, None), message.to_owned());
-        self.answers.wait_for(async move {
+        self.wait_for_changes(async move {
             let list = read.await;
-            BackgroundAnswer::ToCommit { list, message }
+            ChangesAnswer::ToCommit { list, message }
         });
     }
 
@@ -108,9 +111,9 @@ impl TerminalChat {
         self.note(&format!("{} …", request.operation.label));
         let (list, label) = (list.clone(), request.operation.label.clone());
         let done = self.chat.operate_on_changes(&list, request);
-        self.answers.wait_for(async move {
+        self.wait_for_changes(async move {
             let outcome = done.await;
-            BackgroundAnswer::Operated {
+            ChangesAnswer::Operated {
                 list: Box::new(list),
                 label,
                 outcome,
