@@ -90,6 +90,8 @@ impl TerminalChat {
     fn ask_about(&mut self, question: &str, list: ChangesList, request: OperationRequest) {
         let files = match request.files.as_slice() {
             [] => &list.files,
+            // Whoever insists does so for each file on its own.
+            [first, ..] if request.is_forced => std::slice::from_ref(first),
             files => files,
         };
         let names = names_of(files, &self.base_directory());
