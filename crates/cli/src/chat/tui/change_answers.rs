@@ -2,7 +2,9 @@
 //!
 //! Promises: an answer that comes when another chat is open is told, and changes nothing: its numbers are not those of this chat.
 
-use client::chat::{ChangesError, ChangesList, FileChangeEntry, OperationResult};
+use client::chat::{
+    ChangesError, ChangesList, FileChangeEntry, OperationRequest, OperationResult,
+};
 use wire::ChannelUri;
 
 use super::TerminalChat;
@@ -23,6 +25,12 @@ pub(super) enum ChangesAnswer {
     ToCommit {
         list: Result<ChangesList, ChangesError>,
         message: String,
+    },
+    /// The list as it was when somebody said yes to an operation, and as it is now.
+    ReadAgain {
+        list: Box<ChangesList>,
+        request: Box<OperationRequest>,
+        now: Result<ChangesList, ChangesError>,
     },
     /// What came of an operation, by its label.
     Operated {
@@ -71,6 +79,9 @@ impl TerminalChat {
             ChangesAnswer::List(result) => self.take_changes(result),
             ChangesAnswer::File { file, contents } => self.take_change(&file, contents),
             ChangesAnswer::ToCommit { list, message } => self.take_to_commit(list, &message),
+            ChangesAnswer::ReadAgain { list, request, now } => {
+                self.take_read_again(&list, *request, now);
+            }
             ChangesAnswer::Operated {
                 list,
                 label,
@@ -112,6 +123,10 @@ fn left_outcome(answer: &ChangesAnswer) -> Result<String, String> {
         | ChangesAnswer::List(Ok(_))
         | ChangesAnswer::File { .. } => {
             Ok("The changes are those of another chat: /changes lists those of this one".to_owned())
+        }
+        ChangesAnswer::ReadAgain { request, .. } => {
+            let label = &request.operation.label;
+            Err(format!("{label} was not done: another chat is open now"))
         }
         ChangesAnswer::List(Err(error)) => Err(format!("in the other chat: {error}")),
         ChangesAnswer::Operated { label, outcome, .. } => match outcome {

@@ -1,7 +1,7 @@
 //! What is done with listed changes: `/changes` with an operation of the host, `/discard`, `/commit`.
 //!
-//! Promises: what the host asks about is asked, and done only on a yes of its own. What others changed meanwhile is replaced only on
-//! another.
+//! Promises: what the host asks about is asked, and done only on a yes of its own, and only if the files are still those that were
+//! asked about. What others changed meanwhile is replaced only on another.
 
 use client::chat::{ChangesError, ChangesList, OperationRequest, OperationResult};
 
@@ -109,7 +109,41 @@ impl TerminalChat {
         self.open_picker(Picker::YesNoQuestion(question));
     }
 
-    pub(super) fn operate(&mut self, list: &ChangesList, request: OperationRequest) {
+    /// After a yes: what was asked about is read again first, and nothing is done if it is something else by now.
+    pub(super) fn operate_if_current(
+        &mut self,
+        list: Box<ChangesList>,
+        request: Box<OperationRequest>,
+    ) {
+        if request.is_forced {
+            // The host knows what is there, and was told that it is meant.
+            return self.operate(&list, *request);
+        }
+        self.note(&format!("{} …", request.operation.label));
+        let read = self.chat.read_changes(list.of.clone(), list.turn.clone());
+        self.wait_for_changes(async move {
+            let now = read.await;
+            ChangesAnswer::ReadAgain { list, request, now }
+        });
+    }
+
+    pub(super) fn take_read_again(
+        &mut self,
+        list: &ChangesList,
+        request: OperationRequest,
+        now: Result<ChangesList, ChangesError>,
+    ) {
+        match now {
+            Ok(now) if list.is_current_in(&now, &request.files) => self.operate(list, request),
+            Ok(now) => {
+                self.take_changes(Ok(now));
+                self.note_error("nothing was done: the files changed since they were listed");
+            }
+            Err(error) => self.say_changes_error(&error),
+        }
+    }
+
+    fn operate(&mut self, list: &ChangesList, request: OperationRequest) {
         self.note(&format!("{} …", request.operation.label));
         let (list, label) = (list.clone(), request.operation.label.clone());
         let done = self.chat.operate_on_changes(&list, request);
