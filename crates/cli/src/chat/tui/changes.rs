@@ -11,6 +11,7 @@ use super::picker::Picker;
 use crate::chat::change_argument::{self, ChangesWish};
 use crate::chat::change_lines::{file_line, list_lines, name_of, turn_name};
 use crate::chat::keys::Key;
+use crate::chat::line::{Line, Style};
 use crate::chat::menu::{Menu, MenuItem, MenuOutcome};
 use crate::chat::model_argument::ArgumentProposal;
 use crate::chat::render::diff::{LineNumbers, show_diff};
@@ -132,7 +133,10 @@ impl TerminalChat {
                 let name = name_of(uri, &self.base_directory());
                 format!("{name} is another since it was listed: /changes lists it again")
             }
-            ChangesError::NotMarked if self.note.is_some() => return, // the refusal says why
+            // In the transcript: a note may say why, and stays.
+            ChangesError::NotMarked => {
+                return self.print([Line::new(Style::Bad, format!("  {error}"))]);
+            }
             error => error.to_string(),
         };
         self.note_error(&text);
