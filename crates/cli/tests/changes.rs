@@ -129,7 +129,10 @@ async fn changes_are_listed_shown_taken_back_and_committed() {
         ann.sees("❯ Leave it as it is");
         say_yes(&mut ann, "Discard");
         let screen = ann.sees("nothing was done: the files changed since they were listed");
-        assert!(screen.contains("All changes of this session: 2 files"), "{screen}");
+        assert!(
+            screen.contains("All changes of this session: 2 files"),
+            "{screen}"
+        );
         assert!(work.join("new.txt").exists());
         assert_eq!(fs::read_to_string(work.join("gone.txt")).unwrap(), "gone\n");
         // Nothing is committed without a message.

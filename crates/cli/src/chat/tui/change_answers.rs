@@ -2,9 +2,7 @@
 //!
 //! Promises: an answer that comes when another chat is open is told, and changes nothing: its numbers are not those of this chat.
 
-use client::chat::{
-    ChangesError, ChangesList, FileChangeEntry, OperationRequest, OperationResult,
-};
+use client::chat::{ChangesError, ChangesList, FileChangeEntry, OperationRequest, OperationResult};
 use wire::ChannelUri;
 
 use super::TerminalChat;
@@ -14,7 +12,10 @@ use super::changes::describe;
 #[derive(Debug)]
 pub(super) enum ChangesAnswer {
     /// What was entered when the host had offered nothing yet, and whether it does now.
-    Offered { then: WaitingEntry, is_offered: bool },
+    Offered {
+        then: WaitingEntry,
+        is_offered: bool,
+    },
     List(Result<ChangesList, ChangesError>),
     /// What a changed file held before and holds after.
     File {
@@ -119,10 +120,11 @@ fn left_outcome(answer: &ChangesAnswer) -> Result<String, String> {
         | ChangesAnswer::ToCommit { .. } => {
             Err("nothing was committed: another chat is open now".to_owned())
         }
-        ChangesAnswer::Offered { .. }
-        | ChangesAnswer::List(Ok(_))
-        | ChangesAnswer::File { .. } => {
-            Ok("The changes are those of another chat: /changes lists those of this one".to_owned())
+        ChangesAnswer::Offered { .. } | ChangesAnswer::List(Ok(_)) | ChangesAnswer::File { .. } => {
+            Ok(
+                "The changes are those of another chat: /changes lists those of this one"
+                    .to_owned(),
+            )
         }
         ChangesAnswer::ReadAgain { request, .. } => {
             let label = &request.operation.label;
