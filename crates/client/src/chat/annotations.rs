@@ -274,7 +274,8 @@ mod tests {
             comment_id: "c".to_owned(),
         };
         let whole = AnnotationChange::Remove { id: "t".to_owned() };
-        assert_eq!(with_empty_thread(&removed, &[thread.clone()]), whole);
+        let alone = std::slice::from_ref(&thread);
+        assert_eq!(with_empty_thread(&removed, alone), whole);
         thread.comments.push(AnnotationComment::new("d", "because"));
         assert_eq!(with_empty_thread(&removed, &[thread]), removed);
         assert_eq!(with_empty_thread(&removed, &[]), removed);

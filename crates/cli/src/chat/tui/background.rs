@@ -35,7 +35,7 @@ pub(super) enum BackgroundAnswer {
     /// About changes, and the chat that was open when it was asked for.
     Changes {
         chat: ChannelUri,
-        answer: ChangesAnswer,
+        answer: Box<ChangesAnswer>,
     },
 }
 
@@ -82,7 +82,7 @@ impl TerminalChat {
                 return self.take_command_check(line, &name, result).await;
             }
             BackgroundAnswer::EarlierTurns(result) => self.take_earlier_turns(result),
-            BackgroundAnswer::Changes { chat, answer } => self.take_changes_answer(&chat, answer),
+            BackgroundAnswer::Changes { chat, answer } => self.take_changes_answer(&chat, *answer),
             BackgroundAnswer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
             BackgroundAnswer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
         }

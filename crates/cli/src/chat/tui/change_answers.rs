@@ -56,7 +56,7 @@ impl TerminalChat {
     ) {
         let chat = self.chat.chat().clone();
         self.answers.wait_for(async move {
-            let answer = answer.await;
+            let answer = Box::new(answer.await);
             BackgroundAnswer::Changes { chat, answer }
         });
     }
@@ -142,5 +142,52 @@ fn left_outcome(answer: &ChangesAnswer) -> Result<String, String> {
                 Err(format!("{label} in the other chat: {}", describe(why)))
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::change_argument::tests::list;
+
+    #[test]
+    fn what_came_of_it_in_a_chat_that_was_left_is_told() {
+        let list = list(&["a"]);
+        let operated = |outcome| ChangesAnswer::Operated {
+            list: Box::new(list.clone()),
+            label: "Discard".to_owned(),
+            outcome,
+        };
+        let done = operated(OperationResult::Done(vec![
+            "1 file is what it was.".to_owned(),
+        ]));
+        assert_eq!(
+            left_outcome(&done).unwrap(),
+            "Discard in the other chat: 1 file is what it was."
+        );
+        let request = OperationRequest {
+            operation: list.operations[0].clone(),
+            files: Vec::new(),
+            message: None,
+            is_forced: false,
+        };
+        let refused = operated(OperationResult::NeedsForce {
+            why: "a changed".to_owned(),
+            said: Vec::new(),
+            rest: Box::new(request.clone()),
+        });
+        assert!(left_outcome(&refused).unwrap_err().contains("was not done"));
+        let again = ChangesAnswer::ReadAgain {
+            list: Box::new(list.clone()),
+            request: Box::new(request),
+            now: Ok(list.clone()),
+        };
+        assert!(left_outcome(&again).unwrap_err().contains("was not done"));
+        let commit = ChangesAnswer::ToCommit {
+            list: Ok(list),
+            message: "m".to_owned(),
+        };
+        let said = left_outcome(&commit).unwrap_err();
+        assert!(said.starts_with("nothing was committed"), "{said}");
     }
 }
