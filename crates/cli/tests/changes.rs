@@ -124,6 +124,16 @@ async fn changes_are_listed_shown_taken_back_and_committed() {
         ann.sees("❯ Leave it as it is");
         say_yes(&mut ann, "Discard");
         ann.sees("1 file is what it was.");
+        // The list is older than that: nothing is discarded that it does not show as it is.
+        ann.type_line("/discard all");
+        ann.sees("❯ Leave it as it is");
+        say_yes(&mut ann, "Discard");
+        let screen = ann.sees("nothing was done: the files changed since they were listed");
+        assert!(
+            screen.contains("All changes of this session: 2 files"),
+            "{screen}"
+        );
+        assert!(work.join("new.txt").exists());
         assert_eq!(fs::read_to_string(work.join("gone.txt")).unwrap(), "gone\n");
         // Nothing is committed without a message.
         ann.type_line("/changes uncommitted");

@@ -102,10 +102,9 @@ impl ListedThreads {
                 let thread = self.thread(number.thread)?;
                 let comment = comment_in(thread, number)?;
                 let id = thread.id.clone();
-                // A thread without comments is none.
-                match number.comment.is_none() || thread.comments.len() == 1 {
-                    true => AnnotationChange::Remove { id },
-                    false => AnnotationChange::RemoveComment {
+                match number.comment {
+                    None => AnnotationChange::Remove { id },
+                    Some(_) => AnnotationChange::RemoveComment {
                         id,
                         comment_id: comment.id.clone(),
                     },
@@ -347,6 +346,14 @@ mod tests {
             comment_id: "because".to_owned(),
         };
         assert_eq!(change("remove 2.2"), Ok(removed));
+        // Somebody may have replied to a comment that was listed alone.
+        let mut alone = thread("c", None, false);
+        alone.comments.truncate(1);
+        let removed = ListedThreads(vec![alone]).change(parse("remove 1.1").unwrap());
+        assert!(matches!(
+            removed,
+            Ok(AnnotationChange::RemoveComment { .. })
+        ));
         for typed in ["resolve 0", "resolve 3", "remove 1.3", "edit 2.0 x"] {
             assert!(change(typed).is_err(), "{typed:?}");
         }

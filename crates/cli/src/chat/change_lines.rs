@@ -10,9 +10,6 @@ use super::line::{Line, Style};
 use crate::format::format_count;
 use crate::terminal::escape_line;
 
-/// Files that are listed.
-const LISTED_MAX: usize = 100;
-
 /// Files that a question names.
 const NAMED_MAX: usize = 10;
 
@@ -25,12 +22,9 @@ const USAGE_COLUMNS: usize = 24;
 /// The list, what can be done with it, and which other lists there are.
 pub(crate) fn list_lines(list: &ChangesList, offers: &[ChangesetOffer], base: &str) -> Vec<Line> {
     let mut lines = vec![head_line(list)];
-    let listed = list.files.iter().take(LISTED_MAX).enumerate();
+    // All of them: each has a number that can be typed, and `all` means no file that was not shown.
+    let listed = list.files.iter().enumerate();
     lines.extend(listed.map(|(index, file)| file_line(Some(index + 1), file, base)));
-    if list.files.len() > LISTED_MAX {
-        let more = format!("  and {} more", list.files.len() - LISTED_MAX);
-        lines.push(Line::new(Style::Dim, more));
-    }
     lines.extend(operation_lines(list));
     let others = offers.iter().filter(|offer| offer.name != list.of.name);
     let others: Vec<String> = others
@@ -197,6 +191,14 @@ mod tests {
             "what needs no file stays: {none:?}"
         );
         assert_eq!(none.len(), 4);
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let names: Vec<String> = (0..150).map(|n| format!("f{n:03}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let rows = texts(&list(&names));
+        assert_eq!(rows[150], " 150 A f149 +1 -0");
     }
 
     #[test]

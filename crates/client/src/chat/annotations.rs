@@ -59,7 +59,7 @@ pub enum AnnotationChange {
         comment: AnnotationComment,
         text: String,
     },
-    /// Takes a comment out of a thread that has others.
+    /// Takes a comment out of a thread; the thread goes with it if it has no other by now.
     RemoveComment {
         id: String,
         comment_id: String,
@@ -98,7 +98,12 @@ impl OpenChat {
         let channel = self.annotations_channel()?;
         // Only who watches a channel hears that an action was taken.
         self.live.subscribe(&channel).await?;
-        let action = action_of(change, self.session.as_str(), self.chat.as_str());
+        let change = self.live.read(|replica| {
+            let state = replica.plain(channel.as_str());
+            let state = state.and_then(|state| state.annotations());
+            with_empty_thread(change, &state.map(threads_of).unwrap_or_default())
+        });
+        let action = action_of(&change, self.session.as_str(), self.chat.as_str());
         let taken = match self.live.dispatch(&channel, action) {
             Ok(sent) => self.wait_until_taken(sent).await,
             Err(error) => Err(error.into()),
@@ -130,6 +135,18 @@ impl OpenChat {
     fn annotations_channel(&self) -> Result<ChannelUri, ChatError> {
         let channel = ChannelUri::annotations_of(&self.session);
         channel.map_err(ChatError::BadUri)
+    }
+}
+
+/// A thread without comments is none: it goes with its last one.
+fn with_empty_thread(change: &AnnotationChange, threads: &[AnnotationThread]) -> AnnotationChange {
+    let AnnotationChange::RemoveComment { id, comment_id } = change else {
+        return change.clone();
+    };
+    let thread = threads.iter().find(|thread| thread.id == *id);
+    match thread.map(|thread| thread.comments.as_slice()) {
+        Some([only]) if only.id == *comment_id => AnnotationChange::Remove { id: id.clone() },
+        _ => change.clone(),
     }
 }
 
@@ -241,6 +258,27 @@ mod tests {
         assert_eq!(thread.comments[0].text, "why?");
         let one = range_of((7, 7));
         assert_eq!(lines_of(&one), Some((7, 7)));
+    }
+
+    #[test]
+    fn a_thread_goes_with_its_last_comment_only() {
+        let mut thread = AnnotationThread {
+            id: "t".to_owned(),
+            file: "/w/a".to_owned(),
+            lines: None,
+            is_resolved: false,
+            comments: vec![AnnotationComment::new("c", "why?")],
+        };
+        let removed = AnnotationChange::RemoveComment {
+            id: "t".to_owned(),
+            comment_id: "c".to_owned(),
+        };
+        let whole = AnnotationChange::Remove { id: "t".to_owned() };
+        let alone = std::slice::from_ref(&thread);
+        assert_eq!(with_empty_thread(&removed, alone), whole);
+        thread.comments.push(AnnotationComment::new("d", "because"));
+        assert_eq!(with_empty_thread(&removed, &[thread]), removed);
+        assert_eq!(with_empty_thread(&removed, &[]), removed);
     }
 
     #[test]

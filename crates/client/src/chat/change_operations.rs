@@ -48,7 +48,7 @@ pub struct OperationRequest {
     pub files: Vec<FileChangeEntry>,
     /// Of a commit.
     pub message: Option<String>,
-    /// What others changed meanwhile may be replaced.
+    /// What others changed meanwhile may be replaced: of the first file, or of all if there are none.
     pub is_forced: bool,
 }
 
@@ -67,6 +67,14 @@ pub enum OperationResult {
     },
     /// The host did not do the rest.
     Failed { why: ClientError, said: Vec<String> },
+}
+
+impl OperationRequest {
+    /// The first file is done. Whoever insisted was asked about that one only.
+    fn take_next(&mut self) {
+        self.files.remove(0);
+        self.is_forced = false;
+    }
 }
 
 impl OfferedOperation {
@@ -196,7 +204,7 @@ async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> O
         if request.files.len() <= 1 {
             return OperationResult::Done(said);
         }
-        request.files.remove(0);
+        request.take_next();
     }
 }
 
@@ -252,6 +260,31 @@ mod tests {
         assert_eq!((small.label.as_str(), small.confirmation), ("go", None));
         assert!(!small.is_for_all && !small.is_for_files);
         assert_eq!(OfferedOperation::from_value(&json!({"label": "x"})), None);
+    }
+
+    #[test]
+    fn only_the_file_that_was_asked_about_is_forced() {
+        let file = |name: &str| {
+            let edit = json!({"after": {"uri": format!("file:///w/{name}")}});
+            json!({"id": name, "edit": edit})
+        };
+        let state = json!({"status": "ready", "files": [file("a"), file("b")]});
+        let state = wire::state::ChangesetState::from_value(state).unwrap();
+        let uri = wire::ChannelUri::parse("x:/s/changeset/session").unwrap();
+        let of = json!({"uriTemplate": uri.as_str()});
+        let of = super::super::ChangesetOffer::from_value(&of).unwrap();
+        let mut request = OperationRequest {
+            operation: OfferedOperation::from_value(&json!({"id": "discard"})).unwrap(),
+            files: ChangesList::from_state(of, None, uri, &state).files,
+            message: None,
+            is_forced: true,
+        };
+        let first = params_of("x:/s", &request);
+        assert_eq!(first["_meta"]["force"], true);
+        request.take_next();
+        let second = params_of("x:/s", &request);
+        assert_eq!(second["target"]["resource"], "file:///w/b");
+        assert_eq!(second["_meta"]["force"], Value::Null);
     }
 
     #[test]

@@ -136,6 +136,19 @@ impl ChangesList {
         }
     }
 
+    /// Whether files of this list, all if none are named, are the same changes in a newer one, and no others came.
+    pub fn is_current_in(&self, now: &Self, files: &[FileChangeEntry]) -> bool {
+        let (asked, is_all) = match files {
+            [] => (self.files.as_slice(), true),
+            files => (files, false),
+        };
+        let is_there = |file: &FileChangeEntry| {
+            let same = now.files.iter().find(|other| other.id == file.id);
+            same.is_some_and(|same| same.is_same_change(file))
+        };
+        asked.iter().all(is_there) && (!is_all || now.files.len() == asked.len())
+    }
+
     /// An operation that the host offers on these files.
     pub fn operation(&self, id: &str) -> Option<&OfferedOperation> {
         self.operations.iter().find(|operation| operation.id == id)
@@ -222,6 +235,31 @@ mod tests {
             (moved.uri.as_str(), moved.moved_from.as_deref()),
             ("b", Some("a"))
         );
+    }
+
+    fn list(files: Value) -> ChangesList {
+        let state = json!({"status": "ready", "files": files});
+        let state = ChangesetState::from_value(state).unwrap();
+        let uri = ChannelUri::parse("x:/s/changeset/session").unwrap();
+        let of = json!({"uriTemplate": uri.as_str()});
+        let of = ChangesetOffer::from_value(&of).unwrap();
+        ChangesList::from_state(of, None, uri, &state)
+    }
+
+    #[test]
+    fn files_that_came_or_changed_since_are_noticed() {
+        let file = |id: &str, added: u64| json!({"id": id, "edit": {"after": side(id), "diff": {"added": added}}});
+        let old = list(json!([file("a", 1), file("b", 1)]));
+        let more = list(json!([file("a", 1), file("b", 1), file("c", 1)]));
+        let changed = list(json!([file("a", 1), file("b", 2)]));
+        let fewer = list(json!([file("a", 1)]));
+        assert!(old.is_current_in(&old, &[]));
+        for now in [&more, &changed, &fewer] {
+            assert!(!old.is_current_in(now, &[]));
+            assert!(old.is_current_in(now, &old.files[..1]), "a is as it was");
+        }
+        assert!(!old.is_current_in(&changed, &old.files[1..]));
+        assert!(!old.is_current_in(&fewer, &old.files));
     }
 
     #[test]

@@ -3,15 +3,21 @@
 //! Promises: what is offered is what the host's catalogue says; one whose address cannot be made here is left out.
 //! Must not know: how changesets are shown.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use wire::{ChannelUri, percent};
 
-use crate::ClientError;
+use crate::{ClientError, Live};
 
 use super::OpenChat;
 
 /// What stands in an address for the turn that is meant.
 const TURN: &str = "{turnId}";
+
+/// How often it is looked for a catalogue that has not come yet, and how many times.
+const CATALOGUE_LOOK_TIME: Duration = Duration::from_millis(50);
+const CATALOGUE_LOOKS_MAX: usize = 100;
 
 /// A changeset that can be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,17 +104,38 @@ fn offers_of<'v>(entries: impl Iterator<Item = &'v Value>) -> Vec<ChangesetOffer
     offers
 }
 
+/// What the host offers of a session and a chat now.
+fn offers_in(live: &Live, session: &ChannelUri, chat: &ChannelUri) -> Vec<ChangesetOffer> {
+    let (session, chat) = (live.session(session), live.chat(chat));
+    let entries = |extra: &wire::Object| {
+        let entries = extra.get("changesets").and_then(Value::as_array);
+        entries.cloned().unwrap_or_default()
+    };
+    let mut all = session.map_or(Vec::new(), |session| entries(&session.extra));
+    all.extend(chat.map_or(Vec::new(), |chat| entries(&chat.extra)));
+    offers_of(all.iter())
+}
+
 impl OpenChat {
     /// The changesets that can be looked at, in the host's order.
     pub fn changesets(&self) -> Vec<ChangesetOffer> {
-        let (session, chat) = (self.session_state(), self.ahead());
-        let entries = |extra: &wire::Object| {
-            let entries = extra.get("changesets").and_then(Value::as_array);
-            entries.cloned().unwrap_or_default()
-        };
-        let mut all = session.map_or(Vec::new(), |session| entries(&session.extra));
-        all.extend(chat.map_or(Vec::new(), |chat| entries(&chat.extra)));
-        offers_of(all.iter())
+        offers_in(&self.live, &self.session, &self.chat)
+    }
+
+    /// Waits for a few seconds until something is offered: the host looks at a session's directory first. Whether something is.
+    pub fn wait_for_changesets(&self) -> impl Future<Output = bool> + Send + 'static {
+        let live = self.live.clone();
+        let (session, chat) = (self.session.clone(), self.chat.clone());
+        async move {
+            let mut ticks = tokio::time::interval(CATALOGUE_LOOK_TIME);
+            for _ in 0..CATALOGUE_LOOKS_MAX {
+                ticks.tick().await;
+                if !offers_in(&live, &session, &chat).is_empty() {
+                    return true;
+                }
+            }
+            false
+        }
     }
 
     /// The turns of this chat that are over and known here, the newest first.

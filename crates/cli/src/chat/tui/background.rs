@@ -4,12 +4,11 @@
 
 use client::ClientError;
 use client::SessionSummary;
-use client::chat::{
-    ChangesError, ChangesList, ChatError, CommandCheck, Completion, FileChangeEntry,
-    OperationResult,
-};
+use client::chat::{ChatError, CommandCheck, Completion};
 use tokio::sync::mpsc;
+use wire::ChannelUri;
 
+use super::change_answers::ChangesAnswer;
 use super::entering::EnteredLine;
 use super::{Flow, TerminalChat};
 use crate::chat::popup::PopupQuery;
@@ -33,22 +32,10 @@ pub(super) enum BackgroundAnswer {
     EarlierTurns(Result<(), ClientError>),
     /// Where the session was written to.
     Exported(anyhow::Result<String>),
-    Changes(Result<ChangesList, ChangesError>),
-    /// What a changed file held before and holds after.
-    Change {
-        file: FileChangeEntry,
-        contents: Result<(Vec<u8>, Vec<u8>), ChangesError>,
-    },
-    /// What would be committed, and with which message.
-    ToCommit {
-        list: Result<ChangesList, ChangesError>,
-        message: String,
-    },
-    /// What came of an operation on changes, by its label.
-    Operated {
-        list: Box<ChangesList>,
-        label: String,
-        outcome: OperationResult,
+    /// About changes, and the chat that was open when it was asked for.
+    Changes {
+        chat: ChannelUri,
+        answer: Box<ChangesAnswer>,
     },
 }
 
@@ -95,14 +82,7 @@ impl TerminalChat {
                 return self.take_command_check(line, &name, result).await;
             }
             BackgroundAnswer::EarlierTurns(result) => self.take_earlier_turns(result),
-            BackgroundAnswer::Changes(result) => self.take_changes(result),
-            BackgroundAnswer::Change { file, contents } => self.take_change(&file, contents),
-            BackgroundAnswer::ToCommit { list, message } => self.take_to_commit(list, &message),
-            BackgroundAnswer::Operated {
-                list,
-                label,
-                outcome,
-            } => self.take_operated(*list, &label, outcome),
+            BackgroundAnswer::Changes { chat, answer } => self.take_changes_answer(&chat, *answer),
             BackgroundAnswer::Exported(Ok(file)) => self.note(&format!("Written to {file}")),
             BackgroundAnswer::Exported(Err(error)) => self.note_error(&format!("{error:#}")),
         }

@@ -1,12 +1,12 @@
 //! What is done with listed changes: `/changes` with an operation of the host, `/discard`, `/commit`.
 //!
-//! Promises: what the host asks about is asked, and done only on a yes of its own. What others changed meanwhile is replaced only on
-//! another.
+//! Promises: what the host asks about is asked, and done only on a yes of its own, and only if the files are still those that were
+//! asked about. What others changed meanwhile is replaced only on another.
 
 use client::chat::{ChangesError, ChangesList, OperationRequest, OperationResult};
 
 use super::TerminalChat;
-use super::background::BackgroundAnswer;
+use super::change_answers::{ChangesAnswer, WaitingEntry};
 use super::changes::describe;
 use super::picker::{Picker, QuestionAction, YesNoQuestion};
 use crate::chat::change_argument;
@@ -40,13 +40,16 @@ impl TerminalChat {
     /// `/commit`: what is staged, or everything. Nothing has to be listed first.
     pub(super) fn commit(&mut self, message: &str) {
         let offers = self.chat.changesets();
+        if offers.is_empty() {
+            return self.wait_for_offers(WaitingEntry::Commit(message.to_owned()));
+        }
         let Some(of) = offers.into_iter().find(|offer| offer.name == UNCOMMITTED) else {
             return self.note_error("nothing can be committed: there is no git repository here");
         };
         let (read, message) = (self.chat.read_changes(of, None), message.to_owned());
-        self.answers.wait_for(async move {
+        self.wait_for_changes(async move {
             let list = read.await;
-            BackgroundAnswer::ToCommit { list, message }
+            ChangesAnswer::ToCommit { list, message }
         });
     }
 
@@ -87,6 +90,8 @@ impl TerminalChat {
     fn ask_about(&mut self, question: &str, list: ChangesList, request: OperationRequest) {
         let files = match request.files.as_slice() {
             [] => &list.files,
+            // Whoever insists does so for each file on its own.
+            [first, ..] if request.is_forced => std::slice::from_ref(first),
             files => files,
         };
         let names = names_of(files, &self.base_directory());
@@ -104,13 +109,47 @@ impl TerminalChat {
         self.open_picker(Picker::YesNoQuestion(question));
     }
 
-    pub(super) fn operate(&mut self, list: &ChangesList, request: OperationRequest) {
+    /// After a yes: what was asked about is read again first, and nothing is done if it is something else by now.
+    pub(super) fn operate_if_current(
+        &mut self,
+        list: Box<ChangesList>,
+        request: Box<OperationRequest>,
+    ) {
+        if request.is_forced {
+            // The host knows what is there, and was told that it is meant.
+            return self.operate(&list, *request);
+        }
+        self.note(&format!("{} …", request.operation.label));
+        let read = self.chat.read_changes(list.of.clone(), list.turn.clone());
+        self.wait_for_changes(async move {
+            let now = read.await;
+            ChangesAnswer::ReadAgain { list, request, now }
+        });
+    }
+
+    pub(super) fn take_read_again(
+        &mut self,
+        list: &ChangesList,
+        request: OperationRequest,
+        now: Result<ChangesList, ChangesError>,
+    ) {
+        match now {
+            Ok(now) if list.is_current_in(&now, &request.files) => self.operate(list, request),
+            Ok(now) => {
+                self.take_changes(Ok(now));
+                self.note_error("nothing was done: the files changed since they were listed");
+            }
+            Err(error) => self.say_changes_error(&error),
+        }
+    }
+
+    fn operate(&mut self, list: &ChangesList, request: OperationRequest) {
         self.note(&format!("{} …", request.operation.label));
         let (list, label) = (list.clone(), request.operation.label.clone());
         let done = self.chat.operate_on_changes(&list, request);
-        self.answers.wait_for(async move {
+        self.wait_for_changes(async move {
             let outcome = done.await;
-            BackgroundAnswer::Operated {
+            ChangesAnswer::Operated {
                 list: Box::new(list),
                 label,
                 outcome,

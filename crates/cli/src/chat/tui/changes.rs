@@ -6,11 +6,12 @@ use client::ClientError;
 use client::chat::{ChangesError, ChangesList, ChangesetOffer, FileChangeEntry, ListedTurn};
 
 use super::TerminalChat;
-use super::background::BackgroundAnswer;
+use super::change_answers::{ChangesAnswer, WaitingEntry};
 use super::picker::Picker;
 use crate::chat::change_argument::{self, ChangesWish};
 use crate::chat::change_lines::{file_line, list_lines, name_of, turn_name};
 use crate::chat::keys::Key;
+use crate::chat::line::{Line, Style};
 use crate::chat::menu::{Menu, MenuItem, MenuOutcome};
 use crate::chat::model_argument::ArgumentProposal;
 use crate::chat::render::diff::{LineNumbers, show_diff};
@@ -28,6 +29,9 @@ impl TerminalChat {
     /// Does what stands behind `/changes`.
     pub(super) fn enter_changes(&mut self, typed: &str) {
         let offers = self.chat.changesets();
+        if offers.is_empty() && self.changes.is_none() {
+            return self.wait_for_offers(WaitingEntry::Changes(typed.to_owned()));
+        }
         match change_argument::parse(typed, &offers, self.changes.as_ref()) {
             Ok(ChangesWish::List(of)) if of.is_of_turn => self.open_turns(of),
             Ok(ChangesWish::List(of)) => self.list_changes(of, None),
@@ -41,8 +45,7 @@ impl TerminalChat {
     pub(super) fn list_changes(&mut self, of: ChangesetOffer, turn: Option<ListedTurn>) {
         let read = self.chat.read_changes(of, turn);
         self.note("Looking at the files …");
-        self.answers
-            .wait_for(async move { BackgroundAnswer::Changes(read.await) });
+        self.wait_for_changes(async move { ChangesAnswer::List(read.await) });
     }
 
     pub(super) fn take_changes(&mut self, result: Result<ChangesList, ChangesError>) {
@@ -92,9 +95,9 @@ impl TerminalChat {
             return self.note_error(&format!("{name} is too large: its content is not kept"));
         }
         let read = self.chat.read_change(&file);
-        self.answers.wait_for(async move {
+        self.wait_for_changes(async move {
             let contents = read.await;
-            BackgroundAnswer::Change { file, contents }
+            ChangesAnswer::File { file, contents }
         });
     }
 
@@ -120,8 +123,7 @@ impl TerminalChat {
             return;
         };
         let marked = self.chat.review_changes(list, files, is_reviewed);
-        self.answers
-            .wait_for(async move { BackgroundAnswer::Changes(marked.await) });
+        self.wait_for_changes(async move { ChangesAnswer::List(marked.await) });
     }
 
     pub(super) fn say_changes_error(&mut self, error: &ChangesError) {
@@ -131,7 +133,10 @@ impl TerminalChat {
                 let name = name_of(uri, &self.base_directory());
                 format!("{name} is another since it was listed: /changes lists it again")
             }
-            ChangesError::NotMarked if self.note.is_some() => return, // the refusal says why
+            // In the transcript: a note may say why, and stays.
+            ChangesError::NotMarked => {
+                return self.print([Line::new(Style::Bad, format!("  {error}"))]);
+            }
             error => error.to_string(),
         };
         self.note_error(&text);

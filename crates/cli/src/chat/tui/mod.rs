@@ -5,6 +5,7 @@
 
 mod agent_picker;
 mod background;
+mod change_answers;
 mod change_operations;
 mod changes;
 mod commands;

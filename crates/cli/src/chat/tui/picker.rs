@@ -157,7 +157,7 @@ impl TerminalChat {
                 self.delete_session(&uri, is_listed).await
             }
             QuestionAction::SetMode(mode) => self.set_mode(&mode)?,
-            QuestionAction::Operate { list, request } => self.operate(&list, *request),
+            QuestionAction::Operate { list, request } => self.operate_if_current(list, request),
         }
         Ok(())
     }
