@@ -103,7 +103,7 @@ fn what_is_not_code_stays_as_it_is() {
         ("if (a) {\n  b()\n}\nelse c()\n", "if(a){b()}\nelse c()\n"),
         (
             "class A { #b = 1; static #c() { return #b in this; } }",
-            "class A{#b=1;static #c(){return #b in this;}}\n",
+            "class A{#b=1;static #c(){return #b in this}}\n",
         ),
     ] {
         assert_eq!(strip_script(source), stripped);
