@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
+use wire::action::ChannelKind;
 use wire::compat::{self, SnapshotOf};
 use wire::published::commands::ContentEncoding;
 use wire::state::{ChatState, PlainState, RootState, SessionState};
@@ -208,7 +209,14 @@ impl ChannelSnapshot {
     /// The snapshot for clients of a version, translated at most once for all of them.
     pub fn pieces_for(&self, generation: Generation) -> &[Bytes] {
         let older = self.older.get(generation as usize);
-        match older.filter(|_| generation < Generation::V0_9) {
+        // Of 0.9 only changesets differ in what their state says.
+        let newest_other = match &self.state {
+            SnapshotState::Plain(state) if state.kind() == ChannelKind::Changeset => {
+                Generation::V0_9
+            }
+            _ => Generation::V0_8,
+        };
+        match older.filter(|_| generation <= newest_other) {
             Some(older) => older.get_or_init(|| vec![self.translate(generation)]),
             None => self.pieces(),
         }

@@ -186,7 +186,8 @@ macro_rules! published_client {
                 async fn equals_a_fresh_snapshot(&mut self, url: &str, name: &str) {
                     let fresh = arrives(url, name).await;
                     let fresh = in_order(json!(snapshot(&fresh, &self.uri).await));
-                    self.until("a fresh snapshot", |own| own.state() == fresh).await;
+                    let what = format!("a fresh snapshot {fresh:#}");
+                    self.until(&what, |own| own.state() == fresh).await;
                 }
             }
 
