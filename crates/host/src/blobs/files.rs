@@ -28,7 +28,22 @@ pub struct FileBlobs {
     unnamed: PathBuf,
     next_unnamed: AtomicU64,
     /// Held while a name appears, is renewed or goes: what was just put must not go with what was old.
-    naming: Mutex<()>,
+    naming: Mutex<SyncedBuckets>,
+}
+
+/// The buckets in which every name is durable. A host that died may have left names that are not: each bucket is synced
+/// once before a name in it is relied on, and again with each name that appears.
+#[derive(Debug)]
+struct SyncedBuckets([bool; 256]);
+
+impl SyncedBuckets {
+    fn is_synced(&self, first: u8) -> bool {
+        self.0[usize::from(first)]
+    }
+
+    fn set(&mut self, first: u8, is_synced: bool) {
+        self.0[usize::from(first)] = is_synced;
+    }
 }
 
 impl FileBlobs {
@@ -48,7 +63,7 @@ impl FileBlobs {
             named: root.join("sha256"),
             unnamed: root.join("tmp"),
             next_unnamed: AtomicU64::new(0),
-            naming: Mutex::new(()),
+            naming: Mutex::new(SyncedBuckets([false; 256])),
         }
     }
 
@@ -70,11 +85,11 @@ impl FileBlobs {
         self.bucket(digest.as_bytes()[0]).join(digest.to_hex())
     }
 
-    /// Counts a body that is there already as put now. Its name is made durable again: a host that died may have had
-    /// no time to.
+    /// Counts a body that is there already as put now, and sees to it that its name is durable.
     fn renew(&self, digest: &Digest, bytes: u64, now: Timestamp) -> io::Result<bool> {
         let path = self.path(digest);
-        let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = digest.as_bytes()[0];
+        let mut synced = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -88,19 +103,27 @@ impl FileBlobs {
         if metadata.modified()? < now {
             file.set_modified(now)?;
         }
-        sync_dir(&self.bucket(digest.as_bytes()[0]))?;
+        if !synced.is_synced(first) {
+            sync_dir(&self.bucket(first))?;
+            synced.set(first, true);
+        }
         Ok(true)
     }
 
     fn write(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
-        let bucket = self.bucket(digest.as_bytes()[0]);
+        let first = digest.as_bytes()[0];
+        let bucket = self.bucket(first);
         make_private_dir(&bucket, &self.named)?;
         let number = self.next_unnamed.fetch_add(1, Ordering::Relaxed);
         let unnamed = self.unnamed.join(number.to_string());
         let written = write_file(&unnamed, body, now).and_then(|()| {
-            let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut synced = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            // Until it is synced again: a failure leaves a name that the next who needs it makes durable.
+            synced.set(first, false);
             fs::rename(&unnamed, self.path(digest))?;
-            sync_dir(&bucket)
+            sync_dir(&bucket)?;
+            synced.set(first, true);
+            Ok(())
         });
         if written.is_err() {
             // A full disk must not be filled further by what could not be finished; the next start tries again.

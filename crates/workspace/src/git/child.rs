@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl<'a> GitCall<'a> {
         settings: &[(OsString, OsString)],
         cancellation: &'a Cancellation,
     ) -> Self {
-        let mut command = Command::new("git");
+        let mut command = Command::new(program());
         command.current_dir(directory).env_clear().process_group(0);
         for name in INHERITED {
             if let Some(value) = std::env::var_os(name) {
@@ -180,6 +180,15 @@ impl<'a> GitCall<'a> {
         }
         result
     }
+}
+
+/// Where git lies. Named by its path it is started without a copy of this process's tables of memory, which takes long in a
+/// host that holds much; a name that is yet to be looked for in a new environment is not.
+fn program() -> PathBuf {
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let is_program = |path: &PathBuf| path.is_absolute() && path.is_file();
+    let mut candidates = std::env::split_paths(&directories).map(|path| path.join("git"));
+    candidates.find(is_program).unwrap_or_else(|| "git".into())
 }
 
 /// Reads a pipe in a thread of its own, which ends with it.

@@ -65,6 +65,9 @@ impl Repository {
         };
         let root = confinement.root_of(&directory);
         let ceiling = root.and_then(Path::parent).unwrap_or(Path::new(""));
+        if !has_git_above(&directory, ceiling) {
+            return Ok(None); // git need not be started to say so
+        }
         let fixed = config::fixed();
         let found = GitCall::new(&directory, &fixed, cancellation)
             .env("GIT_CEILING_DIRECTORIES", ceiling)
@@ -271,4 +274,32 @@ pub(super) fn is_commit(text: &str) -> bool {
 /// A path as git prints it, relative to the working tree's beginning.
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Whether this directory or one above it, below the ceiling, has an entry `.git`: no working tree is without.
+fn has_git_above(directory: &Path, ceiling: &Path) -> bool {
+    let within = directory.ancestors().take_while(|above| *above != ceiling);
+    let mut entries = within.map(|above| above.join(".git"));
+    entries.any(|entry| entry.symlink_metadata().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_is_asked_only_where_a_directory_has_an_entry_of_it_above() {
+        let ceiling = tempfile::tempdir().unwrap();
+        let nested = ceiling.path().join("top/nested");
+        std::fs::create_dir_all(&nested).unwrap();
+        assert!(!has_git_above(&nested, ceiling.path()));
+        // A worktree has a file of this name, and its directories lie below it.
+        std::fs::write(ceiling.path().join("top/.git"), b"gitdir: elsewhere").unwrap();
+        assert!(has_git_above(&nested, ceiling.path()));
+        assert!(has_git_above(&ceiling.path().join("top"), ceiling.path()));
+        // What lies at the ceiling or above is not looked at.
+        std::fs::remove_file(ceiling.path().join("top/.git")).unwrap();
+        std::fs::create_dir(ceiling.path().join(".git")).unwrap();
+        assert!(!has_git_above(&nested, ceiling.path()));
+    }
 }
