@@ -7,7 +7,7 @@
 //! watchers, not the frames. The relay commits nothing, so each case has a second floor: a relay that commits the pieces as
 //! they are batched (see `recorder`), which is the same work.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{median_of, values};
 use crate::driver::{Driver, Load, LoadResult, Subject, WatcherOptions, Watchers};
@@ -120,7 +120,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             window_ms: who.1.window_ms,
             seconds,
         };
-        measure(harness, who, port, load)
+        measure(harness, who, port, load).with_context(|| format!("{:?}: {}", who.0, who.1.what))
     })?;
     let figures = CASES
         .iter()
