@@ -18,6 +18,9 @@ use crate::rows::PlainSqlite;
 /// What the host has as `stream_coalesce_ms`.
 const COALESCE_MS: u32 = 8;
 
+/// What goes in one frame, about: watchers look at no more of one.
+const FRAME_BYTES: usize = 32 * 1_024;
+
 /// Who hears an answer, each with its delivery window.
 pub(crate) type Hearers = Arc<[(Arc<Link>, u32)]>;
 
@@ -60,6 +63,9 @@ fn record(pieces: &Receiver<Piece>, mut sqlite: PlainSqlite) -> Result<()> {
         let due = last_commit.map(|at| at + Duration::from_millis(wait_ms.into()));
         let (mut count, mut batch) = (1, BytesMut::from(&bytes[..]));
         while let Some(left) = due.and_then(|due| due.checked_duration_since(Instant::now())) {
+            if batch.len() >= FRAME_BYTES {
+                break;
+            }
             match pieces.recv_timeout(left) {
                 Ok(piece) => {
                     count += 1;

@@ -22,7 +22,7 @@ use crate::protocol::{self, STAMP_BYTES, Stamp};
 
 const READ_BYTES: usize = 64 * 1_024;
 /// What is looked at of a message, where something is looked for: a host may send several pieces in one frame.
-const LOOK_BYTES: usize = 16 * 1_024;
+const LOOK_BYTES: usize = 64 * 1_024;
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
 #[derive(Debug, Clone, clap::Args)]
