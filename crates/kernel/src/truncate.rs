@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 use crate::steering::queue_leftover;
 use crate::turn::end::stop_run;
-use crate::turn_pages::send_page;
+use crate::turn_pages::send_before_cut;
 
 /// The turn that stays last, and the page that ends with it if someone lacks it.
 #[derive(Debug, Clone)]
@@ -86,9 +86,8 @@ pub(crate) fn cut_back(
         page: Some(page),
     }) = kept
     {
-        // Whoever lacks the turn gets it before it hears of the cut, or its reducer would not know the turn.
         for peer in watchers_above(step, uri, n) {
-            send_page(step, peer, uri, &page);
+            send_before_cut(step, peer, uri, &page);
         }
         if step.chat(uri).first_n() > n {
             step.chat_mut(uri).prepend_before_cut(n, page);

@@ -1,6 +1,6 @@
 //! Pages of older turns, sent to one connection as an action of its own (G-18).
 
-use wire::{ChannelUri, rpc};
+use wire::{ChannelUri, Generation, rpc};
 
 use crate::io::PeerId;
 use crate::journal_query::TurnPage;
@@ -26,4 +26,14 @@ pub(crate) fn send_page(step: &mut Step, peer: PeerId, uri: &ChannelUri, page: &
     json.push(b'}');
     step.act_for_one(peer, uri, &json);
     step.peers_mut().note_sent_turns(peer, uri, first.n);
+}
+
+/// Prepares a connection for a cut at a turn that it lacks: it gets the page that ends with it, or its reducer would not know the turn. Where
+/// pages are answers alone, up to 0.5.0, all that it has comes after the turn and is cut off.
+pub(crate) fn send_before_cut(step: &mut Step, peer: PeerId, uri: &ChannelUri, page: &TurnPage) {
+    let generation = step.ready(peer).map(|ready| ready.generation);
+    match generation.is_some_and(|of| of <= Generation::V0_5_0) {
+        true => step.act_for_one(peer, uri, br#"{"type":"chat/truncated"}"#),
+        false => send_page(step, peer, uri, page),
+    }
 }

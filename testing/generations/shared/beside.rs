@@ -4,11 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::VERSION;
-use super::super::ahp_types::commands::{
-    CompletionsResult, CreateResourceWatchResult, InvokeChangesetOperationResult,
-    ResolveSessionConfigResult, ResourceListResult, ResourceReadResult,
-    SessionConfigCompletionsResult,
-};
+use super::customizations::makes_until_heard;
 use super::mirror::ROOT;
 use super::{Follower, SESSION, script};
 use crate::driver::Driver;
@@ -33,8 +29,7 @@ fn annotation(id: &str) -> Value {
     annotation
 }
 
-#[tokio::test]
-async fn annotations_are_followed() {
+pub async fn annotations_are_followed() {
     let host = Host::start(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
@@ -87,6 +82,14 @@ async fn annotations_are_followed() {
     .await;
     ann.until("one is gone", |ann| count(ann) == 2).await;
     ann.agrees("the removal").await;
+    // Whoever leaves a channel is told nothing more of it.
+    ann.unfollows(&channel).await;
+    ann.asks("ping", json!({"channel": ROOT})).await;
+    let heard = ann.count_heard(&channel);
+    let gone = json!({"type": "annotations/removed", "annotationId": "a1"});
+    bea.does(&channel, gone).await;
+    ann.asks("ping", json!({"channel": ROOT})).await;
+    assert_eq!(ann.count_heard(&channel), heard);
 }
 
 /// A claim for a session as a client of this version says it: without a chat up to 0.8.
@@ -105,17 +108,16 @@ fn exit_code(terminal: &Value) -> Option<i64> {
     }
 }
 
-#[tokio::test]
-async fn terminals_are_followed() {
+pub async fn terminals_are_followed() {
     let host = Host::start(&script());
+    std::fs::create_dir(host.work().join("below")).expect("a directory");
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
     let chat = ann.first();
     let own = json!({"kind": "client", "clientId": "ann"});
     let made =
         json!({"channel": TERMINAL, "claim": own, "cwd": host.work_uri(), "cols": 60, "rows": 12});
-    ann.asks("createTerminal", made).await;
-    ann.follows(TERMINAL).await;
+    ann.makes("createTerminal", made, TERMINAL).await;
     ann.does(
         TERMINAL,
         json!({"type": "terminal/resized", "cols": 70, "rows": 20}),
@@ -126,22 +128,7 @@ async fn terminals_are_followed() {
         json!({"type": "terminal/titleChanged", "title": "mine"}),
     )
     .await;
-    // A shell throws away what is typed before it asks.
-    ann.until("it asks", |ann| {
-        let shown = ann.at(TERMINAL)["content"].clone();
-        shown.as_array().is_some_and(|shown| !shown.is_empty())
-    })
-    .await;
-    ann.does(
-        TERMINAL,
-        json!({"type": "terminal/input", "data": "echo $((40 + 2))x\r"}),
-    )
-    .await;
-    ann.until("it says so", |ann| {
-        ann.at(TERMINAL)["content"].to_string().contains("42x")
-    })
-    .await;
-    ann.agrees("typing").await;
+    a_shell_is_used(&host, &mut ann).await;
     let give = json!({"type": "terminal/claimed", "claim": claim_of_session(&chat)});
     ann.does(TERMINAL, give).await;
     ann.until("the session has it", |ann| {
@@ -168,7 +155,47 @@ async fn terminals_are_followed() {
     })
     .await;
     ann.agrees("the exit").await;
-    let made = json!({"channel": OF_SESSION, "claim": claim_of_session(&chat)});
+    a_terminal_of_a_session_comes_and_goes(&mut ann, &mut bea, &chat).await;
+}
+
+async fn a_shell_is_used(host: &Host, ann: &mut Follower) {
+    // A shell throws away what is typed before it asks.
+    ann.until("it asks", |ann| {
+        let shown = ann.at(TERMINAL)["content"].clone();
+        shown.as_array().is_some_and(|shown| !shown.is_empty())
+    })
+    .await;
+    ann.does(
+        TERMINAL,
+        json!({"type": "terminal/input", "data": "echo $((40 + 2))x\r"}),
+    )
+    .await;
+    ann.until("it says so", |ann| {
+        ann.at(TERMINAL)["content"].to_string().contains("42x")
+    })
+    .await;
+    ann.agrees("typing").await;
+    ann.does(
+        TERMINAL,
+        json!({"type": "terminal/input", "data": "cd below\r"}),
+    )
+    .await;
+    let below = format!("{}/below", host.work_uri());
+    ann.until("it is elsewhere", |ann| {
+        ann.at(TERMINAL)["cwd"] == below.as_str()
+    })
+    .await;
+    ann.does(TERMINAL, json!({"type": "terminal/cleared"}))
+        .await;
+    ann.until("it is cleared", |ann| {
+        !ann.at(TERMINAL)["content"].to_string().contains("42x")
+    })
+    .await;
+    ann.agrees("the cleared screen").await;
+}
+
+async fn a_terminal_of_a_session_comes_and_goes(ann: &mut Follower, bea: &mut Driver, chat: &str) {
+    let made = json!({"channel": OF_SESSION, "claim": claim_of_session(chat)});
     ann.asks("createTerminal", made).await;
     ann.follows(OF_SESSION).await;
     let told = bea.snapshot_of(OF_SESSION).await;
@@ -184,8 +211,7 @@ async fn terminals_are_followed() {
     ann.agrees("its end").await;
 }
 
-#[tokio::test]
-async fn changesets_are_followed() {
+pub async fn changesets_are_followed() {
     let host = Host::start(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
@@ -226,32 +252,36 @@ async fn changesets_are_followed() {
             .await;
         ann.agrees("the review taken back").await;
     }
-    let discard = json!({"channel": of_turn, "operationId": "discard", "target": {"kind": "resource", "resource": file}});
-    ann.asks_for::<InvokeChangesetOperationResult>("invokeChangesetOperation", discard)
+    // A turn whose changes are followed from before there are any.
+    let go = host.beside("go");
+    let waits = format!(
+        "!until [ -e '{}' ]; do sleep 0.1; done; printf three > c.txt",
+        go.display()
+    );
+    ann.sends_message("t2", &waits).await;
+    ann.until("it runs", |ann| ann.chat()["activeTurn"]["id"] == "t2")
         .await;
-    ann.until("one is discarded", |ann| is_ready(ann, 1)).await;
+    let of_second = part_of_session("changeset/turn/t2");
+    ann.follows(&of_second).await;
+    std::fs::write(&go, "").expect("a file");
+    ann.until("its change is told", |ann| {
+        files(ann, &of_second).len() == 1 && ann.at(&of_second)["operations"].is_array()
+    })
+    .await;
+    ann.until("all are there", |ann| is_ready(ann, 3)).await;
+    ann.agrees("the second change").await;
+    let discard = json!({"channel": of_turn, "operationId": "discard", "target": {"kind": "resource", "resource": file}});
+    ann.asks("invokeChangesetOperation", discard).await;
+    ann.until("one is discarded", |ann| is_ready(ann, 2)).await;
     ann.agrees("the discard").await;
+    ann.asks("disposeSession", json!({"channel": SESSION}))
+        .await;
+    ann.until("nothing is left", |ann| files(ann, &all).is_empty())
+        .await;
+    ann.counts_as_followed(&all); // of a session that is gone nobody is told
 }
 
-/// The plugin that the working directory has, as a session lists it.
-fn plugin(session: &Value) -> Option<Value> {
-    let all = session["customizations"].as_array();
-    let mut all = all.into_iter().flatten();
-    all.find(|each| each["type"] == "plugin").cloned()
-}
-
-/// Whether a plugin is on, by the flag of versions up to 0.7 or by the decisions since.
-fn is_on(plugin: &Value) -> bool {
-    match VERSION < "0.8" {
-        true => plugin["enabled"] == true,
-        false => plugin["enablement"]
-            .get(0)
-            .is_none_or(|first| first["enabled"] == true),
-    }
-}
-
-#[tokio::test]
-async fn what_a_session_has_beside_its_chats_is_followed() {
+pub async fn what_a_session_has_beside_its_chats_is_followed() {
     let host = Host::start_with_agent(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     for action in [
@@ -282,52 +312,32 @@ async fn what_a_session_has_beside_its_chats_is_followed() {
         .await;
     }
     ann.agrees("the settings").await;
-    let made = json!({"channel": "native:/plugged", "provider": "native"});
-    ann.asks("createSession", made).await;
-    ann.follows("native:/plugged").await;
-    let plugged = |ann: &Follower| plugin(&ann.at("native:/plugged"));
-    ann.until("the plugin is listed", |ann| {
-        plugged(ann).is_some_and(|plugin| is_on(&plugin))
-    })
-    .await;
-    let id = plugged(&ann).expect("a plugin")["id"].clone();
-    let mut off = json!({"type": "session/customizationToggled", "id": id});
-    match VERSION < "0.8" {
-        true => off["enabled"] = json!(false),
-        false => off["enablement"] = json!([{"kind": "session", "enabled": false}]),
-    }
-    ann.does("native:/plugged", off).await;
-    ann.until("the plugin is off", |ann| {
-        plugged(ann).is_some_and(|plugin| !is_on(&plugin))
-    })
-    .await;
-    ann.agrees("the plugin").await;
-    // A session that cannot be made says so in the word of its version.
+    // Sessions whose making takes steps. One that cannot be made says so in the word of its version.
+    let config = json!({"isolation": "worktree"});
+    let params = json!({"provider": "other", "config": config});
+    let begins = [
+        "session/ready",
+        "session/metaChanged",
+        "session/changesetsChanged",
+    ];
+    makes_until_heard(&mut ann, ("other:/made", params, "ready"), &begins).await;
     let config = json!({"isolation": "worktree", "branch": "no-such-branch"});
-    let params = json!({"channel": "other:/failed", "provider": "other", "config": config});
-    ann.asks("createSession", params).await;
-    ann.follows("other:/failed").await;
+    let params = json!({"provider": "other", "config": config});
     let failed = match VERSION < "0.9" {
         true => "creationFailed",
         false => "failed",
     };
-    ann.until("it has failed", |ann| {
-        ann.at("other:/failed")["lifecycle"] == failed
-    })
-    .await;
-    ann.agrees("the failure").await;
+    let ends = ["session/creationFailed"];
+    makes_until_heard(&mut ann, ("other:/failed", params, failed), &ends).await;
 }
 
-#[tokio::test]
-async fn the_root_and_watches_are_followed_and_results_are_read() {
+pub async fn the_root_and_watches_are_followed_and_results_are_read() {
     let host = Host::start_with_agent(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
     let chat = ann.first();
     let params = json!({"channel": ROOT, "uri": host.work_uri(), "recursive": true});
-    let watch = ann
-        .asks_for::<CreateResourceWatchResult>("createResourceWatch", params)
-        .await;
+    let watch = ann.asks("createResourceWatch", params).await;
     let watch = watch["channel"].as_str().expect("a channel").to_owned();
     ann.follows(&watch).await;
     std::fs::write(host.work().join("seen.txt"), "seen").expect("a file");
@@ -341,15 +351,24 @@ async fn the_root_and_watches_are_followed_and_results_are_read() {
         ann.root()["config"]["values"]["logLevel"] == "warn"
     })
     .await;
+    let level = json!({"type": "root/configChanged", "config": {"logLevel": "error"}});
+    ann.does(ROOT, level).await;
+    ann.until("it is what she wants", |ann| {
+        ann.root()["config"]["values"]["logLevel"] == "error"
+    })
+    .await;
+    let model = json!({"id": "another", "base_url": "http://127.0.0.1:9/v1"});
+    bea.asks("x-addModel", json!({"channel": ROOT, "model": model}))
+        .await;
+    ann.until("there is another model", |ann| {
+        ann.root()["agents"].to_string().contains("another")
+    })
+    .await;
     ann.agrees("the changes").await;
-    let uri = format!("{}/seen.txt", host.work_uri());
-    ann.asks_for::<ResourceReadResult>("resourceRead", json!({"channel": ROOT, "uri": uri}))
-        .await;
-    let list = json!({"channel": ROOT, "uri": host.work_uri()});
-    ann.asks_for::<ResourceListResult>("resourceList", list)
-        .await;
+    let token = json!({"channel": ROOT, "resource": "https://api.example", "token": "x"});
+    ann.asks("authenticate", token).await;
     let text = json!({"channel": chat, "kind": "userMessage", "text": "/", "offset": 1});
-    let completed = ann.asks_for::<CompletionsResult>("completions", text).await;
+    let completed = ann.asks("completions", text).await;
     assert!(
         completed["items"]
             .as_array()
@@ -357,12 +376,9 @@ async fn the_root_and_watches_are_followed_and_results_are_read() {
         "{completed}"
     );
     let config = json!({"channel": ROOT, "provider": "other", "config": {}});
-    ann.asks_for::<ResolveSessionConfigResult>("resolveSessionConfig", config)
-        .await;
+    ann.asks("resolveSessionConfig", config).await;
     let branch = json!({"channel": ROOT, "provider": "other", "config": {}, "property": "branch", "query": "",
         "workingDirectory": host.work_uri()});
-    let branches = ann
-        .asks_for::<SessionConfigCompletionsResult>("sessionConfigCompletions", branch)
-        .await;
+    let branches = ann.asks("sessionConfigCompletions", branch).await;
     assert_eq!(branches["items"][0]["value"], "main", "{branches}");
 }

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::super::VERSION;
 use super::super::ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
 use super::super::ahp_types::actions::StateAction;
-use super::super::ahp_types::commands::{ListSessionsResult, ReconnectResult, SubscribeResult};
 use super::super::ahp_ws::WebSocketTransport;
+use super::super::answering::answer_requests;
 use super::SESSION;
-use super::judge::{Heard, Judged, read};
+use super::commands::{judge_result, write_params};
+use super::judge::{Heard, Judged};
+use super::ledger;
 use super::mirror::{Mirror, ROOT};
 use super::view::View;
 
@@ -30,6 +31,8 @@ pub struct Follower {
     events: ClientEventStream,
     heard: Arc<Heard>,
     mirror: Mirror,
+    /// What it dispatched and has not come back yet, by its numbers.
+    unanswered: RefCell<BTreeMap<i64, String>>,
 }
 
 async fn connects(url: &str, heard: &Arc<Heard>) -> Client {
@@ -71,6 +74,7 @@ impl Follower {
             .await
             .expect("a handshake");
         assert_eq!(greeted.protocol_version, VERSION);
+        ledger::open().asked.insert("initialize".to_owned());
         Self {
             name: name.to_owned(),
             url: url.to_owned(),
@@ -78,23 +82,52 @@ impl Follower {
             events,
             heard,
             mirror: Mirror::default(),
+            unanswered: RefCell::default(),
         }
     }
 
     /// Follows a channel from now on.
     pub async fn follows(&mut self, channel: &str) {
-        let result: Value = self.asks("subscribe", json!({"channel": channel})).await;
-        let typed = read::<SubscribeResult>(&result);
-        assert!(typed.is_ok(), "{VERSION} {:?}: {result}", typed.err());
+        self.follows_view(json!({"channel": channel})).await;
+    }
+
+    /// The same, by params that may say how much of it is wanted at first.
+    pub async fn follows_view(&mut self, params: Value) {
+        let result = self.asks("subscribe", params).await;
         if result["snapshot"].is_object() {
             self.mirror.takes_snapshot(&result["snapshot"]);
         }
     }
 
+    /// Makes a channel and follows it in one breath, so that what happens there at once is heard.
+    pub async fn makes(&mut self, method: &str, params: Value, channel: &str) {
+        let made = self.asks(method, params);
+        let followed = self.asks("subscribe", json!({"channel": channel}));
+        let (_, followed) = tokio::join!(made, followed);
+        self.mirror.takes_snapshot(&followed["snapshot"]);
+    }
+
+    /// Follows a channel no more.
+    pub async fn unfollows(&mut self, channel: &str) {
+        let left = self.client.unsubscribe(channel.to_owned()).await;
+        left.expect("the host listens");
+        ledger::open().asked.insert("unsubscribe".to_owned());
+        self.mirror.leaves(channel);
+    }
+
+    /// Answers the host's requests like this, if the published client can.
+    pub fn answers(&self, answer: fn(&str, &Value) -> Result<Value, i32>) {
+        answer_requests(&self.client, answer);
+    }
+
+    /// How many actions came on a channel so far.
+    pub fn count_heard(&self, channel: &str) -> usize {
+        self.heard
+            .count("action", |params| params["channel"] == channel)
+    }
+
     pub async fn snapshot_of(&self, channel: &str) -> Value {
         let result = self.asks("subscribe", json!({"channel": channel})).await;
-        let typed = read::<SubscribeResult>(&result);
-        assert!(typed.is_ok(), "{VERSION} {:?}: {result}", typed.err());
         result["snapshot"]["state"].clone()
     }
 
@@ -156,36 +189,29 @@ impl Follower {
     }
 
     pub async fn does(&self, channel: &str, action: Value) {
+        let name = action["type"].as_str().unwrap_or_default().to_owned();
         let typed: StateAction = serde_json::from_value(action).expect("an action");
         assert!(!matches!(typed, StateAction::Unknown(_)), "{typed:?}");
-        self.client
-            .dispatch(channel.to_owned(), typed)
-            .await
-            .expect("the host listens");
+        let sent = self.client.dispatch(channel.to_owned(), typed).await;
+        let number = sent.expect("the host listens").client_seq;
+        self.unanswered.borrow_mut().insert(number, name);
+        ledger::open().asked.insert("dispatchAction".to_owned());
     }
 
+    /// Asks by params that this version's own type writes, for an answer that its own type reads.
     pub async fn asks(&self, method: &str, params: Value) -> Value {
-        let answer = self.client.request(method, params).await;
-        answer.unwrap_or_else(|error| panic!("{VERSION} {method}: {error}"))
-    }
-
-    /// The same, with an answer that this version's own type must read.
-    pub async fn asks_for<T: DeserializeOwned>(&self, method: &str, params: Value) -> Value {
-        let result = self.asks(method, params).await;
-        let typed = read::<T>(&result);
-        assert!(
-            typed.is_ok(),
-            "{VERSION} {method} {:?}: {result}",
-            typed.err()
-        );
+        let params = write_params(method, params);
+        let answer: Result<Value, _> = self.client.request(method, params).await;
+        let result = answer.unwrap_or_else(|error| panic!("{VERSION} {method}: {error}"));
+        let is_read = judge_result(method, &result);
+        assert_eq!(is_read, Ok(()), "{VERSION} {method}: {result}");
+        ledger::open().asked.insert(method.to_owned());
         result
     }
 
     pub async fn lists_sessions(&self) -> Vec<Value> {
         let params = json!({"channel": ROOT});
-        let list = self
-            .asks_for::<ListSessionsResult>("listSessions", params)
-            .await;
+        let list = self.asks("listSessions", params).await;
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
@@ -213,9 +239,10 @@ impl Follower {
         self.client = connects(url, &self.heard).await;
         self.url = url.to_owned();
         self.events = self.client.events();
+        self.unanswered.borrow_mut().clear(); // a new connection counts anew
         let params = json!({"channel": ROOT, "clientId": self.name, "lastSeenServerSeq": self.mirror.seen,
             "subscriptions": self.mirror.names()});
-        let result = self.asks_for::<ReconnectResult>("reconnect", params).await;
+        let result = self.asks("reconnect", params).await;
         assert!(
             result["missing"].as_array().is_none_or(Vec::is_empty),
             "{result}"
@@ -237,7 +264,17 @@ impl Follower {
         let event = self.events.recv().await.expect("the stream goes on");
         if let SubscriptionEvent::Action(envelope) = event.event {
             let reason = &envelope.rejection_reason;
-            assert!(reason.is_none(), "{VERSION} {reason:?}");
+            assert!(
+                reason.is_none(),
+                "{VERSION} {reason:?} {:?}",
+                envelope.action
+            );
+            if let Some(origin) = &envelope.origin
+                && origin.client_id == self.name
+            {
+                let accepted = self.unanswered.borrow_mut().remove(&origin.client_seq);
+                ledger::open().sent.extend(accepted);
+            }
             let seq = i64::try_from(envelope.server_seq).expect("a seq");
             self.mirror
                 .applies(&envelope.channel, &envelope.action, seq);
@@ -314,10 +351,23 @@ impl Follower {
         let open = RefCell::new(told);
         self.until(&what, |me| {
             let mut open = open.borrow_mut();
-            open.retain(|name, told| me.mirror.comparable(name) != *told);
+            open.retain(|name, told| {
+                let is_same = me.mirror.comparable(name) == *told;
+                if is_same {
+                    me.counts_as_followed(name);
+                }
+                !is_same
+            });
             open.is_empty()
         })
         .await;
+    }
+
+    /// What was heard on a channel led where it should: `agrees` has seen it, or the test itself where nobody can be told of the
+    /// channel any more.
+    pub fn counts_as_followed(&self, channel: &str) {
+        let heard = self.mirror.takes_heard(channel);
+        ledger::open().followed.extend(heard);
     }
 }
 

@@ -55,13 +55,9 @@ fn serve(directory: &Path) -> (Child, String) {
     std::fs::create_dir_all(&home).expect("a home");
     let mut child = Command::new(binary())
         .env("HOME", home)
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--ready-json",
-            "--no-token",
-        ])
+        // One whose commands are detected.
+        .env("SHELL", "/bin/bash")
+        .args(["serve", "--listen", "127.0.0.1:0", "--ready-json"])
         .arg("--workspace")
         .arg(directory.join("work"))
         .arg("--data")
@@ -77,8 +73,9 @@ fn serve(directory: &Path) -> (Child, String) {
     let output = child.stdout.as_mut().expect("its output");
     BufReader::new(output).read_line(&mut line).expect("a line");
     let ready: Value = serde_json::from_str(&line).expect("a line of JSON");
-    let url = ready["url"].as_str().expect("an address").to_owned();
-    (child, url)
+    let (url, token) = (ready["url"].as_str(), ready["token"].as_str());
+    let (url, token) = (url.expect("an address"), token.expect("a token"));
+    (child, format!("{url}?tkn={token}"))
 }
 
 // Each test uses a part of it.
@@ -100,6 +97,13 @@ impl Host {
             git(work, &["config", "user.name", "Test"]);
             git(work, &["config", "user.email", "test@example.com"]);
             git(work, &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        })
+    }
+
+    /// With these settings.
+    pub fn start_with_settings(script: &Value, settings: &str) -> Self {
+        Self::start_prepared(script, |_, data| {
+            std::fs::write(data.join("greenroom.toml"), settings).expect("settings");
         })
     }
 
@@ -128,6 +132,11 @@ impl Host {
 
     pub fn work_uri(&self) -> String {
         format!("file://{}", self.work().display())
+    }
+
+    /// A path where no session works.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// `kill -9`, and the same data directory again.

@@ -1,6 +1,7 @@
 //! The channels that a client follows, as its own types and reducers make them.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
@@ -90,18 +91,28 @@ impl ChannelState {
         match self {
             Self::Chat(_) => {
                 value["title"] = Value::Null; // no action of a chat carries it (H-150)
-                // A chat's flags came with 1.0; reducers up to 0.8 took the time of their own clock.
-                value["status"] = json!(value["status"].as_u64().unwrap_or(0) & 31);
+                if VERSION < "1.0" {
+                    // A chat's flags came with 1.0.
+                    value["status"] = json!(value["status"].as_u64().unwrap_or(0) & 31);
+                }
+                // Reducers up to 0.8 took the time of their own clock.
                 if VERSION < "0.9" {
                     value["modifiedAt"] = Value::Null;
                 }
                 if VERSION < "0.5" {
                     value["activity"] = Value::Null; // its action came with 0.5
                 }
+                if VERSION < "0.7" {
+                    value["workingDirectory"] = Value::Null; // its actions came with 0.7
+                }
             }
             Self::Session(_) => {
                 if VERSION < "0.5" {
                     value["summary"]["modifiedAt"] = Value::Null;
+                    value["summary"]["workingDirectory"] = Value::Null;
+                } else if VERSION < "0.7" {
+                    // No action up to 0.6 tells it: the list of sessions does.
+                    value["workingDirectory"] = Value::Null;
                 }
                 if VERSION < "0.8"
                     && let Some(status) = value["status"].as_u64()
@@ -124,6 +135,8 @@ impl ChannelState {
 struct Followed {
     state: ChannelState,
     from_seq: i64,
+    /// The names of the actions that were applied and that nobody counted yet.
+    heard: RefCell<BTreeSet<String>>,
 }
 
 #[derive(Default)]
@@ -137,7 +150,11 @@ impl Mirror {
         let channel = snapshot["resource"].as_str().expect("a channel");
         let from_seq = snapshot["fromSeq"].as_i64().expect("a seq");
         let state = ChannelState::read(channel, snapshot["state"].clone());
-        let followed = Followed { state, from_seq };
+        let followed = Followed {
+            state,
+            from_seq,
+            heard: RefCell::default(),
+        };
         self.channels.insert(channel.to_owned(), followed);
         self.seen = self.seen.max(from_seq);
     }
@@ -153,7 +170,15 @@ impl Mirror {
             && seq > followed.from_seq
         {
             followed.state.apply(action);
+            let name = json!(action)["type"].as_str().map(str::to_owned);
+            followed.heard.borrow_mut().extend(name);
         }
+    }
+
+    /// The names of the actions that were applied to a channel since this was asked last.
+    pub fn takes_heard(&self, channel: &str) -> BTreeSet<String> {
+        let followed = self.channels.get(channel);
+        followed.map_or_else(BTreeSet::new, |followed| followed.heard.take())
     }
 
     pub fn follows(&self, channel: &str) -> bool {

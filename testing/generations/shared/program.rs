@@ -4,8 +4,10 @@
 // The program uses a part of it.
 #![allow(dead_code)]
 
+mod commands;
 mod follower;
 mod judge;
+mod ledger;
 mod mirror;
 mod view;
 

@@ -159,6 +159,31 @@ fn an_id_that_was_cut_off_is_not_used_again() {
     s.all_agree();
 }
 
+// G-18: up to 0.5.0 no action brings a page; all that such a client has comes after the turn
+#[test]
+fn who_has_no_word_for_a_page_loses_what_comes_after_the_named_turn() {
+    let mut s = Scenario::with(|limits| {
+        limits.open_turns = 2;
+        limits.page_turns = 3;
+    });
+    let ann = s.client("ann").opens_chat();
+    let turns = ann.sends_messages(10);
+    for version in ["0.4.0", "0.5.0"] {
+        let old = s.client_of(&format!("old-{version}"), version).arrives();
+        let params = json!({"channel": ann.chat(), "view": {"turns": 2}});
+        old.asks("subscribe", params).unwrap();
+        ann.truncates(&turns[5]).unwrap();
+        let told = old.with(|client| std::mem::take(&mut client.envelopes));
+        let told = told.into_iter();
+        let told = told.filter(|envelope| envelope["channel"] == ann.chat().as_str());
+        let told: Vec<Value> = told.map(|envelope| envelope["action"].clone()).collect();
+        let all = json!({"type": "chat/truncated"});
+        let named = json!({"type": "chat/truncated", "turnId": turns[5]});
+        assert_eq!(told, [all, named], "{version}");
+        ann.sends_messages(10);
+    }
+}
+
 // G-18, H-239: one page that ends at the named turn comes first, to those who lack it
 #[test]
 fn who_does_not_see_the_named_turn_is_sent_one_page_first() {

@@ -52,6 +52,7 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
                 needed.retain(is_known_request);
                 if needed.is_empty() {
                     state.shift_remove("inputNeeded");
+                    rest(state);
                 }
             }
             for_each_tool_call(state, down_tool_call);
@@ -66,6 +67,15 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
             for_each_tool_call(state, down_tool_call);
             down_status(state);
         }
+    }
+}
+
+/// A session that waits for nothing does nothing: that is all that its activity tells.
+fn rest(session: &mut Object) {
+    let bits = session.get("status").and_then(Value::as_u64);
+    if let Some(bits) = bits.and_then(|bits| u32::try_from(bits).ok()) {
+        let idle = status::with_activity(bits, status::IDLE);
+        session.insert("status".to_owned(), json!(idle));
     }
 }
 
@@ -146,5 +156,31 @@ fn up_action(sent: &mut Object, receiving: &Receiving) {
             sent.entry("duration").or_insert_with(|| json!(lasted));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::object;
+    use super::*;
+
+    #[test]
+    fn a_session_that_waits_for_a_sign_in_alone_waits_for_nothing() {
+        let entry = Object::new();
+        let of = SnapshotOf::Session {
+            resource: "s:/1",
+            summary: &entry,
+        };
+        let sign_in = json!({"id": "a", "kind": "toolAuthentication"});
+        let question = json!({"id": "b", "kind": "chatInput"});
+        let waits = status::INPUT_NEEDED | status::IS_ARCHIVED;
+        let mut session = object(json!({"status": waits, "inputNeeded": [sign_in]}));
+        down_state(of, &mut session);
+        let idle = status::IDLE | status::IS_ARCHIVED;
+        assert_eq!(Value::Object(session), json!({"status": idle}));
+        let mut session = object(json!({"status": waits, "inputNeeded": [sign_in, question]}));
+        down_state(of, &mut session);
+        let expected = json!({"status": waits, "inputNeeded": [question]});
+        assert_eq!(Value::Object(session), expected);
     }
 }

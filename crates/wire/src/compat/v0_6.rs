@@ -1,9 +1,11 @@
 //! Between 0.6 and 0.7: one working directory, where there are several now; the input of a tool call is a text; what a command
-//! in a terminal came to is a block of its own.
+//! in a terminal came to is a block of its own; there are no chats beside others, and none are attached to a message.
 
 use serde_json::{Value, json};
 
-use super::shape::{for_each_tool_call, kind_of, object_mut, objects_mut, replace_field, text};
+use super::shape::{
+    for_each_message, for_each_tool_call, kind_of, object_mut, objects_mut, replace_field, text,
+};
 use super::{AfterAction, SnapshotOf, VersionStep, unchanged};
 use crate::methods::Method;
 use crate::{ActionKind, Generation, Object};
@@ -30,13 +32,17 @@ fn touches(kind: ActionKind) -> bool {
             | ActionKind::ChatToolCallComplete
             | ActionKind::ChatToolCallContentChanged
             | ActionKind::ChatTurnsLoaded
+            | ActionKind::ChatTurnStarted
+            | ActionKind::ChatPendingMessageSet
+            | ActionKind::ChatDraftChanged
     )
 }
 
 fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
+    for_each_message(&mut sent, down_message);
     match kind_of(&sent) {
-        ActionKind::SessionChatAdded => down_directories_in(&mut sent, "summary"),
-        ActionKind::SessionChatUpdated => down_directories_in(&mut sent, "changes"),
+        ActionKind::SessionChatAdded => down_summary_in(&mut sent, "summary"),
+        ActionKind::SessionChatUpdated => down_summary_in(&mut sent, "changes"),
         ActionKind::ChatToolCallDelta => {
             let content = sent.entry("content").or_insert(Value::Null);
             if content.is_null() {
@@ -64,10 +70,15 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
         SnapshotOf::Session { .. } => {
             for chat in objects_mut(state, "chats") {
                 down_directories(chat);
+                down_origin(chat);
             }
             for_each_tool_call(state, down_tool_call);
         }
-        SnapshotOf::Chat => for_each_tool_call(state, down_tool_call),
+        SnapshotOf::Chat => {
+            down_origin(state);
+            for_each_message(state, down_message);
+            for_each_tool_call(state, down_tool_call);
+        }
     }
 }
 
@@ -80,13 +91,37 @@ fn down_directories(holder: &mut Object) {
     replace_field(holder, "workingDirectories", "workingDirectory", first);
 }
 
-fn down_directories_in(sent: &mut Object, field: &str) {
-    if let Some(holder) = object_mut(sent, field) {
-        down_directories(holder);
+fn down_summary_in(sent: &mut Object, field: &str) {
+    if let Some(summary) = object_mut(sent, field) {
+        down_directories(summary);
+        down_origin(summary);
+    }
+}
+
+/// A chat beside another was made by a person: it has none of the other's turns, as a fork would.
+fn down_origin(chat: &mut Object) {
+    if let Some(origin) = object_mut(chat, "origin")
+        && text(origin, "kind") == Some("sideChat")
+    {
+        chat.insert("origin".to_owned(), json!({"kind": "user"}));
+    }
+}
+
+/// A chat that is attached is told by its label.
+fn down_message(message: &mut Object) {
+    for attachment in objects_mut(message, "attachments") {
+        if text(attachment, "type") == Some("chat") {
+            attachment.insert("type".to_owned(), json!("simple"));
+            attachment.shift_remove("resource");
+            attachment.shift_remove("endTurn");
+        }
     }
 }
 
 fn down_tool_call(call: &mut Object) {
+    if let Some(suggestion) = object_mut(call, "userSuggestion") {
+        down_message(suggestion);
+    }
     down_input(call);
     down_content(call);
 }
@@ -145,5 +180,70 @@ fn up_params(method: Method, params: &mut Object) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{down, object};
+    use super::*;
+
+    #[test]
+    fn a_chat_beside_another_is_one_that_somebody_made() {
+        let origin = json!({"kind": "sideChat", "chat": "ahp-chat:/1", "turnId": "t", "selection": {"text": "x"}});
+        let summary = json!({"resource": "ahp-chat:/2", "origin": origin});
+        let added = json!({"type": "session/chatAdded", "summary": summary});
+        let same = down(Generation::V0_7, added.clone(), AfterAction::Root);
+        assert_eq!(same, vec![added.clone()]);
+        let older = down(Generation::V0_6, added, AfterAction::Root);
+        assert_eq!(older[0]["summary"]["origin"], json!({"kind": "user"}));
+        let mut chat = object(summary.clone());
+        down_state(SnapshotOf::Chat, &mut chat);
+        assert_eq!(chat["origin"], json!({"kind": "user"}));
+        let entry = Object::new();
+        let of = SnapshotOf::Session {
+            resource: "s:/1",
+            summary: &entry,
+        };
+        let mut session = object(json!({"chats": [summary]}));
+        down_state(of, &mut session);
+        assert_eq!(session["chats"][0]["origin"], json!({"kind": "user"}));
+        // A fork is what it was.
+        let fork = json!({"kind": "fork", "chat": "ahp-chat:/1", "turnId": "t"});
+        let mut chat = object(json!({"origin": fork}));
+        down_state(SnapshotOf::Chat, &mut chat);
+        assert_eq!(chat["origin"], fork);
+    }
+
+    #[test]
+    fn an_attached_chat_is_told_by_its_label() {
+        let attached =
+            json!({"type": "chat", "label": "L", "resource": "ahp-chat:/1", "endTurn": "t"});
+        let message = json!({"text": "m", "attachments": [attached]});
+        let older = json!([{"type": "simple", "label": "L"}]);
+        for (action, place) in [
+            (
+                json!({"type": "chat/turnStarted", "turnId": "t", "message": message}),
+                "/message/attachments",
+            ),
+            (
+                json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "p", "message": message}),
+                "/message/attachments",
+            ),
+            (
+                json!({"type": "chat/draftChanged", "draft": message}),
+                "/draft/attachments",
+            ),
+            (
+                json!({"type": "chat/turnsLoaded", "turns": [{"id": "t", "message": message, "responseParts": []}]}),
+                "/turns/0/message/attachments",
+            ),
+        ] {
+            let told = down(Generation::V0_6, action, AfterAction::Root);
+            assert_eq!(told[0].pointer(place), Some(&older), "{told:?}");
+        }
+        let mut chat = object(json!({"queuedMessages": [{"id": "p", "message": message}]}));
+        down_state(SnapshotOf::Chat, &mut chat);
+        assert_eq!(chat["queuedMessages"][0]["message"]["attachments"], older);
     }
 }

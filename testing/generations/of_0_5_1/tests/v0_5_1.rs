@@ -8,6 +8,8 @@ use ahp_types::notifications::ProgressParams;
 
 const VERSION: &str = "0.5.1";
 
+#[path = "../../shared/silent.rs"]
+mod answering;
 #[path = "../../shared/driver.rs"]
 mod driver;
 #[path = "../../shared/host.rs"]

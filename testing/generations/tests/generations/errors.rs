@@ -41,7 +41,11 @@ async fn what_came_later_is_no_method_and_content_had_an_error_of_its_own() {
         let elsewhere = json!({"channel": "ahp-root://", "uri": "x-nowhere:/a"});
         let code = code_of(&mut client, "resourceRead", elsewhere).await;
         assert_eq!(code, -32008, "{version}");
-        let mut newer = vec!["runAutomation", "fetchAutomationRuns"];
+        let mut newer = vec![
+            "listAutomationTriggerDefinitions",
+            "runAutomation",
+            "fetchAutomationRuns",
+        ];
         if version < "1.0" {
             newer.push("moveChat");
         }
@@ -148,6 +152,11 @@ async fn a_refused_action_comes_back_in_the_words_of_its_sender() {
         (
             "0.4.0",
             json!({"type": "session/activeClientToolsChanged", "tools": "all"}),
+        ),
+        // Hosts alone reviewed files then.
+        (
+            "0.5.2",
+            json!({"type": "changeset/filesReviewedChanged", "fileIds": ["f"], "reviewed": true}),
         ),
     ];
     for (newest, action) in cases {

@@ -1,6 +1,7 @@
 //! One client of each of the nine versions in one session: all see the same conversation and the same annotations, also after the
 //! host was killed; and each reads every notification that there is.
 
+use laws::wire::methods::HostNotification;
 use serde_json::{Value, json};
 
 use crate::driver::Driver;
@@ -141,6 +142,17 @@ async fn all_versions_share_one_session() {
     assert_eq!(annotations, Some(9));
 }
 
+/// What every version is told, beside actions; `root/progress` came with 0.5.
+const TOLD: [&str; 7] = [
+    "root/sessionAdded",
+    "root/sessionSummaryChanged",
+    "root/sessionRemoved",
+    "auth/required",
+    "otlp/exportLogs",
+    "otlp/exportTraces",
+    "otlp/exportMetrics",
+];
+
 /// Every notification reaches every version, in the words of its types: they judge each when it comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_reads_every_notification() {
@@ -180,19 +192,21 @@ async fn every_version_reads_every_notification() {
         .asks("disposeSession", json!({"channel": "scripted:/short"}))
         .await;
     for_each!(all => |each, version| {
-        for method in ["root/sessionAdded", "root/sessionSummaryChanged", "root/sessionRemoved"] {
+        for method in TOLD {
             each.until_told(method, |_| true).await;
         }
         let told = each.until_told("auth/required", |_| true).await;
         let name = if version < "0.8" { &told["resource"] } else { &told["resource"]["resource"] };
         assert_eq!(name, "https://api.example", "{version}");
-        for signal in ["otlp/exportLogs", "otlp/exportTraces", "otlp/exportMetrics"] {
-            each.until_told(signal, |_| true).await;
-        }
         if version > "0.4.0" {
             each.until_told("root/progress", |told| told["progressToken"] == "p").await;
         }
         each.agrees("the notifications").await;
         assert_eq!(each.was_told("root/progress"), version > "0.4.0", "{version}");
     });
+    for notification in HostNotification::ALL {
+        let name = notification.name();
+        let others = ["action", "root/progress"];
+        assert!(TOLD.contains(&name) || others.contains(&name), "{name}");
+    }
 }

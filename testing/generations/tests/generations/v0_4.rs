@@ -9,5 +9,7 @@ pub type ProgressParams = ();
 
 pub const VERSION: &str = "0.4.0";
 
+#[path = "../../shared/silent.rs"]
+mod answering;
 #[path = "../../shared/mod.rs"]
 pub mod shared;

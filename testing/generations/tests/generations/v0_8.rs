@@ -8,5 +8,7 @@ pub use ahp_types::notifications::ProgressParams;
 
 pub const VERSION: &str = "0.8.0";
 
+#[path = "../../shared/answering.rs"]
+mod answering;
 #[path = "../../shared/mod.rs"]
 pub mod shared;
