@@ -133,6 +133,22 @@ fn directories_are_trusted_listed_and_revoked() {
         code == Some(1) && said.contains("was not trusted"),
         "{said}"
     );
+    // What was answered about a server of the directory is listed, and goes with it.
+    let item = format!(
+        "[[items]]\ndirectory = {project:?}\nitem = \"mcp:files\"\ndigest = \"d\"\nsince = \"2026-11-17T00:00:00Z\"\nby = \"ann\"\n"
+    );
+    fs::write(data_directory(place.path()).join("trust.toml"), item).unwrap();
+    let (_, listed) = agents(&["trust"]);
+    let line = format!("{}: its MCP server files alone", project.display());
+    assert!(
+        listed.contains(&line) && listed.contains("by ann"),
+        "{listed}"
+    );
+    let (_, listed) = agents(&["trust", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed[0]["item"], "mcp:files");
+    assert_eq!(agents(&["trust", "--revoke", "project"]).0, Some(0));
+    assert!(agents(&["trust"]).1.starts_with("No directory is trusted"));
     settings(
         place.path(),
         &format!("trusted = [{:?}]\n", place.path().join("project")),

@@ -2,6 +2,7 @@
 
 use crate::mcp::{SERVER, call, is_offered, wait_for_end};
 use crate::plugin_window::{PLUGIN, PluginWindow, plugin};
+use conformance::acp::{self, AcpSetup, scene};
 use conformance::native::{NativeHarness, SESSION, ends};
 use serde_json::{Value, json};
 use testkit::Answer;
@@ -229,4 +230,56 @@ async fn a_client_that_is_cut_off_while_it_is_read_is_read_when_it_is_there_agai
     drop(window);
     let _window = PluginWindow::opens(harness.host(), &FILES).await;
     harness.ann.until_session(SESSION, load("loaded")).await;
+}
+
+// AG-37
+#[tokio::test]
+async fn an_agent_of_others_that_takes_additions_to_its_prompt_is_told_what_a_plugin_says() {
+    let takes = json!({"agentCapabilities": {"sessionCapabilities": {"systemPrompt": {}}}});
+    let scenes = json!([scene("", json!([{"say": ["ok"]}]))]);
+    let setup = AcpSetup::new(json!({"initialize": takes, "scenes": scenes}));
+    let mut harness = setup.start().await;
+    harness.talk("before").await;
+    let first = harness.received("session/new").pop().unwrap();
+    assert!(
+        first["systemPrompt"].is_null(),
+        "nothing is added: {first:#}"
+    );
+
+    let files = [
+        ("rules/tone.md", "Be brief over here."),
+        (
+            "skills/map/SKILL.md",
+            "---\ndescription: Draws maps\n---\nDraw.",
+        ),
+    ];
+    let mut window = PluginWindow::opens_in(harness.host(), acp::SESSION, &files).await;
+    window.brings(json!([plugin("1")]));
+    let session = harness
+        .ann
+        .until_session(acp::SESSION, load("loaded"))
+        .await;
+    harness.talk("one").await;
+    let opened = harness.received("session/resume").pop().unwrap();
+    let added = &opened["systemPrompt"];
+    assert_eq!(added["mode"], "append", "{opened:#}");
+    let text = added["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("Be brief over here."), "{text}");
+    assert!(
+        text.contains("kit:map") && text.contains("Draws maps"),
+        "{text}"
+    );
+    harness.talk("two").await;
+    let reopened = harness.received("session/resume").len();
+    assert_eq!(reopened, 1, "the same words open nothing anew");
+
+    let off = json!([{"kind": "session", "enabled": false}]);
+    let toggle = json!({"type": "session/customizationToggled", "id": kit(&session)["id"], "enablement": off});
+    harness.ann.does_in(acp::SESSION, toggle).await;
+    harness.talk("three").await;
+    let opened = harness.received("session/resume").pop().unwrap();
+    assert!(
+        opened["systemPrompt"].is_null(),
+        "it is switched off: {opened:#}"
+    );
 }

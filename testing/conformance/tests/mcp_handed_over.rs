@@ -187,3 +187,22 @@ async fn a_server_that_the_agent_could_not_start_is_not_said_to_be_ready() {
     let session = harness.ann.sees_session(SESSION);
     assert!(is_wrong(&session), "it did not start since");
 }
+
+// MC-9
+#[tokio::test]
+async fn a_server_that_failed_before_anything_was_asked_is_not_said_to_be_ready() {
+    let words = json!([{"type": "content", "content": {"type": "text", "text": "No such file"}}]);
+    let failed = json!({"update": {
+        "sessionUpdate": "tool_call", "toolCallId": "startup.1", "kind": "other", "title": "mcp__files__startup",
+        "status": "failed", "content": words,
+    }});
+    let scenes = json!([scene("", json!([{"say": ["ok"]}]))]);
+    let script = json!({"on_open": [failed], "scenes": scenes});
+    let mut harness = AcpSetup::new(script).settings(SERVERS).start().await;
+    harness.talk("hello").await;
+    let is_wrong = |session: &Value| server(session, "files")["state"]["kind"] == "error";
+    let session = harness.ann.until_session(SESSION, is_wrong).await;
+    let state = server(&session, "files")["state"].to_string();
+    assert!(state.contains("No such file"), "{state}");
+    assert_eq!(server(&session, "web")["state"]["kind"], "ready");
+}

@@ -9,7 +9,7 @@ use crate::mcp::{
 use agents::mcp::McpEntry;
 use conformance::native::{ChatClient, NativeHarness, SESSION, calls_of, ends};
 use serde_json::{Value, json};
-use testkit::Answer;
+use testkit::{Answer, Call};
 
 #[tokio::test]
 async fn a_tool_is_offered_asked_about_and_run() {
@@ -390,4 +390,38 @@ async fn a_session_that_nobody_looks_at_has_no_processes_and_gets_others_when_it
         .await
         .unwrap();
     wait_for_end(&second).await;
+}
+
+// MC-2
+#[tokio::test]
+async fn a_directory_that_is_added_is_told_to_a_server_that_runs() {
+    let entries = vec![entry(&[])];
+    let settings = move |config: &mut host::Config| {
+        config.mcp.clone_from(&entries);
+        let above = config.workspaces[0].parent().unwrap().to_owned();
+        config.workspaces.push(above);
+    };
+    let approvals = json!({"approvals": "full-access"});
+    let mut harness = NativeHarness::start_with_settings(approvals, |_| {}, settings).await;
+    let answers = || {
+        let call = |tool: &str| Call::new(tool, &format!("mcp__test__{tool}"), &json!({}));
+        [Answer::calls([call("roots"), call("pid")]), ends()]
+    };
+    harness.talk("where", answers()).await;
+    let before = harness.last_results();
+    let more = harness.work().with_file_name("more");
+    std::fs::create_dir(&more).unwrap();
+    let uri = format!("file://{}", more.display());
+    let set = json!({"type": "session/workingDirectorySet", "directory": uri});
+    harness.ann.does_in(SESSION, set).await;
+    let has_both = |session: &Value| {
+        let all = session["workingDirectories"].as_array();
+        all.is_some_and(|all| all.len() == 2)
+    };
+    harness.ann.until_session(SESSION, has_both).await;
+    harness.talk("and now", answers()).await;
+    let after = harness.last_results();
+    let (roots, process) = (&after[after.len() - 2], &after[after.len() - 1]);
+    assert!(roots.ends_with(&uri), "{roots}");
+    assert_eq!(process, &before[before.len() - 1], "it is the same process");
 }

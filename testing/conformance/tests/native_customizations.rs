@@ -243,7 +243,15 @@ async fn what_is_switched_off_is_not_used_by_anybody() {
 async fn a_skill_that_a_client_writes_is_listed_at_once() {
     let mut harness = NativeHarness::start().await;
     harness.talk("hello", [ends()]).await;
-    let session = harness.ann.sees_session(SESSION);
+    // The directory is not there, and clients know where they may put skills.
+    let is_told = |session: &Value| entry(session, ".agents/skills").is_some();
+    let session = harness.ann.until_session(SESSION, is_told).await;
+    let empty = entry(&session, ".agents/skills").unwrap();
+    assert_eq!(
+        (&empty["writable"], &empty["children"]),
+        (&json!(true), &json!([]))
+    );
+    assert!(!harness.work().join(".agents").exists());
     let directory = session["workingDirectories"][0].as_str().unwrap();
     let skill = format!("{}/.agents/skills/maps", directory.trim_end_matches('/'));
     let text = "---\nname: maps\ndescription: Draws maps\n---\nDraw.";
@@ -256,6 +264,7 @@ async fn a_skill_that_a_client_writes_is_listed_at_once() {
     let session = harness.ann.until_session(SESSION, has_it).await;
     let listed = entry(&session, ".agents/skills").unwrap();
     assert_eq!(listed["writable"], true, "{listed:#}");
+    assert_eq!(listed["id"], empty["id"], "it is the same directory");
     let delete = json!({"channel": "ahp-root://", "uri": skill, "recursive": true});
     let connection = &harness.ann.connection;
     connection.request("resourceDelete", delete).await.unwrap();

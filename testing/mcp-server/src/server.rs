@@ -12,7 +12,7 @@ use rmcp::model::{
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::{Switches, tools};
@@ -52,6 +52,10 @@ impl ServerHandler for TestServer {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("test-server", "1.2.3"))
             .with_instructions("Call `echo` to hear yourself.")
+    }
+
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
+        eprintln!("the roots changed");
     }
 
     async fn list_tools(

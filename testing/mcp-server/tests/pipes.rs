@@ -192,6 +192,32 @@ async fn a_changed_list_is_listed_again() {
 }
 
 #[tokio::test]
+async fn mc_2_a_server_is_told_when_the_working_directories_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = ready(piped(&[]), directory.path()).await;
+    let first = text(&call(&server, "roots", json!({})).await.unwrap());
+    let roots = [first.clone(), "file:///another".to_owned()];
+    for _ in 0..2 {
+        server.set_roots(&roots);
+    }
+    eventually("the word of it", || {
+        server.log().contains("the roots changed")
+    })
+    .await;
+    let listed = call(&server, "roots", json!({})).await.unwrap();
+    assert_eq!(text(&listed), roots.join("\n"));
+    let told = server.log().matches("the roots changed").count();
+    assert_eq!(told, 1, "the same ones are no news");
+
+    server.set_roots(&[first.clone()]);
+    server.stop();
+    server.start();
+    server.settled().await;
+    let listed = call(&server, "roots", json!({})).await.unwrap();
+    assert_eq!(text(&listed), first, "also if it was started since");
+}
+
+#[tokio::test]
 async fn lists_without_an_end_are_cut_off() {
     let directory = tempfile::tempdir().unwrap();
     let server = ready(piped(&["--tools", "10000"]), directory.path()).await;

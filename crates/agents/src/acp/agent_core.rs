@@ -163,6 +163,9 @@ impl AgentCore {
             if held.value != value {
                 held.value = value;
                 held.generation += 1;
+                let generation = held.generation;
+                drop(held);
+                self.pool.retire_all_but(generation);
             }
         }
     }

@@ -18,6 +18,9 @@ pub(super) const IDLE_SECONDS: u64 = 900;
 /// How long a process may take to answer for the first time (AG-14).
 pub(super) const START_TIMEOUT_SECONDS: u64 = 60;
 
+/// How long opening a session may take: agents start MCP servers first (AG-14).
+const OPEN_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The longest line of an agent (AG-17).
 pub const LINE_BYTES_MAX: usize = 32 << 20;
 
@@ -43,6 +46,8 @@ pub struct AcpAgentConfig {
     pub trust: TrustPolicy,
     pub idle: Duration,
     pub start_timeout: Duration,
+    /// How long opening a session may take.
+    pub open_timeout: Duration,
     pub line_bytes_max: usize,
     /// Variables that are set once the directory is trusted (TR-4).
     pub trusted_env: BTreeMap<String, String>,
@@ -50,6 +55,8 @@ pub struct AcpAgentConfig {
     pub install: String,
     /// Files of a project in which it looks for MCP servers itself.
     pub reads_mcp_files: Vec<String>,
+    /// Whether users are told which model it chose: it chooses one even if nobody is signed in, and never says so.
+    pub names_model: bool,
 }
 
 /// A variable of a process: the host's own of that name, or what a file holds.
@@ -114,10 +121,12 @@ impl AcpAgentConfig {
             trust: TrustPolicy::default(),
             idle: Duration::from_secs(IDLE_SECONDS),
             start_timeout: Duration::from_secs(START_TIMEOUT_SECONDS),
+            open_timeout: OPEN_TIMEOUT,
             line_bytes_max: LINE_BYTES_MAX,
             trusted_env: BTreeMap::new(),
             install: String::new(),
             reads_mcp_files: Vec::new(),
+            names_model: false,
         }
     }
 

@@ -178,6 +178,8 @@ impl AgentEntry {
                 return Err(("env", format!("{name} has a NUL in it")));
             }
             config.env.insert(name.clone(), value.clone());
+            // What the user says of a variable counts, also where the preset sets it in trusted directories.
+            config.trusted_env.remove(name);
         }
         for source in &self.env_from.0 {
             check_variable(&source.name).map_err(|problem| ("env_from", problem))?;
@@ -419,6 +421,9 @@ mod tests {
         assert!(config.fs && !config.hands_over_mcp);
         assert_eq!(config.idle, Duration::from_secs(5));
         assert_eq!(config.start_timeout, Duration::from_secs(6));
+        let distrusted = "id = \"gemini\"\nenv = { GEMINI_CLI_TRUST_WORKSPACE = \"false\" }";
+        let distrusted = resolve(distrusted).unwrap();
+        assert!(distrusted.trusted_env.is_empty(), "{distrusted:?}");
         let other = resolve("id = \"claude\"\ncommand = \"/opt/claude\"").unwrap();
         assert_eq!(other.install, "", "of another command nothing is known");
         let command = resolve("id = \"x\"\ncommand = \"x\"").unwrap();

@@ -7,11 +7,12 @@ use std::time::Duration;
 use agent_api::AgentError;
 use serde_json::Value;
 
-use super::config::AcpAgentConfig;
+use super::config::{AcpAgentConfig, AcpAuth};
 use super::connection::{
-    Abilities, AcpConnection, ConnectionEnd, EndKind, RequestError, SignInMethod,
+    Abilities, AcpConnection, ConnectionEnd, EndKind, RequestError, SignInMethod, read_methods,
 };
 use super::label::label;
+use super::process::StderrTail;
 use super::rpc::{self, AcpError};
 
 const MESSAGE_CHARS_MAX: usize = 2_000;
@@ -62,11 +63,17 @@ pub(super) fn start(
             connection,
         ),
         RequestError::Unreadable { why, .. } => {
-            let message = format!("{} cannot be used: {}", config.name, label(why, 500));
+            let why = shown(connection.tail(), why, 500);
+            let message = format!("{} cannot be used: {why}", config.name);
             error("agentProtocol", message, false)
         }
         other => request(config, connection, other),
     }
+}
+
+/// Words of the agent as they are shown: without secrets, then cut to a label, so that no part of one is left at the cut.
+fn shown(tail: &StderrTail, words: &str, chars_max: usize) -> String {
+    label(&tail.blank(words.to_owned()), chars_max)
 }
 
 fn slow_start(config: &AcpAgentConfig, why: &str, connection: &AcpConnection) -> AgentError {
@@ -85,16 +92,14 @@ pub(super) fn request(
 ) -> AgentError {
     match why {
         RequestError::Refused(refused) => {
-            let text = connection
-                .tail()
-                .blank(label(&refused.text(), MESSAGE_CHARS_MAX));
+            let text = shown(connection.tail(), &refused.text(), MESSAGE_CHARS_MAX);
             error("agentError", format!("{}: {text}", config.name), true)
         }
         RequestError::TimedOut { .. } => slow_start(config, &why.to_string(), connection),
         RequestError::Ended(end) => ended(config, end),
         RequestError::Unreadable { .. } => {
-            let message = format!("{}: {}", config.name, label(&why.to_string(), 500));
-            error("agentProtocol", message, true)
+            let why = shown(connection.tail(), &why.to_string(), 500);
+            error("agentProtocol", format!("{}: {why}", config.name), true)
         }
     }
 }
@@ -145,6 +150,11 @@ pub(super) fn is_unknown_session(error: &AcpError) -> bool {
     if error.code == rpc::NOT_FOUND {
         return true;
     }
+    // One agent names the part of it that failed, and nothing else.
+    let of_sessions = error.data.get("service").and_then(Value::as_str) == Some("session");
+    if error.code == rpc::INTERNAL_ERROR && of_sessions {
+        return true;
+    }
     let text = error.text().to_lowercase();
     let is_about = ["session", "thread", "conversation"]
         .iter()
@@ -165,52 +175,53 @@ pub(super) fn is_unknown_session(error: &AcpError) -> bool {
 pub(super) fn sign_in(
     config: &AcpAgentConfig,
     abilities: &Abilities,
+    tail: &StderrTail,
     why: &AcpError,
 ) -> AgentError {
-    let mut lines = vec![format!(
-        "{} is not signed in: {}",
-        config.name,
-        label(&why.message, 300)
-    )];
+    let words = shown(tail, &why.message, 300);
+    let mut lines = vec![format!("{} is not signed in: {words}", config.name)];
     let variables = why.data.get("envVars").and_then(Value::as_array);
-    let variables: Vec<&str> = variables
-        .into_iter()
-        .flatten()
-        .filter_map(variable_name)
-        .collect();
+    let variables = variables.into_iter().flatten().filter_map(variable_name);
+    let variables = label(&variables.collect::<Vec<_>>().join(", "), 300);
     if !variables.is_empty() {
-        let names = label(&variables.join(", "), 300);
         lines.push(format!(
-            "It looks for these variables: {names}. Name them in `env_from` of its entry."
+            "It looks for these variables: {variables}. Name them in `env_from` of its entry."
         ));
     }
-    let terminal: Vec<&SignInMethod> = abilities
-        .sign_in
-        .iter()
-        .filter(|method| method.is_terminal)
-        .collect();
+    // Some say with the error alone how to sign in.
+    let told = match abilities.sign_in.is_empty() {
+        true => read_methods(&why.data["authMethods"]),
+        false => abilities.sign_in.clone(),
+    };
+    let (terminal, others): (Vec<_>, Vec<_>) = told.iter().partition(|it| it.is_terminal);
     if !terminal.is_empty() {
         lines.push(
             "To sign in, run one of these in a terminal and send the message again:".to_owned(),
         );
-        lines.extend(
-            terminal
-                .iter()
-                .map(|method| format!("    {}", command_line(config, method))),
-        );
-    } else if !abilities.sign_in.is_empty() {
+        let commands = terminal.iter().map(|method| command_line(config, method));
+        lines.extend(commands.map(|command| format!("    {command}")));
+    } else if !others.is_empty() {
         lines.push("It can be signed in by:".to_owned());
-        lines.extend(
-            abilities
-                .sign_in
-                .iter()
-                .map(|method| match &method.description {
-                    Some(description) => format!("    {}: {description}", method.name),
-                    None => format!("    {}", method.name),
-                }),
-        );
+        lines.extend(others.iter().map(|method| describe_method(method)));
+        lines.push(match &config.auth {
+            Some(AcpAuth::Method(tried)) => {
+                format!("`{tried}` of its entry was tried.")
+            }
+            Some(AcpAuth::Resource { .. }) | None => {
+                "Sign in with its own program, or name one of them in its entry: `auth = { method = \"..\" }`.".to_owned()
+            }
+        });
     }
     error("agentSignIn", lines.join("\n"), true)
+}
+
+/// A way to sign in that is not a command: what it is, and what the settings file calls it.
+fn describe_method(method: &SignInMethod) -> String {
+    let SignInMethod { id, name, .. } = method;
+    match &method.description {
+        Some(description) => format!("    {name} (`{id}`): {description}"),
+        None => format!("    {name} (`{id}`)"),
+    }
 }
 
 fn variable_name(variable: &Value) -> Option<&str> {
@@ -259,6 +270,11 @@ mod tests {
                 "Internal error",
                 json!({"details": "Session nope not found"}),
             ),
+            (
+                -32603,
+                "Internal error: OpenCode service failure",
+                json!({"service": "session"}),
+            ),
         ] {
             let error = AcpError {
                 code,
@@ -291,7 +307,7 @@ mod tests {
         };
         let mut why = AcpError::new(-32000, "Authentication required");
         why.data = json!({"envVars": [{"name": "KEY"}]});
-        let error = sign_in(&config, &abilities, &why);
+        let error = sign_in(&config, &abilities, &StderrTail::default(), &why);
         assert_eq!(error.error_type, "agentSignIn");
         assert!(error.resumable);
         assert!(
@@ -302,5 +318,33 @@ mod tests {
             error.message
         );
         assert!(error.message.contains("KEY"), "{}", error.message);
+    }
+
+    #[test]
+    fn ag_29_ways_that_are_no_commands_are_named_as_the_settings_file_has_them() {
+        let mut config = AcpAgentConfig::new("a", "agent");
+        let mut why = AcpError::new(-32000, "the key hush-hush is wrong");
+        why.data = json!({"authMethods": [{"id": "api-key", "name": "API Key", "description": "By a key"}]});
+        let tail = StderrTail::new(vec!["hush-hush".to_owned()]);
+        let said = |config: &AcpAgentConfig| {
+            let error = sign_in(config, &Abilities::default(), &tail, &why);
+            error.message
+        };
+        let message = said(&config);
+        assert!(
+            message.contains("    API Key (`api-key`): By a key"),
+            "{message}"
+        );
+        assert!(message.contains("auth = { method = "), "{message}");
+        assert!(message.contains("the key *** is wrong"), "{message}");
+        config.auth = Some(AcpAuth::Method("api-key".to_owned()));
+        assert!(said(&config).ends_with("`api-key` of its entry was tried."));
+    }
+
+    #[test]
+    fn ag_18_a_secret_at_the_cut_leaves_nothing() {
+        let tail = StderrTail::new(vec!["hush-hush".to_owned()]);
+        let words = format!("{}hush-hush", "x".repeat(295));
+        assert!(!shown(&tail, &words, 300).contains("hush"));
     }
 }

@@ -14,7 +14,7 @@ use wire::Object;
 use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::failed_server::FailedServer;
-use super::mapper::UsageTotals;
+use super::mapper::{UsageTotals, notice_of};
 use super::mcp_servers::HandedServers;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
@@ -51,7 +51,14 @@ pub(super) struct SaidSettings {
     view: Mutex<SessionView>,
     usage: Mutex<UsageTotals>,
     /// Texts for the next who shows notices of this session.
-    notices: Mutex<Vec<String>>,
+    notices: Mutex<Vec<HeldNotice>>,
+}
+
+/// What is to be shown with the next turn.
+pub(super) struct HeldNotice {
+    /// One with a title is shown once in a process.
+    pub(super) title: Option<String>,
+    pub(super) text: String,
 }
 
 /// Notices that wait.
@@ -84,14 +91,14 @@ impl SaidSettings {
         *lock(&self.usage) = usage;
     }
 
-    pub(super) fn take_notices(&self) -> Vec<String> {
+    pub(super) fn take_notices(&self) -> Vec<HeldNotice> {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    fn add_notice(&self, text: String) {
+    fn add_notice(&self, title: Option<String>, text: String) {
         let mut notices = lock(&self.notices);
         if notices.len() < NOTICES_MAX {
-            notices.push(text);
+            notices.push(HeldNotice { title, text });
         }
     }
 
@@ -141,12 +148,20 @@ impl SessionListener for SaidSettings {
         {
             core.tell_title(&self.conversation, title);
         }
+        if !is_in_turn && let Some((title, text)) = notice_of(update) {
+            self.add_notice(title, text);
+        }
         if let (Some(failed), Some(core)) = (FailedServer::of(update), self.core.upgrade()) {
             core.note_failed_server(&self.conversation, failed);
         }
         let (before, change) = {
             let mut view = lock(&self.view);
-            let before = view.settings.clone();
+            // Most updates are words: nothing is copied for those.
+            let before = match update {
+                acp::SessionUpdate::ConfigOptionUpdate(_)
+                | acp::SessionUpdate::CurrentModeUpdate(_) => view.settings.clone(),
+                _ => Vec::new(),
+            };
             (before, view.hear(update))
         };
         if let Some(change) = change {
@@ -229,7 +244,7 @@ impl LiveSession {
                     "The agent did not change {name}: {}",
                     super::label::label(&why, 300)
                 );
-                self.said.add_notice(notice);
+                self.said.add_notice(None, notice);
                 if let Some(core) = self.said.core.upgrade() {
                     let (conversation, property) = (&self.said.conversation, setting.property());
                     core.tell_setting(conversation, &property, setting.current);

@@ -21,6 +21,7 @@ mod mapper;
 mod mcp_servers;
 mod notes;
 mod open;
+mod plugin_words;
 mod pool;
 pub mod presets;
 mod process;
@@ -94,12 +95,6 @@ impl AcpAgent {
         let told = processes
             .iter()
             .find_map(|process| process.connection.sign_in());
-        let told = told.map(|told| {
-            !matches!(
-                told["kind"].as_str(),
-                None | Some("none" | "unauthenticated")
-            )
-        });
         let can = known.abilities.as_ref();
         let abilities = can.map(|can| {
             [

@@ -20,10 +20,7 @@ use super::live_session::{LiveSession, OpenedWith, SaidSettings};
 use super::mapper::UsageTotals;
 use super::mcp_servers::HandedServers;
 use super::notes::ChatNotes;
-use super::rpc::METHOD_NOT_FOUND;
-
-/// They start MCP servers first (AG-14).
-const OPEN_LIMIT: Duration = Duration::from_secs(120);
+use super::rpc::{AcpError, INTERNAL_ERROR, METHOD_NOT_FOUND};
 
 const SIGN_IN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -63,7 +60,16 @@ impl Opening {
         anew: Option<String>,
     ) -> Result<OpenedChat, RequestError> {
         // Goes on if the turn is dropped: the agent makes a session either way, and the chat's next turn takes it.
-        let opening = tokio::spawn(async move { self.open_now(notes, anew).await });
+        let opening = tokio::spawn(async move {
+            let noted = notes.as_ref().map(|notes| notes.session.clone());
+            let opened = self.open_now(notes, anew).await;
+            if let Err(RequestError::TimedOut { .. }) = &opened {
+                // It takes no new work, and is stopped once nobody works in it (AG-14).
+                let session = noted.unwrap_or_default();
+                self.core.pool.give_up(&self.process, &session);
+            }
+            opened
+        });
         match opening.await {
             Ok(opened) => opened,
             Err(died) => std::panic::resume_unwind(died.into_panic()),
@@ -143,7 +149,12 @@ impl Opening {
         params["sessionId"] = json!(source.session);
         let connection = &self.process.connection;
         match connection
-            .new_session("session/fork", &params, listener, OPEN_LIMIT)
+            .new_session(
+                "session/fork",
+                &params,
+                listener,
+                self.core.config.open_timeout,
+            )
             .await
         {
             Ok((inbox, answer)) => {
@@ -168,7 +179,12 @@ impl Opening {
             let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
             let connection = &self.process.connection;
             match connection
-                .new_session("session/new", &self.params(), listener, OPEN_LIMIT)
+                .new_session(
+                    "session/new",
+                    &self.params(),
+                    listener,
+                    self.core.config.open_timeout,
+                )
                 .await
             {
                 Ok((inbox, answer)) => {
@@ -179,8 +195,12 @@ impl Opening {
                     if errors::is_sign_in(&error) && !has_signed_in =>
                 {
                     has_signed_in = true;
-                    if !sign_in(&self.core, &self.process).await {
-                        return Err(RequestError::Refused(error));
+                    match sign_in(&self.core, &self.process).await {
+                        SignInTry::Taken => {}
+                        SignInTry::Refused(why) => {
+                            return Err(RequestError::Refused(error.caused_by(&why)));
+                        }
+                        SignInTry::NotConfigured => return Err(RequestError::Refused(error)),
                     }
                 }
                 Err(error) => return Err(error),
@@ -263,13 +283,14 @@ impl Opening {
     }
 
     async fn request_signed_in(&self, method: &str, params: &Value) -> Result<Value, RequestError> {
-        let connection = &self.process.connection;
-        let answer = connection.request(method, params, OPEN_LIMIT).await;
+        let (connection, limit) = (&self.process.connection, self.core.config.open_timeout);
+        let answer = connection.request(method, params, limit).await;
         match answer {
             Err(RequestError::Refused(error)) if errors::is_sign_in(&error) => {
                 match sign_in(&self.core, &self.process).await {
-                    true => connection.request(method, params, OPEN_LIMIT).await,
-                    false => Err(RequestError::Refused(error)),
+                    SignInTry::Taken => connection.request(method, params, limit).await,
+                    SignInTry::Refused(why) => Err(RequestError::Refused(error.caused_by(&why))),
+                    SignInTry::NotConfigured => Err(RequestError::Refused(error)),
                 }
             }
             answer => answer,
@@ -277,14 +298,28 @@ impl Opening {
     }
 }
 
-/// Signs in by the configured method; whether it was worth a try. What the agent answers proves nothing.
-pub(super) async fn sign_in(core: &AgentCore, process: &AgentProcess) -> bool {
+/// What came of signing in.
+pub(super) enum SignInTry {
+    /// No method is configured.
+    NotConfigured,
+    /// The agent took it, which proves nothing.
+    Taken,
+    /// It did not; its words may say what is missing.
+    Refused(AcpError),
+}
+
+/// Signs in by the configured method.
+pub(super) async fn sign_in(core: &AgentCore, process: &AgentProcess) -> SignInTry {
     let Some(AcpAuth::Method(method)) = &core.config.auth else {
-        return false;
+        return SignInTry::NotConfigured;
     };
     let params = acp::AuthenticateRequest::new(method.clone());
     let asked = process
         .connection
         .request::<Value>("authenticate", &params, SIGN_IN_LIMIT);
-    asked.await.is_ok()
+    match asked.await {
+        Ok(_) => SignInTry::Taken,
+        Err(RequestError::Refused(why)) => SignInTry::Refused(why),
+        Err(error) => SignInTry::Refused(AcpError::new(INTERNAL_ERROR, error.to_string())),
+    }
 }

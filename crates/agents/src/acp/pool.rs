@@ -73,6 +73,16 @@ impl PoolSlot {
     fn set_current(&self, process: Option<Arc<AgentProcess>>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
+
+    /// Its process takes no new work from now on, if it is one of these; which one that is.
+    fn put_aside(&self, is_it: impl Fn(&Arc<AgentProcess>) -> bool) -> Option<Arc<AgentProcess>> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = current.take_if(|process| is_it(process))?;
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.retain(|old| !old.connection.is_over());
+        retired.push(Arc::clone(&process));
+        Some(process)
+    }
 }
 
 impl ProcessPool {
@@ -194,16 +204,7 @@ impl ProcessPool {
     pub(super) fn give_up(&self, process: &Arc<AgentProcess>, session: &str) {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         for slot in slots.values() {
-            let mut current = slot.current.lock().unwrap_or_else(PoisonError::into_inner);
-            if current
-                .as_ref()
-                .is_some_and(|current| Arc::ptr_eq(current, process))
-            {
-                *current = None;
-                let mut retired = slot.retired.lock().unwrap_or_else(PoisonError::into_inner);
-                retired.retain(|old| !old.connection.is_over());
-                retired.push(Arc::clone(process));
-            }
+            slot.put_aside(|current| Arc::ptr_eq(current, process));
         }
         drop(slots);
         if process.idle_since().is_none() {
@@ -211,6 +212,17 @@ impl ProcessPool {
             self.lock_abandoned().push(hanging);
         }
         process.retire(EndKind::Hung);
+    }
+
+    /// Other credentials count from now on: processes that were started with older ones end once nobody works in them.
+    pub(super) fn retire_all_but(&self, credentials: u64) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let older = slots
+            .iter()
+            .filter(|(key, _)| key.credentials != credentials);
+        for process in older.filter_map(|(_, slot)| slot.put_aside(|_| true)) {
+            process.retire(EndKind::Stopped);
+        }
     }
 
     /// Those whose process is not over.

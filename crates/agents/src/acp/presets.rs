@@ -40,6 +40,8 @@ pub struct Preset {
     pub install: String,
     #[serde(default)]
     pub reads_mcp_files: Vec<String>,
+    #[serde(default)]
+    pub names_model: bool,
 }
 
 impl Preset {
@@ -72,6 +74,7 @@ impl Preset {
             trusted_env: self.trusted_env.clone(),
             install: self.install.clone(),
             reads_mcp_files: self.reads_mcp_files.clone(),
+            names_model: self.names_model,
             ..AcpAgentConfig::new(&self.id, &self.command)
         }
     }
@@ -99,6 +102,12 @@ mod tests {
         assert_eq!(gemini.args, ["--acp"]);
         assert!(!gemini.env.contains_key("GEMINI_CLI_TRUST_WORKSPACE"));
         assert_eq!(gemini.trusted_env["GEMINI_CLI_TRUST_WORKSPACE"], "true");
+        let naming: Vec<&str> = Preset::all()
+            .iter()
+            .filter(|preset| preset.names_model)
+            .map(|preset| preset.id.as_str())
+            .collect();
+        assert_eq!(naming, ["opencode"], "the others say who must sign in");
     }
 
     #[test]

@@ -90,6 +90,21 @@ impl AcpError {
         }
     }
 
+    /// The same error with what another one says of its cause: its words, and the variables that it misses.
+    #[must_use]
+    pub(super) fn caused_by(mut self, cause: &Self) -> Self {
+        let words = cause.text();
+        if !words.is_empty() {
+            self.message = format!("{}: {words}", self.message);
+        }
+        if let Some(names) = cause.data.get("envVars") {
+            let mut data = self.data.as_object().cloned().unwrap_or_default();
+            data.insert("envVars".to_owned(), names.clone());
+            self.data = Value::Object(data);
+        }
+        self
+    }
+
     /// What it says, with the details that some agents put beside it.
     pub(super) fn text(&self) -> String {
         match self.data.get("details").and_then(Value::as_str) {

@@ -52,6 +52,14 @@ pub(super) fn of_turns(turns: &[PastTurn], window_tokens: Option<u64>) -> Option
     Some(text)
 }
 
+/// How many tokens the agent's model takes, as the newest turn says that tells it.
+pub(super) fn window_of(turns: &[PastTurn]) -> Option<u64> {
+    turns.iter().rev().find_map(|past| {
+        let size = past.turn["usage"]["_meta"]["contextSize"].as_u64();
+        size.filter(|size| *size > 0)
+    })
+}
+
 /// The block of a prompt that holds a transcript.
 pub(super) fn to_block(text: &str, takes_resources: bool) -> Value {
     match takes_resources {
@@ -181,6 +189,17 @@ mod tests {
             "{}",
             small.len()
         );
+    }
+
+    #[test]
+    fn ag_44_a_transcript_takes_a_third_of_the_window_that_was_told_last() {
+        let told = |size: u64| PastTurn {
+            turn: json!({"message": {"text": "x"}, "usage": {"_meta": {"contextSize": size}}}),
+            ..PastTurn::default()
+        };
+        assert_eq!(window_of(&[past("a", json!([]))]), None);
+        let turns = [told(200_000), told(8_000), told(0), past("a", json!([]))];
+        assert_eq!(window_of(&turns), Some(8_000));
     }
 
     #[test]

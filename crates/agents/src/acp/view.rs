@@ -17,6 +17,9 @@ const OPTIONS_MAX: usize = 32;
 const VALUES_MAX: usize = 512;
 const DESCRIPTION_CHARS_MAX: usize = 300;
 
+/// Options and values of longer names are not offered: they could not be given back as they are.
+const ID_BYTES_MAX: usize = 256;
+
 /// All commands together, as they are held.
 const COMMAND_BYTES_MAX: usize = 64 * 1_024;
 
@@ -40,6 +43,9 @@ pub(super) struct OptionValues {
     /// None of a switch.
     pub(super) values: Vec<ChoiceValue>,
     pub(super) setter: Setter,
+    /// It is the agent's mode, whatever the agent calls it.
+    #[serde(default)]
+    pub(super) is_mode: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,7 +80,21 @@ impl OptionValues {
             current: json!(""),
             values: Vec::new(),
             setter: Setter::Mode,
+            is_mode: true,
         }
+    }
+
+    /// Whether `current_mode_update` is about it: an option that is called so is the mode, too.
+    fn is_mode(&self) -> bool {
+        self.is_mode || self.id == "mode"
+    }
+
+    /// The value in use as people read it; none of a switch, or if nothing is chosen.
+    pub(super) fn current_name(&self) -> Option<String> {
+        let current = self.current.as_str().filter(|id| !id.is_empty())?;
+        let mut values = self.values.iter();
+        let named = values.find(|value| value.id == current);
+        Some(named.map_or_else(|| label(current, 200), |value| value.name.clone()))
     }
 
     /// The name of its setting of AHP sessions.
@@ -128,7 +148,7 @@ impl SessionView {
         if self.model.is_none() {
             self.model = read_models(&answer["models"]);
         }
-        let has_mode = self.settings.iter().any(|setting| setting.id == "mode");
+        let has_mode = self.settings.iter().any(OptionValues::is_mode);
         if !has_mode && let Some(mode) = read_modes(&answer["modes"]) {
             self.settings.push(mode);
         }
@@ -141,10 +161,7 @@ impl SessionView {
                 Some(ViewChange::Settings)
             }
             acp::SessionUpdate::CurrentModeUpdate(update) => {
-                let mode = self
-                    .settings
-                    .iter_mut()
-                    .find(|setting| setting.id == "mode")?;
+                let mode = self.settings.iter_mut().find(|setting| setting.is_mode())?;
                 mode.current = json!(update.current_mode_id.to_string());
                 Some(ViewChange::Settings)
             }
@@ -173,13 +190,13 @@ impl SessionView {
                 Some(acp::SessionConfigOptionCategory::Model) => self.model = Some(choice),
                 Some(acp::SessionConfigOptionCategory::Mode) if !has_mode => {
                     has_mode = true;
-                    choice.name = label(&choice.name, 100);
+                    choice.is_mode = true;
                     self.settings.push(choice);
                 }
                 _ => self.settings.push(choice),
             }
         }
-        if !has_mode {
+        if !self.settings.iter().any(OptionValues::is_mode) {
             self.settings.extend(legacy_mode);
         }
     }
@@ -190,7 +207,16 @@ impl SessionView {
     }
 }
 
+/// Whether something of this name can be offered.
+fn is_offered_id(id: &str) -> bool {
+    id.len() <= ID_BYTES_MAX && !id.chars().any(char::is_control)
+}
+
 fn read_option(option: acp::SessionConfigOption) -> Option<OptionValues> {
+    let id = option.id.to_string();
+    if !is_offered_id(&id) {
+        return None;
+    }
     let (current, values) = match option.kind {
         acp::SessionConfigKind::Boolean(boolean) => (json!(boolean.current_value), Vec::new()),
         acp::SessionConfigKind::Select(select) => {
@@ -201,25 +227,25 @@ fn read_option(option: acp::SessionConfigOption) -> Option<OptionValues> {
                 }
                 _ => Vec::new(),
             };
-            let values = options
-                .into_iter()
-                .take(VALUES_MAX)
-                .map(|option| ChoiceValue {
-                    id: option.value.to_string(),
-                    name: label(&option.name, 200),
-                    description: read_description(option.description.as_deref()),
-                });
+            let values = options.into_iter().take(VALUES_MAX);
+            let values = values.map(|option| ChoiceValue {
+                id: option.value.to_string(),
+                name: label(&option.name, 200),
+                description: read_description(option.description.as_deref()),
+            });
+            let values = values.filter(|value| is_offered_id(&value.id));
             (json!(select.current_value.to_string()), values.collect())
         }
         _ => return None,
     };
     Some(OptionValues {
-        id: option.id.to_string(),
+        id,
         name: label(&option.name, 100),
         description: read_description(option.description.as_deref()),
         current,
         values,
         setter: Setter::Option,
+        is_mode: false,
     })
 }
 
@@ -232,6 +258,7 @@ fn read_models(models: &Value) -> Option<OptionValues> {
         current: json!(models["currentModelId"].as_str()?),
         values: read_values(&models["availableModels"], "modelId"),
         setter: Setter::Model,
+        is_mode: false,
     })
 }
 
@@ -243,13 +270,17 @@ fn read_modes(modes: &Value) -> Option<OptionValues> {
         current: json!(modes["currentModeId"].as_str()?),
         values: read_values(&modes["availableModes"], "id"),
         setter: Setter::Mode,
+        is_mode: true,
     })
 }
 
 fn read_values(values: &Value, id: &str) -> Vec<ChoiceValue> {
     let values = values.as_array().into_iter().flatten().take(VALUES_MAX);
     let read = values.filter_map(|value| {
-        let id = value[id].as_str()?.to_owned();
+        let id = value[id]
+            .as_str()
+            .filter(|id| is_offered_id(id))?
+            .to_owned();
         Some(ChoiceValue {
             name: label(value["name"].as_str().unwrap_or(&id), 200),
             description: read_description(value["description"].as_str()),
@@ -360,6 +391,38 @@ mod tests {
                 && !mode.offers(&json!("none"))
                 && !mode.offers(&json!(true))
         );
+    }
+
+    #[test]
+    fn ag_25_an_option_of_another_name_is_the_mode_if_it_says_so() {
+        let option = json!([{"id": "permission_mode", "name": "Permissions", "category": "mode", "type": "select",
+            "currentValue": "ask", "options": [{"value": "ask", "name": "Ask"}, {"value": "auto", "name": "Auto"}]}]);
+        let modes =
+            json!({"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]});
+        let mut view = SessionView::default();
+        view.hear_answer(&json!({"configOptions": option, "modes": modes}));
+        assert_eq!(view.settings.len(), 1, "there is one mode: {view:?}");
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"});
+        view.hear(&serde_json::from_value(update).unwrap());
+        let mode = view.setting("agent_permission_mode").unwrap();
+        assert_eq!(mode.current, json!("auto"));
+        assert_eq!(mode.current_name().as_deref(), Some("Auto"));
+    }
+
+    #[test]
+    fn names_that_are_too_long_are_not_offered() {
+        let long = "x".repeat(ID_BYTES_MAX + 1);
+        let values = json!([{"value": long, "name": "L"}, {"value": "a\u{7}", "name": "A"}, {"value": "b", "name": "B"}]);
+        let select = |id: &str| json!({"id": id, "name": "N", "type": "select", "currentValue": "b", "options": values});
+        let mut view = SessionView::default();
+        view.hear_answer(&json!({"configOptions": [select(&long), select("s")]}));
+        assert_eq!(view.settings.len(), 1);
+        let offered: Vec<&str> = view.settings[0]
+            .values
+            .iter()
+            .map(|it| it.id.as_str())
+            .collect();
+        assert_eq!(offered, ["b"]);
     }
 
     #[test]

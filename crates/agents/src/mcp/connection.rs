@@ -127,6 +127,18 @@ impl McpConnection {
         }
     }
 
+    /// The session works in these directories now: a server that asked for them before is told to ask again (MC-2).
+    pub(super) fn set_roots(&self, roots: Vec<String>) {
+        if !self.shared.set_roots(roots) {
+            return; // it knows them
+        }
+        let peer = self.peer.clone();
+        tokio::spawn(async move {
+            // A server that is gone needs not be told.
+            let _ = peer.notify_roots_list_changed().await;
+        });
+    }
+
     /// Calls a tool. Dropping the future cancels the call.
     pub async fn call(
         &self,

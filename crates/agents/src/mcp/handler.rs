@@ -39,7 +39,7 @@ pub(super) enum CallEvent {
 pub(super) struct McpShared {
     pub log: ServerLog,
     /// URIs of the working directories.
-    roots: Vec<String>,
+    roots: Mutex<Vec<String>>,
     calls: Mutex<Vec<OpenCall>>,
     numbers: AtomicU64,
     /// Why the connection ended, if we ended it.
@@ -89,7 +89,7 @@ impl McpShared {
     pub(super) fn new(roots: Vec<String>, has_token: bool) -> Self {
         Self {
             log: ServerLog::default(),
-            roots,
+            roots: Mutex::new(roots),
             calls: Mutex::default(),
             numbers: AtomicU64::new(0),
             failure: Mutex::default(),
@@ -104,6 +104,19 @@ impl McpShared {
 
     fn lock_calls(&self) -> std::sync::MutexGuard<'_, Vec<OpenCall>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The working directories are these now; whether they are others than before.
+    pub(super) fn set_roots(&self, roots: Vec<String>) -> bool {
+        let mut known = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != roots;
+        *known = roots;
+        is_new
+    }
+
+    fn roots(&self) -> Vec<String> {
+        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.clone()
     }
 
     pub(super) fn listen(&self, token: ProgressToken) -> Listening<'_> {
@@ -212,7 +225,7 @@ impl ClientHandler for McpHandler {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        let roots = self.0.roots.iter().map(Root::new).collect();
+        let roots = self.0.roots().into_iter().map(Root::new).collect();
         Ok(ListRootsResult::new(roots))
     }
 

@@ -4,6 +4,7 @@
 //! Must not know: whether it may be started, how its state is shown.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,7 @@ pub struct McpServer {
 
 struct Core {
     declaration: McpDeclaration,
-    place: ServerPlace,
+    place: Mutex<ServerPlace>,
     state: watch::Sender<ServerState>,
     live: Mutex<LiveServer>,
 }
@@ -93,7 +94,7 @@ impl McpServer {
             id: String::new(),
             core: Arc::new(Core {
                 declaration,
-                place,
+                place: Mutex::new(place),
                 state: watch::Sender::new(ServerState::Stopped),
                 live: Mutex::default(),
             }),
@@ -112,6 +113,20 @@ impl McpServer {
 
     pub fn declaration(&self) -> &McpDeclaration {
         &self.core.declaration
+    }
+
+    /// Where it works.
+    pub fn directory(&self) -> PathBuf {
+        self.core.lock_place().directory.clone()
+    }
+
+    /// The session works in these directories now, as `file:` URIs; a server that runs is told so.
+    pub fn set_roots(&self, roots: &[String]) {
+        roots.clone_into(&mut self.core.lock_place().roots);
+        let connection = self.core.lock().connection.clone();
+        if let Some(connection) = connection {
+            connection.set_roots(roots.to_vec());
+        }
     }
 
     pub fn state(&self) -> ServerState {
@@ -333,6 +348,10 @@ impl Core {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_place(&self) -> MutexGuard<'_, ServerPlace> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Changes what is there, unless it was stopped or started again since; whether it did.
     fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
         let mut live = self.lock();
@@ -377,7 +396,8 @@ impl Core {
             live.used_token.clone_from(&token);
             token.map(|token| token.token)
         };
-        let opening = McpConnection::open(&self.declaration, &self.place, token.as_deref());
+        let place = self.lock_place().clone();
+        let opening = McpConnection::open(&self.declaration, &place, token.as_deref());
         let connection = Arc::new(opening.await?);
         let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
         let (tools, offers) = (Arc::new(tools?), Arc::new(offers));
@@ -386,6 +406,9 @@ impl Core {
             live.tools = tools;
             live.offers = offers;
         });
+        // They may have changed while it started.
+        let roots = self.lock_place().roots.clone();
+        connection.set_roots(roots);
         Ok(is_wanted.then_some(connection))
     }
 

@@ -70,6 +70,12 @@ impl TrustStore {
         Ok(entries.trusted.clone())
     }
 
+    /// What users answered about single things that files of directories declare, oldest first (TR-2).
+    pub fn items(&self) -> Result<Vec<ItemEntry>, TrustError> {
+        let entries = self.file.load().map_err(TrustError)?;
+        Ok(entries.items.clone())
+    }
+
     /// How far a directory is trusted in a session, with what was found in it. `directory` is absolute and without links.
     pub fn standing(
         &self,

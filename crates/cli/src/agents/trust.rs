@@ -1,4 +1,4 @@
-//! `greenroom agents trust`: which directories agents of others may be started in.
+//! `greenroom agents trust`: which directories agents of others may be started in, and which MCP servers of directories were allowed.
 //!
 //! Promises: what is trusted is what a host that runs goes by from the next start of an agent on.
 
@@ -43,27 +43,47 @@ pub(super) fn run(options: &TrustOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Complete)
 }
 
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// All that is trusted, for programs. What is said of one thing of a directory names it in `item`.
+fn to_json(store: &TrustStore) -> anyhow::Result<Value> {
+    let configured = store.configured().iter().map(|directory| {
+        json!({"directory": text(directory), "configured": true, "session": null, "since": null, "by": null, "files": []})
+    });
+    let mut all: Vec<Value> = configured.collect();
+    all.extend(store.entries()?.iter().map(|entry| {
+        json!({
+            "directory": text(&entry.directory),
+            "configured": false,
+            "session": entry.session,
+            "since": entry.since,
+            "by": entry.by,
+            "files": entry.files,
+        })
+    }));
+    all.extend(store.items()?.iter().map(|item| {
+        json!({
+            "directory": text(&item.directory),
+            "configured": false,
+            "session": item.session,
+            "since": item.since,
+            "by": item.by,
+            "files": [],
+            "item": item.item,
+        })
+    }));
+    Ok(Value::Array(all))
+}
+
 fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
-    let entries = store.entries()?;
-    let text = |path: &Path| path.to_string_lossy().into_owned();
     if as_json {
-        let configured = store.configured().iter().map(|directory| {
-            json!({"directory": text(directory), "configured": true, "session": null, "since": null, "by": null, "files": []})
-        });
-        let answered = entries.iter().map(|entry| {
-            json!({
-                "directory": text(&entry.directory),
-                "configured": false,
-                "session": entry.session,
-                "since": entry.since,
-                "by": entry.by,
-                "files": entry.files,
-            })
-        });
-        print_json(&Value::Array(configured.chain(answered).collect()))?;
+        print_json(&to_json(store)?)?;
         return Ok(());
     }
-    if entries.is_empty() && store.configured().is_empty() {
+    let (entries, items) = (store.entries()?, store.items()?);
+    if entries.is_empty() && items.is_empty() && store.configured().is_empty() {
         print(
             "No directory is trusted: agents ask before they start. `greenroom agents trust DIR` trusts one.\n",
         )?;
@@ -73,11 +93,12 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
         let directory = escape_line(&text(directory));
         print(&format!("{directory}  by `trusted` of greenroom.toml\n"))?;
     }
+    let in_session = |session: &Option<String>| match session {
+        Some(session) => format!(" in {session} only"),
+        None => String::new(),
+    };
     for entry in &entries {
-        let session = match &entry.session {
-            Some(session) => format!(" in {session} only"),
-            None => String::new(),
-        };
+        let session = in_session(&entry.session);
         let files = match entry.files.len() {
             0 => String::new(),
             1 => ", with 1 file that can run commands".to_owned(),
@@ -88,6 +109,18 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
             text(&entry.directory),
             entry.since,
             entry.by
+        );
+        print(&format!("{}\n", escape_line(&line)))?;
+    }
+    for item in &items {
+        let server = item.item.strip_prefix("mcp:");
+        let what = server.map_or_else(|| item.item.clone(), |name| format!("MCP server {name}"));
+        let line = format!(
+            "{}{}: its {what} alone  since {} by {}",
+            text(&item.directory),
+            in_session(&item.session),
+            item.since,
+            item.by
         );
         print(&format!("{}\n", escape_line(&line)))?;
     }

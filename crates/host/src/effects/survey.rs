@@ -37,9 +37,13 @@ impl Effects {
         tokio::spawn(async move {
             let (place, brought) = (session.clone(), known.clone());
             let looking = move || {
-                let found = discovery.look(&working_directories, &brought.brought(&place));
+                let mut found = discovery.look(&working_directories, &brought.brought(&place));
                 let mut entries = match reads_all {
-                    true => customization_entries(&found.containers),
+                    true => {
+                        let missing = discovery.find_missing_writable(&working_directories);
+                        found.containers.extend(missing);
+                        customization_entries(&found.containers)
+                    }
                     false => server_entries(&found.containers),
                 };
                 entries.extend(brought.unread_entries(&place));

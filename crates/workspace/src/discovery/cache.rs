@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::known_texts::KnownTexts;
-use super::{Discovered, Warning, WarningKind, discover_again};
-use crate::{BroughtPlugin, Confinement, UserDirectories};
+use super::{Container, Discovered, Warning, WarningKind, discover_again, places};
+use crate::{BroughtPlugin, Confinement, UserDirectories, Workspace};
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -77,6 +77,13 @@ impl DiscoveryCache {
         let (user, confinement) = (&self.user, &self.confinement);
         let texts = self.texts.clone();
         discover_again(working_directories, user, brought, confinement, texts)
+    }
+
+    /// The directories that clients may fill although they are not there yet, one for each of these that can be worked in. Blocks.
+    pub fn find_missing_writable(&self, working_directories: &[String]) -> Vec<Container> {
+        // What cannot be opened is said by whoever looks for everything.
+        let (workspace, _) = Workspace::open_available(working_directories, &self.confinement);
+        places::find_missing_writable(&workspace)
     }
 
     /// How many files were read so far. One that did not change is not read again.

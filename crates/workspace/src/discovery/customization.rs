@@ -22,7 +22,7 @@ const THERE_IS_MORE: &str = "there is more than is listed";
 pub(super) const INSTRUCTIONS: &str = "instructions";
 
 /// The directory of a project that clients may fill with skills.
-const WRITABLE: &str = ".agents/skills";
+pub(super) const WRITABLE: &str = ".agents/skills";
 
 /// A plugin, or a directory of one kind of customizations.
 #[derive(Debug, Clone, PartialEq, Eq)]

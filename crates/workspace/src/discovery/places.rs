@@ -1,10 +1,10 @@
 //! Where projects, users and plugins keep what agents read (CU-3, CU-4).
 
-use super::customization::{ChildKind, Container, ContainerOrigin};
+use super::customization::{ChildKind, Container, ContainerOrigin, WRITABLE};
 use super::scan::{CHILDREN_MAX, Scan};
 use super::{agent_file, command_file, hook_file, plugin, rule_file, skill_file};
-use crate::WorkspacePath;
 use crate::roots::RootUse;
+use crate::{Workspace, WorkspacePath};
 
 /// Directories of a project; of two things of one name the first counts.
 const PROJECT: [(&str, ChildKind); 15] = [
@@ -52,6 +52,15 @@ pub(super) fn find_plugins(scan: &mut Scan<'_>) -> Vec<Container> {
         ContainerOrigin::Project => 2,
     });
     found
+}
+
+/// The directories that clients may fill and that are not there yet (CU-3).
+pub(super) fn find_missing_writable(workspace: &Workspace) -> Vec<Container> {
+    let paths = workspace.root_paths().map(|root| root.join(WRITABLE));
+    let missing = paths.filter(|path| matches!(workspace.directory_if_exists(path), Ok(None)));
+    missing
+        .map(|path| Container::directory(workspace.uri(&path), WRITABLE, ChildKind::Skill))
+        .collect()
 }
 
 /// What is looked for.

@@ -30,11 +30,17 @@ pub struct PluginWindow {
     pub has: Arc<Mutex<PluginFiles>>,
     sends: tokio::sync::mpsc::UnboundedSender<Value>,
     answering: JoinHandle<()>,
+    session: String,
     seq: u64,
 }
 
 impl PluginWindow {
     pub async fn opens(host: &TestHost, files: &[(&str, &str)]) -> Self {
+        Self::opens_in(host, SESSION, files).await
+    }
+
+    /// The same with another session than that of the native agent.
+    pub async fn opens_in(host: &TestHost, session: &str, files: &[(&str, &str)]) -> Self {
         let (mut socket, _) = connect_async(host.url.as_str()).await.unwrap();
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
             {"channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": "window"}});
@@ -66,10 +72,11 @@ impl PluginWindow {
             has,
             sends,
             answering,
+            session: session.to_owned(),
             seq: 0,
         };
         window.writes(files);
-        let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "subscribe", "params": {"channel": SESSION}});
+        let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "subscribe", "params": {"channel": session}});
         window.sends.send(subscribe).unwrap();
         window
     }
@@ -93,7 +100,7 @@ impl PluginWindow {
 
     pub fn does(&mut self, action: Value) {
         self.seq += 1;
-        let params = json!({"channel": SESSION, "clientSeq": self.seq, "action": action});
+        let params = json!({"channel": self.session, "clientSeq": self.seq, "action": action});
         let frame = json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params});
         self.sends.send(frame).unwrap();
     }

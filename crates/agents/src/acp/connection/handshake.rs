@@ -86,13 +86,7 @@ pub(in super::super) async fn initialize(
         )));
     }
     let steering = answer["_meta"]["steering"]["supported"] == Value::Bool(true);
-    let methods = answer["authMethods"].as_array();
-    let sign_in = methods
-        .into_iter()
-        .flatten()
-        .take(16)
-        .map(read_method)
-        .collect();
+    let sign_in = read_methods(&answer["authMethods"]);
     let answer: acp::InitializeResponse =
         serde_json::from_value(answer).map_err(|error| unreadable(error.to_string()))?;
     let abilities = read_abilities(answer, steering, sign_in);
@@ -129,6 +123,12 @@ fn read_abilities(
         mcp_sse: can.mcp_capabilities.sse,
         sign_in,
     }
+}
+
+/// Ways to sign in, as an agent lists them when it is started or when it wants one.
+pub(in super::super) fn read_methods(methods: &Value) -> Vec<SignInMethod> {
+    let methods = methods.as_array().into_iter().flatten();
+    methods.take(16).map(read_method).collect()
 }
 
 /// Read by hand: where the command is said differs from agent to agent.

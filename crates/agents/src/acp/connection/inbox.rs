@@ -46,6 +46,8 @@ struct InboxState {
     last_dropped: Option<Instant>,
     /// A prompt was sent and is not answered.
     is_prompted: bool,
+    /// What was said before may be said again (AG-43).
+    is_replayed: bool,
     end: Option<Arc<ConnectionEnd>>,
 }
 
@@ -80,6 +82,7 @@ impl SessionInbox {
                 dropped: 0,
                 last_dropped: None,
                 is_prompted: false,
+                is_replayed: false,
                 end: None,
             }),
             changed: Notify::new(),
@@ -100,6 +103,16 @@ impl SessionInbox {
         state.dropped += 1;
         state.last_dropped = Some(Instant::now());
         false
+    }
+
+    /// The session is one of before: until it is quiet, what is said of it may be old.
+    pub(super) fn expect_replay(&self) {
+        self.lock().is_replayed = true;
+    }
+
+    /// Whether what is said now is new.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.lock().is_replayed
     }
 
     /// Takes an update that is wanted, or that is of the session itself.
@@ -143,6 +156,7 @@ impl SessionInbox {
         state.clear();
         state.phase = InboxPhase::Prompting;
         state.is_prompted = true;
+        state.is_replayed = false;
     }
 
     /// The prompt could not be sent.
@@ -249,6 +263,7 @@ impl SessionInbox {
                 .map_or(began, |last| last.max(began));
             let until = (last + quiet).min(began + longest);
             if Instant::now() >= until {
+                self.lock().is_replayed = false;
                 return;
             }
             tokio::time::sleep_until(until).await;

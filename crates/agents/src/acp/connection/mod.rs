@@ -30,7 +30,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::line::LineReader;
 use super::process::{ChildProcess, Launch, StderrTail};
 use super::rpc::{self, AcpError, RequestId};
-pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize};
+pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize, read_methods};
 pub(super) use inbox::{InboxItem, SessionInbox, SessionListener};
 pub(super) use reader::{UpdateParams, UpdateTag};
 pub(super) use supervise::{ConnectionEnd, EndKind};
@@ -78,8 +78,8 @@ struct RequestTable {
     questions: HashMap<RequestId, OpenQuestion>,
     /// What was said of sessions whose names nobody knows yet, and how large it was.
     early: Vec<(String, acp::SessionUpdate, usize)>,
-    /// What the agent last said of its sign-in.
-    sign_in: Option<Value>,
+    /// Whether the agent last said that somebody is signed in.
+    sign_in: Option<bool>,
 }
 
 struct OpenQuestion {
@@ -317,13 +317,14 @@ impl AcpConnection {
         }
     }
 
-    /// Listens to a session whose name is known.
+    /// Listens to a session of before, whose name is known.
     pub(super) fn listen(
         &self,
         session: &str,
         listener: Arc<dyn SessionListener>,
     ) -> Arc<SessionInbox> {
         let inbox = SessionInbox::new(session.to_owned(), listener);
+        inbox.expect_replay();
         let mut table = self.shared.table();
         table
             .sessions
@@ -423,9 +424,9 @@ impl AcpConnection {
         &self.shared.tail
     }
 
-    /// What the agent last said of its sign-in.
-    pub(super) fn sign_in(&self) -> Option<Value> {
-        self.shared.table().sign_in.clone()
+    /// Whether somebody is signed in, as the agent last said it; none if it said nothing.
+    pub(super) fn sign_in(&self) -> Option<bool> {
+        self.shared.table().sign_in
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::io::AsyncRead;
 
 use super::inbox::SessionInbox;
@@ -18,7 +18,6 @@ use super::{
     AgentQuestion, AgentQuestionKind, AskedForm, EndKind, OpenQuestion, OpenedSession,
     QUESTIONS_MAX, RequestError, RequestWaiter, SharedConnection, TerminalRequest,
 };
-use crate::acp::label::label;
 use crate::acp::line::LineReader;
 use crate::acp::rpc::{self, AcpError, NoMessage, RequestId, RpcMessage};
 
@@ -95,7 +94,11 @@ async fn receive(shared: &SharedConnection, message: RpcMessage<'_>, bytes: usiz
         RpcMessage::Notification { method, params } => match &*method {
             "session/update" => receive_update(shared, params, bytes).await,
             "$/cancel_request" => withdraw(shared, params),
-            "_auth/status_update" => shared.table().sign_in = read_sign_in(params),
+            "_auth/status_update" => {
+                if let Some(is_signed_in) = read_sign_in(params) {
+                    shared.table().sign_in = Some(is_signed_in);
+                }
+            }
             _ => {} // AG-20: extensions that we do not know
         },
     }
@@ -160,9 +163,11 @@ async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, by
     let Some(tag) = read_params::<UpdateTag<'_>>(shared, Some(params.update)) else {
         return; // said in the tail
     };
+    let tells_of_trouble = tells_of_trouble(&tag.tag, params.update);
     if let Some(inbox) = &inbox
         && !is_about_session(&tag.tag)
         && !inbox.wants_content()
+        && !(tells_of_trouble && inbox.is_settled())
     {
         return; // AG-43: said before, or too late; it is counted
     }
@@ -174,7 +179,7 @@ async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, by
             inbox.deliver(update, bytes);
             inbox.wait_for_room().await;
         }
-        None if is_about_session(&tag.tag) => {
+        None if is_about_session(&tag.tag) || tells_of_trouble => {
             let early = &mut shared.table().early;
             early.push((params.session_id.into_owned(), update, bytes));
             let size = |early: &[(String, acp::SessionUpdate, usize)]| {
@@ -198,6 +203,16 @@ fn is_about_session(tag: &str) -> bool {
             | "session_info_update"
             | "usage_update"
     )
+}
+
+/// Whether an update may tell of something that went wrong while no turn listens: a notice, or the failed call by which one agent says
+/// that an MCP server did not start (MC-9).
+fn tells_of_trouble(tag: &str, update: &RawValue) -> bool {
+    match tag {
+        "notice" | "compaction_update" => true,
+        "tool_call" => update.get().contains("__startup"),
+        _ => false,
+    }
 }
 
 async fn receive_request(
@@ -318,13 +333,15 @@ fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {
     }
 }
 
-fn read_sign_in(params: Option<&RawValue>) -> Option<Value> {
+/// Whether somebody is signed in, if that is what it says; nothing else is held of it.
+fn read_sign_in(params: Option<&RawValue>) -> Option<bool> {
     let params: Value = parse(params).ok()?;
     let status = params.get("authStatus").unwrap_or(&params);
-    // A word; nothing else is held of it.
-    let kind = status.get("kind").or_else(|| status.get("state"));
-    let kind = kind.and_then(Value::as_str).map(|kind| label(kind, 100));
-    Some(json!({"kind": kind}))
+    let kind = status.get("kind").or_else(|| status.get("state"))?;
+    Some(!matches!(
+        kind.as_str()?,
+        "none" | "unauthenticated" | "signed_out" | "logged_out"
+    ))
 }
 
 fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, AcpError> {

@@ -155,6 +155,42 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     assert!(said.ends_with("one refused"), "{said}");
 }
 
+fn notice(title: &str) -> Value {
+    json!({"sessionUpdate": "notice", "severity": "warning", "title": title})
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_heard_between_turns_but_not_from_a_replay() {
+    let startup = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "mcp__x__startup", "status": "failed"});
+    let script = [
+        READ,
+        &update("s", notice("before its name is known")),
+        &result(1, json!({"sessionId": "s"})),
+        &update("s", startup),
+        &update("s", text("not prompted")),
+        &update("s", notice("between turns")),
+        READ,
+        &update("old", notice("said before")),
+        &result(2, json!({})),
+        "cat >/dev/null",
+    ]
+    .concat();
+    let connection = start(&script);
+    let heard = Arc::new(Heard::default());
+    let listener = Arc::clone(&heard) as Arc<dyn SessionListener>;
+    let none = json!({});
+    let opened = connection.new_session("session/new", &none, listener, LIMIT);
+    opened.await.unwrap();
+    let old = Arc::new(Heard::default());
+    let inbox = connection.listen("old", Arc::clone(&old) as Arc<dyn SessionListener>);
+    let loaded = connection.request::<Value>("session/load", &none, LIMIT);
+    loaded.await.unwrap();
+    assert_eq!(*heard.0.lock().unwrap(), ["notice", "tool_call", "notice"]);
+    assert_eq!(*old.0.lock().unwrap(), Vec::<String>::new());
+    inbox.wait_for_quiet(Duration::ZERO, Duration::ZERO).await;
+    assert!(inbox.is_settled(), "what comes from now on is new");
+}
+
 #[tokio::test]
 async fn garbage_ends_the_connection_and_single_lines_of_it_do_not() {
     let fine = format!(

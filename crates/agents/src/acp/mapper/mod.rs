@@ -159,7 +159,10 @@ impl Mapper {
                 steps.extend(title.map(|title| MapperStep::Send(AgentEvent::Title(title))));
             }
             U::UsageUpdate(usage) => self.usage.hear(&usage),
-            U::Notice(notice) => steps.push(map_notice(&notice)),
+            U::Notice(notice) => {
+                let (title, text) = describe_notice(&notice);
+                steps.push(MapperStep::Notice { title, text });
+            }
             U::CompactionUpdate(update) => self.map_compaction(&update, &mut steps),
             // A replay or our own words (AG-43); what is said of the session goes to its listener; what we do not know.
             _ => {}
@@ -209,17 +212,7 @@ impl Mapper {
         if std::mem::take(&mut self.is_compacting) {
             steps.push(MapperStep::Send(AgentEvent::Activity(None)));
         }
-        let text = match &update.status {
-            S::Completed => "The agent summarised the conversation to make room.".to_owned(),
-            S::Cancelled => "The agent stopped summarising the conversation.".to_owned(),
-            _ => match update.error.value() {
-                Some(why) => format!(
-                    "The agent could not summarise the conversation: {}",
-                    label(why, 500)
-                ),
-                None => "The agent could not summarise the conversation.".to_owned(),
-            },
-        };
+        let text = describe_compaction(update);
         steps.push(MapperStep::Send(AgentEvent::Notice { text }));
     }
 
@@ -261,11 +254,44 @@ fn is_silent(update: &acp::SessionUpdate) -> bool {
     )
 }
 
-fn map_notice(notice: &acp::Notice) -> MapperStep {
+/// The title of a notice, and all of it.
+fn describe_notice(notice: &acp::Notice) -> (String, String) {
     let title = label(&notice.title, 500);
     let text = match &notice.description {
         Some(description) => format!("{title}: {}", label(description, 2_000)),
         None => title.clone(),
     };
-    MapperStep::Notice { title, text }
+    (title, text)
+}
+
+/// How a summary that is not in progress any more ended.
+fn describe_compaction(update: &acp::CompactionUpdate) -> String {
+    use acp::CompactionStatus as S;
+    match &update.status {
+        S::Completed => "The agent summarised the conversation to make room.".to_owned(),
+        S::Cancelled => "The agent stopped summarising the conversation.".to_owned(),
+        _ => match update.error.value() {
+            Some(why) => format!(
+                "The agent could not summarise the conversation: {}",
+                label(why, 500)
+            ),
+            None => "The agent could not summarise the conversation.".to_owned(),
+        },
+    }
+}
+
+/// What an update tells people that they are to read later, if no turn hears it. One with a title is told once in a process.
+pub(super) fn notice_of(update: &acp::SessionUpdate) -> Option<(Option<String>, String)> {
+    match update {
+        acp::SessionUpdate::Notice(notice) => {
+            let (title, text) = describe_notice(notice);
+            Some((Some(title), text))
+        }
+        acp::SessionUpdate::CompactionUpdate(update)
+            if update.status != acp::CompactionStatus::InProgress =>
+        {
+            Some((None, describe_compaction(update)))
+        }
+        _ => None,
+    }
 }

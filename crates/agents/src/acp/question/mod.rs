@@ -65,12 +65,10 @@ pub(super) fn from_elicitation(form: &AskedForm) -> Option<AgentForm> {
     let AskedForm { request, order } = form;
     let message = Some(long(&request.message));
     match &request.mode {
-        // Cut, it would lead somewhere else.
-        acp::ElicitationMode::Url(url) if url.url.len() > URL_BYTES_MAX => None,
         acp::ElicitationMode::Url(url) => Some(AgentForm {
             request: InputRequest {
                 message,
-                url: Some(url.url.chars().filter(|c| !c.is_control()).collect()),
+                url: Some(read_page(&url.url)?),
                 questions: Vec::new(),
             },
             fields: Vec::new(),
@@ -90,6 +88,16 @@ pub(super) fn from_elicitation(form: &AskedForm) -> Option<AgentForm> {
         }
         _ => None,
     }
+}
+
+/// The address of a page. Cut, it would lead somewhere else; other schemes could do something else than show a page.
+fn read_page(url: &str) -> Option<String> {
+    if url.len() > URL_BYTES_MAX {
+        return None;
+    }
+    let shown: String = url.chars().filter(|c| !c.is_control()).collect();
+    let read = reqwest::Url::parse(&shown).ok()?;
+    matches!(read.scheme(), "https" | "http").then_some(shown)
 }
 
 fn long(text: &str) -> String {

@@ -94,6 +94,9 @@ fn a_url_is_shown_and_not_followed() {
     assert_eq!(form.request.url.as_deref(), Some("https://x/y"));
     let accepted = form.answer(&ChatInputResponseKind::Accept, &Object::new(), &[]);
     assert_eq!(accepted, json!({"action": "accept"}));
+    for other in ["javascript:alert(1)", "file:///etc/passwd", "x"] {
+        assert_eq!(read_page(other), None, "{other}");
+    }
 }
 
 #[test]

@@ -121,6 +121,21 @@ async fn ag_14_a_start_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
+async fn ag_14_a_process_that_opens_no_session_in_time_is_stopped() {
+    let place = Place::new(&json!({"answers": [{"method": "session/new", "answer": "silence"}]}));
+    let agent = place.agent_with(|config| config.open_timeout = Duration::from_millis(500));
+    let turn = place.turn(&agent, user("t1", "x")).await;
+    let error = turn.result.unwrap_err();
+    assert_eq!(
+        (error.error_type.as_str(), error.resumable),
+        ("agentStartTimeout", true)
+    );
+    assert!(error.message.contains("session/new"), "{}", error.message);
+    until(|| agent.report().processes == 0).await;
+    assert_eq!(place.starts(), 1);
+}
+
+#[tokio::test]
 async fn ends_of_a_prompt_that_are_no_success() {
     for (reason, expected) in [
         ("refusal", "refusal"),

@@ -191,6 +191,92 @@ async fn ag_29_sign_in_is_tried_once_and_then_said() {
 }
 
 #[tokio::test]
+async fn ag_29_what_a_sign_in_misses_is_said() {
+    let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    let refused = json!({"error": {"code": -32603, "message": "Internal error",
+        "data": {"details": "no key is set", "envVars": ["SOME_API_KEY"]}}});
+    for method in ["session/new", "session/prompt"] {
+        let mut script = echo();
+        script["initialize"] = json!({"authMethods": [{"id": "api-key", "name": "API Key"}]});
+        script["answers"] = json!([
+            {"method": method, "answer": wanted}, {"method": "authenticate", "answer": refused},
+        ]);
+        let place = Place::new(&script);
+        let agent = place.agent_with(|config| {
+            config.auth = Some(crate::acp::AcpAuth::Method("api-key".to_owned()))
+        });
+        let turn = place.turn(&agent, user("t1", "one")).await;
+        let error = turn.result.unwrap_err();
+        assert_eq!(error.error_type, "agentSignIn", "{method}");
+        for words in ["no key is set", "SOME_API_KEY", "`env_from`", "was tried"] {
+            assert!(error.message.contains(words), "{method}: {}", error.message);
+        }
+        assert_eq!(place.count("authenticate"), 1, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn ag_29_what_an_agent_says_of_its_sign_in_is_listed_later() {
+    for (kind, expected) in [("api_key", true), ("none", false)] {
+        let mut script = echo();
+        let status = json!({"authStatus": {"kind": kind}});
+        script["on_start"] =
+            json!([{"notify": {"method": "_auth/status_update", "params": status}}]);
+        let place = Place::new(&script);
+        let turn = place.turn(&place.agent(), user("t1", "one")).await;
+        assert_eq!(turn.result, Ok(()));
+        // As another program reads it, which has no process of the agent.
+        until(|| place.agent().report().signed_in == Some(expected)).await;
+    }
+}
+
+#[tokio::test]
+async fn ag_29_who_is_answered_is_signed_in() {
+    let mut script = echo();
+    let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    script["answers"] = json!([{"method": "session/prompt", "times": 1, "answer": wanted}]);
+    let place = Place::new(&script);
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!(first.result.clone().unwrap_err().error_type, "agentSignIn");
+    assert_eq!(agent.report().signed_in, Some(false));
+    let resumed = user("t1", "one").resumed(&first, "");
+    assert_eq!(place.turn(&agent, resumed).await.result, Ok(()));
+    assert_eq!(agent.report().signed_in, Some(true));
+}
+
+#[tokio::test]
+async fn a_notice_between_turns_is_shown_once_with_the_next() {
+    let notice = json!({"update": {"sessionUpdate": "notice", "severity": "warning", "title": "The quota is low"}});
+    let steps = json!([{"say": ["x"]}, {"end": {}}, notice, notice, {"touch": "told"}]);
+    let place = Place::new(&json!({"scenes": [{"steps": steps}]}));
+    let agent = place.agent();
+    let first = place.turn(&agent, user("t1", "x")).await;
+    assert_eq!(first.notices(), Vec::<&str>::new());
+    place.wait_for_file("told").await;
+    let next = place.turn(&agent, user("t2", "x").after("t1", &first));
+    assert_eq!(next.await.notices(), ["The quota is low"]);
+}
+
+#[tokio::test]
+async fn the_model_is_named_where_the_agent_says_nothing_of_a_sign_in() {
+    let mut script = echo();
+    script["session"] = json!({"configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
+        "currentValue": "free", "options": [{"value": "free", "name": "Free Pickle"}, {"value": "b", "name": "B"}]}]});
+    let place = Place::new(&script);
+    let agent = place.agent_with(|config| config.names_model = true);
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert!(
+        first.notices()[0].contains("the model Free Pickle"),
+        "{:?}",
+        first.notices()
+    );
+    let next = user("t2", "two").after("t1", &first);
+    let next = place.turn(&agent, next).await;
+    assert_eq!(next.notices(), Vec::<&str>::new(), "once in a session");
+}
+
+#[tokio::test]
 async fn a_message_that_was_refused_is_said_again_when_the_turn_is_resumed() {
     let mut script = echo();
     let wanted = json!({"error": {"code": -32000, "message": "Authentication required"}});
@@ -209,6 +295,33 @@ async fn a_message_that_was_refused_is_said_again_when_the_turn_is_resumed() {
         resumed.texts()
     );
     assert_eq!(place.count("session/new"), 1);
+}
+
+#[tokio::test]
+async fn ag_10_another_token_is_another_process_and_the_older_one_ends() {
+    let place = Place::new(&echo());
+    let agent = place.agent_with(|config| {
+        config.auth = Some(crate::acp::AcpAuth::Resource {
+            resource: "https://r.example".to_owned(),
+            token_env: "SOME_TOKEN".to_owned(),
+            required: false,
+        });
+    });
+    agent.authenticated("https://r.example", "first");
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!(agent.report().processes, 1);
+    agent.authenticated("https://r.example", "first");
+    agent.authenticated("https://another.example", "x");
+    assert_eq!(agent.report().processes, 1, "it is the same token");
+    // Taken back: nothing that has it is left.
+    agent.authenticated("https://r.example", "");
+    until(|| agent.report().processes == 0).await;
+    let next = user("t2", "two").after("t1", &first);
+    let next = place.turn(&agent, next).await;
+    assert_eq!(next.result, Ok(()));
+    let said = &next.texts()[0];
+    assert!(said.starts_with("[two] after [[\"one\""), "{said}");
+    assert_eq!((place.starts(), agent.report().processes), (2, 1));
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ use super::agent_process::AgentProcess;
 use super::connection::{AcpConnection, RequestError};
 use super::errors;
 use super::live_session::LiveSession;
+use super::open::SignInTry;
 use super::rpc::AcpError;
 use run::{PromptEnd, RunningTurn};
 
@@ -97,8 +98,13 @@ impl AcpTurn<'_> {
             let end = running.follow(prompt).await?;
             let has_output = running.has_output();
             drop(running);
-            let error = match end {
-                PromptEnd::Done => return Ok(()),
+            let mut error = match end {
+                PromptEnd::Done => {
+                    let told = prepared.process.connection.sign_in();
+                    // Who is answered is signed in, unless the agent says otherwise.
+                    self.core.learn_sign_in(told.unwrap_or(true));
+                    return Ok(());
+                }
                 PromptEnd::Failed(error) => return Err(error.into()),
                 PromptEnd::Refused(error) => error,
             };
@@ -111,27 +117,37 @@ impl AcpTurn<'_> {
                 prepared.process.close_session(&self.facts.chat);
                 continue;
             }
-            if errors::is_sign_in(&error) {
-                if !has_signed_in && super::open::sign_in(self.core, &prepared.process).await {
-                    has_signed_in = true;
-                    continue;
+            if errors::is_sign_in(&error) && !has_signed_in {
+                match super::open::sign_in(self.core, &prepared.process).await {
+                    SignInTry::Taken => {
+                        has_signed_in = true;
+                        continue;
+                    }
+                    SignInTry::Refused(why) => error = error.caused_by(&why),
+                    SignInTry::NotConfigured => {}
                 }
-                self.core.learn_sign_in(false);
-                return Err(errors::sign_in(
-                    &self.core.config,
-                    &prepared.process.abilities,
-                    &error,
-                )
-                .into());
             }
-            let connection = &prepared.process.connection;
-            let error = RequestError::Refused(error);
-            return Err(errors::request(&self.core.config, connection, &error).into());
+            return Err(self.failed(&prepared.process, &RequestError::Refused(error)));
         }
     }
 
     pub(super) async fn notice(&self, text: String) -> Result<(), TurnOver> {
         self.events.send(AgentEvent::Notice { text }).await
+    }
+
+    /// Shows what became of settings, and what the agent said while no turn listened.
+    async fn show_held_notices(
+        &self,
+        process: &AgentProcess,
+        session: &LiveSession,
+    ) -> Result<(), TurnOver> {
+        for held in session.said.take_notices() {
+            let title = held.title.as_deref();
+            if title.is_none_or(|title| process.is_new_notice(title)) {
+                self.notice(held.text).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The model that the message names, unless it leaves the choice to the agent.
@@ -146,7 +162,12 @@ impl AcpTurn<'_> {
         TurnStopped::Failed(match error {
             RequestError::Refused(refused) if errors::is_sign_in(refused) => {
                 self.core.learn_sign_in(false);
-                errors::sign_in(config, &process.abilities, refused)
+                errors::sign_in(
+                    config,
+                    &process.abilities,
+                    process.connection.tail(),
+                    refused,
+                )
             }
             error => errors::request(config, &process.connection, error),
         })

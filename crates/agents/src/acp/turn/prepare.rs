@@ -14,10 +14,15 @@ use super::super::live_session::LiveSession;
 use super::super::mcp_servers::{HandedServers, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
+use super::super::plugin_words::describe_plugins;
 use super::super::transcript;
+use super::super::view::OptionValues;
 use super::{AcpTurn, CANCEL_LIMIT, TurnStopped};
 use crate::prompt as sections;
 use crate::trust::require_trust;
+
+/// The section that plugins of clients are told in; all others begin empty.
+const PLUGIN_SECTION: &str = "runtime_instructions";
 
 /// Where a turn works.
 pub(super) struct Place {
@@ -161,7 +166,9 @@ async fn open_in(
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
     let OpenedChat { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
-    core.learn_sign_in(true);
+    if let Some(is_signed_in) = process.connection.sign_in() {
+        core.learn_sign_in(is_signed_in);
+    }
     handed.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
@@ -268,7 +275,7 @@ fn agent_name(turn: &AcpTurn<'_>) -> String {
 /// What the agent does not know; nothing if that cannot be read, which is said.
 async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
     match turn.events.read_history().await {
-        Ok(history) => transcript::of_turns(&history, None),
+        Ok(history) => transcript::of_turns(&history, transcript::window_of(&history)),
         Err(error) => {
             let text = format!(
                 "The agent does not know what was said before: it could not be read ({error})."
@@ -288,10 +295,15 @@ async fn render(
     if !process.abilities.system_prompt {
         return Ok(None);
     }
-    let empty = sections::catalogue()
-        .into_iter()
-        .map(|section| Section::new(section.id, ""));
-    let rendered = turn.events.render(empty.collect()).await?;
+    let words = describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await;
+    let sections = sections::catalogue().into_iter().map(|section| {
+        let text = match section.id == PLUGIN_SECTION {
+            true => words.clone(),
+            false => String::new(),
+        };
+        Section::new(section.id, text)
+    });
+    let rendered = turn.events.render(sections.collect()).await?;
     let text = sections::join(&rendered);
     if text.trim().is_empty() {
         return Ok(None);
@@ -310,11 +322,12 @@ pub(super) async fn settings(
     session
         .apply_settings(&process.connection, &turn.input.config)
         .await;
-    for notice in session.said.take_notices() {
-        turn.notice(notice).await?;
-    }
+    turn.show_held_notices(process, session).await?;
     let model = session.said.view().model;
     let Some(chosen) = turn.chosen_model() else {
+        if let Some(model) = &model {
+            name_model(turn, model).await?;
+        }
         return Ok(model.and_then(|model| model.current.as_str().map(ToOwned::to_owned)));
     };
     // Some agents take any name and use it.
@@ -325,6 +338,20 @@ pub(super) async fn settings(
     let set = session.choose_model(&process.connection, chosen).await;
     set.map_err(|error| turn.failed(process, &error))?;
     Ok(Some(chosen.to_owned()))
+}
+
+/// Says which model the agent chose, where it chooses one although nobody is signed in.
+async fn name_model(turn: &AcpTurn<'_>, model: &OptionValues) -> Result<(), TurnStopped> {
+    let config = &turn.core.config;
+    let Some(current) = model.current_name().filter(|_| config.names_model) else {
+        return Ok(()); // it says itself who must sign in, or has no model
+    };
+    let text = format!(
+        "{} works with the model {current}, which it chose itself; it never says whether you are signed in. Choose another model if you \
+         want one.",
+        config.name
+    );
+    turn.core.tell_once(turn, text).await
 }
 
 /// Notes which session the chat has, and through which turn the agent knows it; returns when that is on the disk. What was noted

@@ -161,9 +161,8 @@ impl<'a> RunningTurn<'a> {
                 Some((what, is_taken)) = self.injections.next() => self.injected(what, is_taken).await?,
                 steering = self.turn.events.steering(), if can_steer => self.steer(steering?).await?,
             }
-            for notice in session.said.take_notices() {
-                self.turn.notice(notice).await?;
-            }
+            let process = &self.prepared.process;
+            self.turn.show_held_notices(process, session).await?;
         }
     }
 

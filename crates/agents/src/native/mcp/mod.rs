@@ -339,16 +339,22 @@ impl SessionMcp {
         Ok(is_allowed.then_some(declaration))
     }
 
-    /// The server as it runs, unless it is declared in another way by now.
+    /// The server as it runs, unless it is declared in another way by now, or the session's first directory is another one.
     fn keep_or_make(
         self: &Arc<Self>,
         id: &str,
         declaration: McpDeclaration,
         place: &ServerPlace,
     ) -> Arc<McpServer> {
-        match self.servers.find(&declaration.name) {
-            Some(server) if *server.declaration() == declaration => server,
-            _ => {
+        let runs_here = |server: &Arc<McpServer>| {
+            *server.declaration() == declaration && server.directory() == place.directory
+        };
+        match self.servers.find(&declaration.name).filter(runs_here) {
+            Some(server) => {
+                server.set_roots(&place.roots);
+                server
+            }
+            None => {
                 let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
                 server.set_token(self.tokens.find(&server));
                 self.follow(&server);
