@@ -173,18 +173,25 @@ impl Bare {
             QueuedInput::Connected { peer, link, .. } => {
                 self.links.insert(peer, link);
             }
-            QueuedInput::Input(Input::Disconnected { peer }) => {
+            QueuedInput::Input(input) => self.take_input(*input),
+            QueuedInput::Agent { .. } => {}
+        }
+    }
+
+    fn take_input(&mut self, input: Input) {
+        match input {
+            Input::Disconnected { peer } => {
                 self.links.remove(&peer);
                 self.watchers.retain(|watcher| watcher.peer != peer);
             }
-            QueuedInput::Input(Input::Received { peer, received }) => match received.message {
+            Input::Received { peer, received } => match received.message {
                 Incoming::Request { id, method, params } => {
                     self.answer(peer, &id, &method, &params)
                 }
                 Incoming::Notification { params, .. } => self.take_action(&params),
                 Incoming::Response { .. } => {}
             },
-            QueuedInput::Input(_) | QueuedInput::Agent { .. } => {}
+            _ => {}
         }
     }
 

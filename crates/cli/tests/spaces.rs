@@ -184,6 +184,70 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
 }
 
 #[test]
+fn the_busiest_spaces_come_first_in_a_table_or_the_largest() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let url = server.make_database().url;
+    let top = |more: &[&str]| -> Vec<Vec<String>> {
+        let arguments = [&["space", "top", "--database", url.as_str()][..], more].concat();
+        let cells = |line: &str| {
+            let cells = line.split("  ").map(str::trim);
+            cells
+                .filter(|it| !it.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        run(home, &arguments).lines().map(cells).collect()
+    };
+    assert_eq!(top(&[]).len(), 1, "titles alone");
+    for name in ["busy", "large", "quiet"] {
+        run(home, &["space", "create", name, "--database", &url]);
+    }
+    let database = url.rsplit_once('=').unwrap().1;
+    let run_sql = |sql: &str| test_server::run_sql(server.socket(), database, sql);
+    run_sql(
+        "INSERT INTO greenroom.blob (space, digest, size, put_at, place)
+         SELECT id, '\\x07', 3 * 1024 * 1024, 0, 0 FROM greenroom.space WHERE name = 'large'",
+    );
+    // As a node writes it down; what one that is gone wrote does not count.
+    for (node, expires_in, name, records) in [("a", 60, "busy", 210.42), ("b", -60, "quiet", 9.0)] {
+        run_sql(&format!(
+            "INSERT INTO greenroom.node (name, home, address, fingerprint, format, mounts, expires, steady_since, taken, draining, busiest)
+             SELECT '{node}', '{node}', '', '', 1, '{{}}', clock_timestamp() + interval '{expires_in} s', clock_timestamp(), 0, false,
+                 jsonb_build_array(jsonb_build_object('space', id, 'records_per_s', {records}, 'bytes_per_s', 62000.7,
+                     'connections', 12, 'turns', 3)) FROM greenroom.space WHERE name = '{name}'"
+        ));
+    }
+    let titles = [
+        "NAME",
+        "NODE",
+        "RECORDS/S",
+        "BYTES/S",
+        "CLIENTS",
+        "TURNS",
+        "SESSIONS",
+        "ACTIONS",
+        "JOURNAL",
+        "CONTENT",
+        "SEQ",
+    ];
+    let busy = [
+        "busy", "a", "210.4", "60 KiB", "12", "3", "0", "0", "0 bytes", "0 bytes", "0",
+    ];
+    let large = [
+        "large", "-", "0.0", "0 bytes", "0", "0", "0", "0", "0 bytes", "3 MiB", "0",
+    ];
+    let shown = top(&[]);
+    assert_eq!(shown.len(), 4);
+    assert_eq!(shown[..2], [titles, busy]);
+    let largest = top(&["--largest", "--count", "1"]);
+    assert_eq!(largest, [titles, large]);
+}
+
+#[test]
 fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written

@@ -26,6 +26,7 @@ use crate::journal::Failover;
 use crate::limits::LimitsTable;
 use crate::resource_grants::GrantEntry;
 use crate::settings_problem::SettingsProblem;
+use crate::shared_parts::SharedParts;
 use crate::space_entry::SpaceEntry;
 use crate::telemetry::check_endpoint;
 
@@ -73,6 +74,9 @@ pub struct Config {
     /// Models that a key in the environment is enough for; they count while no other is configured (G-70).
     #[serde(skip)]
     pub environment_models: Vec<Model>,
+    /// What spaces with these settings have in common.
+    #[serde(skip)]
+    pub shared: SharedParts,
     pub listen: SocketAddr,
     /// A certificate (PEM, with those that vouch for it behind it) and its key: other machines are answered over TLS alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +172,7 @@ impl Default for Config {
             file: None,
             first_models: Vec::new(),
             environment_models: Vec::new(),
+            shared: SharedParts::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             tls_cert: None,
             tls_key: None,

@@ -110,7 +110,7 @@ impl KernelTask {
     }
 
     /// Serves until told to stop; then what has arrived is still processed, written and sent.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self: Box<Self>, stop: CancellationToken) {
         while self.run_once(&stop).await {}
         match &self.tenure {
             None => self.delivery.close_all(1001, "the host is going down"),
@@ -118,6 +118,10 @@ impl KernelTask {
                 // Also where it ends in order: what still runs for the space must not go on beside the next owner.
                 self.effects.stop_all();
                 tenure.set_busy(false);
+                if !tenure.is_lost() {
+                    // Before anybody hears of it: whoever connects again finds a space that is free.
+                    Box::pin(self.journal.close()).await;
+                }
                 self.delivery
                     .close_all(1012, "this space is served elsewhere now; connect again");
             }
@@ -138,7 +142,7 @@ impl KernelTask {
                 None => return false,
             },
             () = stop.cancelled() => {
-                self.commit().await;
+                Box::pin(self.commit()).await;
                 return false;
             }
         }
@@ -158,7 +162,8 @@ impl KernelTask {
             };
             self.take(item);
         }
-        self.commit().await;
+        // Boxed: most kernels wait for something to come, and a commit takes more room than that.
+        Box::pin(self.commit()).await;
         !self.is_lost()
     }
 
@@ -193,20 +198,23 @@ impl KernelTask {
                 run,
                 event,
                 may_join,
-            } => self.take_event(run, event, may_join, now),
-            QueuedInput::Input(Input::Agent { run, event }) => {
-                self.take_event(run, event, false, now);
-            }
-            QueuedInput::Input(input) => {
-                if matches!(input, Input::Stopping) {
-                    // Agents say nothing after this.
-                    for due in self.streams.take_all() {
-                        self.step_events(due);
-                    }
-                }
-                self.step(input, now);
-            }
+            } => self.take_event(run, *event, may_join, now),
+            QueuedInput::Input(input) => self.take_input(*input, now),
         }
+    }
+
+    fn take_input(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Agent { run, event } => return self.take_event(run, event, false, now),
+            Input::Stopping => {
+                // Agents say nothing after this.
+                for due in self.streams.take_all() {
+                    self.step_events(due);
+                }
+            }
+            _ => {}
+        }
+        self.step(input, now);
     }
 
     fn take_event(&mut self, run: RunId, event: AgentEvent, may_join: bool, now: Instant) {

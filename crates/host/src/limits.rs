@@ -72,7 +72,7 @@ kernel::limits_table! {
         space_record_bytes_per_s: u64 = 2 << 20, ..;
         /// While the channels of a space of the database take more bytes in memory, they leave it soon; 0 for any number.
         space_loaded_bytes_max: u64 = 64 * MIB as u64, ..;
-        /// While the database takes longer to record something, no turn begins; 0 for any time.
+        /// While the database takes longer to record something of a space, no turn begins in it; 0 for any time.
         append_slow_ms: u64 = 1_000, ..=60_000;
         /// How long a node of a cluster that is told to stop waits for turns to end before it interrupts them, in seconds.
         drain_turns_s: u64 = 30, ..=3_600;

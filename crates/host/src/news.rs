@@ -85,22 +85,36 @@ async fn forward(waiting: &WaitingNews, roster: &AgentRoster, arrivals: &KernelQ
             waiting.arrived.notified().await;
             continue;
         };
-        let sent = match word {
-            NewsItem::Session(news) => arrivals.send(QueuedInput::Input(Input::News(news))).await,
-            NewsItem::Agent(info) => {
-                // The kernel hears of changes in the order in which they were made.
-                let _order = roster.lock().await;
-                let Some(facts) = roster.facts_of(*info) else {
-                    tracing::error!("an agent speaks of one that this host does not have");
-                    continue;
-                };
-                let input = Input::AgentChanged(Box::new(facts));
-                arrivals.send(QueuedInput::Input(input)).await
-            }
-        };
-        if sent.is_err() {
+        // Boxed: every space has such a task, and most of the time it waits for a word.
+        if Box::pin(send_word(word, roster, arrivals)).await == KernelState::Gone {
             return; // the host goes down
         }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum KernelState {
+    There,
+    Gone,
+}
+
+async fn send_word(word: NewsItem, roster: &AgentRoster, arrivals: &KernelQueue) -> KernelState {
+    let sent = match word {
+        NewsItem::Session(news) => arrivals.send(QueuedInput::from(Input::News(news))).await,
+        NewsItem::Agent(info) => {
+            // The kernel hears of changes in the order in which they were made.
+            let _order = roster.lock().await;
+            let Some(facts) = roster.facts_of(*info) else {
+                tracing::error!("an agent speaks of one that this host does not have");
+                return KernelState::There;
+            };
+            let input = Input::AgentChanged(Box::new(facts));
+            arrivals.send(QueuedInput::from(input)).await
+        }
+    };
+    match sent {
+        Ok(()) => KernelState::There,
+        Err(_) => KernelState::Gone,
     }
 }
 

@@ -100,6 +100,9 @@ impl Config {
             token: TokenChoice::InDataDir,
             // The log is the process's, and its level not for every space to choose.
             on_log_level: None,
+            // The certificate is the listener's.
+            tls_cert: None,
+            tls_key: None,
             file: Some(self.file_path()),
             ..self.clone()
         }

@@ -179,15 +179,17 @@ fn make_staging_directory(data: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// What targets and models accept: what is built in, and the operator's file over it.
-fn load_capabilities(config: &Config) -> Result<CapabilityMap, ServeError> {
-    let built_in = CapabilityMap::built_in();
+fn load_capabilities(config: &Config) -> Result<Arc<CapabilityMap>, ServeError> {
     let Some(path) = &config.capabilities else {
-        return Ok(built_in);
+        return Ok(CapabilityMap::shared_built_in());
     };
     let bad = |message: String| ServeError::Capabilities(format!("{}: {message}", path.display()));
-    let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
-    let over = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
-    built_in.with(&over).map_err(|error| bad(error.to_string()))
+    config.shared.capabilities(path, |path| {
+        let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
+        let over = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+        let map = CapabilityMap::built_in().with(&over);
+        map.map_err(|error| bad(error.to_string()))
+    })
 }
 
 fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRoster, ServeError> {
@@ -199,6 +201,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         tracing::info!(model = %model.id, variable, server, "no model is configured: this one is there by the key in the environment");
     }
     let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
+    let native = native.sharing_models(config.shared.models());
     let told = load_facts(&config.data);
     native.configure_models(models, told).map_err(wrong)?;
     let mcp = Arc::new(McpSettings {
@@ -233,7 +236,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     let scripted = match &config.script {
         None => ScriptedAgent::builtin(),
         Some(path) => {
-            let script = Script::load(path);
+            let script = config.shared.script(path, Script::load);
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };

@@ -59,10 +59,11 @@ impl Supervisor {
         let (report_end, ended) = oneshot::channel();
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (stopped, aborted) = (stop.clone(), abort.clone());
+        // Boxed, as is the boot: there may be thousands of them at rest, and futures have room for every copy they make.
+        let (mut task, boot) = (Box::new(task), Box::new(boot));
         let work = async move {
             let _readiness = Readiness(admission);
-            let mut task = task;
-            task.finish_boot(boot).await;
+            Box::pin(task.finish_boot(*boot)).await;
             // The receiver is gone if the host was stopped meanwhile.
             let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
@@ -167,7 +168,7 @@ impl Supervisor {
             return Ok(()); // it has ended, and whoever waited for that was told why
         }
         let stopped = async {
-            let last = QueuedInput::Input(Input::Stopping);
+            let last = QueuedInput::from(Input::Stopping);
             if self.queue.send(last).await.is_err() {
                 tracing::debug!("the kernel's thread had ended before it was asked to stop");
             }

@@ -15,7 +15,7 @@ use crate::run::DATABASE;
 use crate::space_history::{CurrentFault, SpaceHistory};
 
 /// Between two looks at whether something has happened.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For what is certain to happen, on a machine that does much else.
 const CERTAIN: Duration = Duration::from_secs(120);
 

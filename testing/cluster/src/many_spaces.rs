@@ -7,8 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use client::{Connection, Events, Target};
 use host::accounts::{AccountAdmin, Role, TokenWish};
 use postgres_server::PostgresServer;
+use tokio::time::interval;
 
-use crate::faults::Cluster;
+use crate::faults::{Cluster, LOOK_EVERY};
 use crate::node_process::{NodeUse, find_binary};
 use crate::run::{DATABASE, NODES, describe_nodes, settings, start};
 
@@ -96,8 +97,10 @@ async fn measure(cluster: &Cluster, plan: ManySpacesPlan) -> Result<ManySpacesRe
     let with_clients = measure_nodes(cluster)?;
     let loaded = count_held(cluster)?;
     ensure!(loaded >= plan.with_clients, "{loaded} spaces are loaded");
+    // Before it is told that there are clients, that there are none means nothing.
+    wait_until_busy(cluster, plan.with_clients.min(NODES)).await?;
     drop(clients);
-    wait_until_alone(cluster).await?;
+    wait_until_busy(cluster, 0).await?;
     let idle = measure_nodes(cluster)?;
     ensure!(count_held(cluster)? == loaded, "they are still loaded");
     Ok(ManySpacesReport {
@@ -138,7 +141,9 @@ async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connec
         token: Some(token.to_owned()),
     };
     let until = Instant::now() + CONNECT_MAX;
+    let mut again = interval(LOOK_EVERY);
     loop {
+        again.tick().await;
         let connecting = async {
             let (connection, events) = Connection::connect(&target).await?;
             connection.initialize("ann", &[]).await?;
@@ -148,7 +153,7 @@ async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connec
             Ok(connected) => return Ok(connected),
             // A node that loads many, on a machine that others use, says so.
             Err(error) if Instant::now() >= until => return Err(error.into()),
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(_) => {}
         }
     }
 }
@@ -162,16 +167,20 @@ fn count_held(cluster: &Cluster) -> Result<usize> {
     Ok(cluster.server.sql(DATABASE, sql)?.parse()?)
 }
 
-/// Waits until nodes have told that no client is left anywhere.
-async fn wait_until_alone(cluster: &Cluster) -> Result<()> {
+/// Waits until so many nodes have told that they have clients, and the others that they have none.
+async fn wait_until_busy(cluster: &Cluster, nodes: usize) -> Result<()> {
     let until = Instant::now() + CONNECT_MAX;
     let sql = "SELECT count(*) FROM greenroom.node WHERE busiest <> '[]'";
-    while cluster.server.sql(DATABASE, sql)? != "0" {
+    let mut look = interval(LOOK_EVERY);
+    loop {
+        look.tick().await;
+        let busy: usize = cluster.server.sql(DATABASE, sql)?.parse()?;
+        if busy == nodes {
+            return Ok(());
+        }
         ensure!(
             Instant::now() < until,
-            "clients that are gone are still counted"
+            "{busy} nodes have clients, not {nodes}"
         );
-        tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    Ok(())
 }

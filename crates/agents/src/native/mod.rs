@@ -78,7 +78,7 @@ use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
-pub use model_list::{ADDED_MODELS_MAX, ToldFacts};
+pub use model_list::{ADDED_MODELS_MAX, SharedModels, ToldFacts};
 pub use models::{Model, ModelError};
 pub use vendors::{is_key_variable, models_of_environment};
 
@@ -123,7 +123,7 @@ pub(crate) struct NativeContext {
     tool_settings: Arc<ToolSettings>,
     locale: Locale,
     gatherer: Gatherer,
-    capabilities: CapabilityMap,
+    capabilities: Arc<CapabilityMap>,
     confinement: Confinement,
     compaction: CompactionSettings,
     titles: TitleModel,
@@ -144,7 +144,7 @@ impl NativeAgent {
                 tool_settings: Arc::default(),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
-                capabilities: CapabilityMap::built_in(),
+                capabilities: CapabilityMap::shared_built_in(),
                 confinement: Confinement::none(),
                 compaction: CompactionSettings::default(),
                 titles: TitleModel::default(),

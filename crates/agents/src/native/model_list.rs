@@ -4,7 +4,7 @@
 //! change keeps its connections and what its key command printed.
 //! Must not know: who changes the list.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::models::{Model, ModelError};
 use crate::model_data::ModelFacts;
@@ -52,9 +52,28 @@ impl ToldFacts {
     }
 }
 
+/// Models that the agents of a process have in common: one entry of each, however many agents offer it. A handle: clones share
+/// them.
+#[derive(Clone, Default)]
+pub struct SharedModels(Arc<Mutex<Vec<Arc<ModelEntry>>>>);
+
+impl SharedModels {
+    fn find_or_make(&self, model: Model) -> Result<Arc<ModelEntry>, ModelError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What nobody offers any more but this list.
+        known.retain(|entry| Arc::strong_count(entry) > 1);
+        if let Some(same) = known.iter().find(|entry| entry.model == model) {
+            return Ok(Arc::clone(same));
+        }
+        let made = ModelEntry::new(model)?;
+        known.push(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
 /// What is offered now; the first is the default.
 #[derive(Default)]
-pub(crate) struct ModelList(RwLock<Models>);
+pub(crate) struct ModelList(RwLock<Models>, SharedModels);
 
 #[derive(Default)]
 struct Models {
@@ -74,6 +93,11 @@ impl Models {
 }
 
 impl ModelList {
+    /// An empty one, whose entries will be those of others where they are the same.
+    pub(crate) fn sharing(shared: SharedModels) -> Self {
+        Self(RwLock::default(), shared)
+    }
+
     fn read<T>(&self, read: impl FnOnce(&Models) -> T) -> T {
         read(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -111,7 +135,10 @@ impl ModelList {
             let offered = models.into_iter().map(|model| {
                 let model = told.complete(model);
                 let same = list.all().find(|offered| offered.model == model);
-                same.map_or_else(|| ModelEntry::new(model), |same| Ok(Arc::clone(same)))
+                match same {
+                    Some(same) => Ok(Arc::clone(same)),
+                    None => self.1.find_or_make(model),
+                }
             });
             let configured = offered.collect::<Result<Vec<_>, ModelError>>()?;
             let is_configured = |id: &str| configured.iter().any(|offered| offered.model.id == id);
@@ -193,6 +220,32 @@ mod tests {
 
     fn configure(list: &ModelList, models: Vec<Model>) -> Result<(), ModelError> {
         list.configure(models, ToldFacts::default())
+    }
+
+    #[test]
+    fn lists_that_share_have_one_entry_of_a_model_and_nobody_keeps_it_for_long() {
+        let shared = SharedModels::default();
+        let (one, other) = (
+            ModelList::sharing(shared.clone()),
+            ModelList::sharing(shared.clone()),
+        );
+        let same = || model("http://a/v1#m");
+        let changed = || model("http://b/v1#m");
+        configure(&one, vec![same()]).unwrap();
+        configure(&other, vec![same()]).unwrap();
+        let first = |list: &ModelList| list.default_model().unwrap();
+        assert!(Arc::ptr_eq(&first(&one), &first(&other)));
+        // One of them is configured anew: the other keeps what it has.
+        configure(&one, vec![changed()]).unwrap();
+        assert_eq!(first(&one).model, changed());
+        assert_eq!(first(&other).model, same());
+        configure(&other, vec![changed()]).unwrap();
+        assert!(Arc::ptr_eq(&first(&one), &first(&other)));
+        configure(&one, Vec::new()).unwrap();
+        configure(&other, Vec::new()).unwrap();
+        shared.find_or_make(same()).unwrap();
+        let known = shared.0.lock().unwrap().len();
+        assert_eq!(known, 1, "what nobody offers is forgotten");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use compositor::lower::CapabilityMap;
 use workspace::{Confinement, UserDirectories};
 
 use super::context::CompactionSettings;
+use super::model_list::{ModelList, SharedModels};
 use super::title::TitleModel;
 use super::{McpSettings, NativeAgent};
 use crate::permission::RuleStore;
@@ -23,6 +24,15 @@ impl NativeAgent {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.gatherer = Gatherer::confined_to(confinement.clone());
             shared.confinement = confinement;
+        }
+        self
+    }
+
+    /// Has its models in common with other agents, where they are the same. Before any is configured.
+    #[must_use]
+    pub fn sharing_models(mut self, models: SharedModels) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.models = ModelList::sharing(models);
         }
         self
     }
@@ -81,9 +91,9 @@ impl NativeAgent {
         self
     }
 
-    /// Replaces what is known of what targets and models take.
+    /// Replaces what is known of what targets and models take, which agents may have in common.
     #[must_use]
-    pub fn with_capabilities(mut self, capabilities: CapabilityMap) -> Self {
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityMap>) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.capabilities = capabilities;
         }

@@ -2,13 +2,21 @@
 //!
 //! Promises: it always loads (a test holds it), and it answers every message.
 
+use std::sync::{Arc, LazyLock};
+
 use super::script::Script;
 
 const BUILTIN: &str = include_str!("builtin.json");
 
-pub(super) fn script() -> Script {
-    Script::parse(BUILTIN)
-        .unwrap_or_else(|error| unreachable!("the built-in script loads: {error}"))
+/// One for all agents of a process: what it looks for in messages is compiled once.
+pub(super) fn script() -> Arc<Script> {
+    static SCRIPT: LazyLock<Arc<Script>> = LazyLock::new(|| {
+        let script = Script::parse(BUILTIN);
+        let script =
+            script.unwrap_or_else(|error| unreachable!("the built-in script loads: {error}"));
+        Arc::new(script)
+    });
+    Arc::clone(&SCRIPT)
 }
 
 #[cfg(test)]

@@ -35,14 +35,14 @@ pub struct ScriptedAgent {
 }
 
 impl ScriptedAgent {
-    /// The agent with a script, in the language of the process.
-    pub fn new(script: Script) -> Self {
+    /// The agent with a script, which agents may have in common, in the language of the process.
+    pub fn new(script: impl Into<Arc<Script>>) -> Self {
         Self::with_locale(script, Locale::of_environment())
     }
 
-    pub fn with_locale(script: Script, locale: Locale) -> Self {
+    pub fn with_locale(script: impl Into<Arc<Script>>, locale: Locale) -> Self {
         Self {
-            script: Arc::new(script),
+            script: script.into(),
             locale,
             gatherer: Gatherer::default(),
         }

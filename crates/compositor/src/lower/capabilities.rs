@@ -4,6 +4,8 @@
 //! location of the error.
 //! Must not know: parts. It answers what may be sent, not what is.
 
+use std::sync::{Arc, LazyLock};
+
 use serde::Deserialize;
 use serde_json::Value;
 use wire::Object;
@@ -79,6 +81,13 @@ impl CapabilityMap {
             Ok(Value::Object(map)) => Self(map),
             _ => unreachable!("the built-in map is an object, a test reads it"),
         }
+    }
+
+    /// The same for many: one map, however often it is asked for.
+    pub fn shared_built_in() -> Arc<Self> {
+        static MAP: LazyLock<Arc<CapabilityMap>> =
+            LazyLock::new(|| Arc::new(CapabilityMap::built_in()));
+        Arc::clone(&MAP)
     }
 
     /// This map with another laid over it: objects are merged, `null` takes away, all else replaces.

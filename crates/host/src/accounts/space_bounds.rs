@@ -171,12 +171,12 @@ impl SpaceBounds {
 
     /// Turns that run would be the first to suffer if more were begun on a database that is slow already.
     fn check_pace(&self) -> Result<(), TurnRefusal> {
-        let took = self.node.append_time();
+        let took = self.counters.append_time();
         match self.slow {
             Some(slow) if took > slow => Err(TurnRefusal {
                 error_type: "databaseSlow",
                 message: format!(
-                    "the database takes {:.1} s to record something, more than {:.1} s (append_slow_ms); go on in a while",
+                    "the database takes {:.1} s to record something of this space, more than {:.1} s (append_slow_ms); go on in a while",
                     took.as_secs_f64(),
                     slow.as_secs_f64()
                 ),

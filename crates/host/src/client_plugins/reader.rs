@@ -123,7 +123,7 @@ impl ClientAsker {
         };
         let gone = || (Err(ClientFileError::PeerGone), Hold::default());
         // Neither fails unless the host goes down.
-        match self.arrivals.send(QueuedInput::Input(input)).await {
+        match self.arrivals.send(QueuedInput::from(input)).await {
             Ok(()) => answer.await.unwrap_or_else(|_| gone()),
             Err(_) => gone(),
         }

@@ -1,7 +1,7 @@
 //! How spaces leave a node in order: all of them when it drains, one when an operator wants it elsewhere (ADR 0098).
 //!
-//! Promises: a turn has the time of `drain_turns_s` to end, then it ends resumable; spaces leave one after the other, and no more
-//! than `CLOSED_PER_SECOND` connections are closed a second beyond those of one space; one that is ordered to a node is that
+//! Promises: a turn has the time of `drain_turns_s` to end, then it ends resumable; a few spaces leave at a time, and no more
+//! than `CLOSED_PER_SECOND` connections are closed a second beyond those of these few; one that is ordered to a node is that
 //! node's before any other may take it.
 //! Must not know: how a space ends, how leases are kept.
 
@@ -9,8 +9,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::iter;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::ClusterNode;
 use super::node::lock;
@@ -19,10 +21,34 @@ use crate::journal::{MoveOrder, NodeOrders};
 
 /// All clients of a node at once would overrun whoever takes them.
 const CLOSED_PER_SECOND: u32 = 100;
+/// Spaces that leave at the same time: each waits for its last batch and for its lease to be free, and none for another.
+const LEAVING_MAX: usize = 8;
 /// How soon an order is noticed.
 const ORDERS_EVERY: Duration = Duration::from_millis(500);
 /// Between two looks at spaces whose turns are to end.
 const TURNS_EVERY: Duration = Duration::from_millis(100);
+
+/// When the next connections may be closed.
+struct ClosePace(Mutex<Instant>);
+
+impl ClosePace {
+    fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    /// Waits until so many more may be closed.
+    async fn wait_for(&self, connections: usize) {
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        let time = Duration::from_secs(1).saturating_mul(connections) / CLOSED_PER_SECOND;
+        let at = {
+            let mut next = lock(&self.0);
+            let at = (*next).max(Instant::now());
+            *next = at + time;
+            at
+        };
+        sleep_until(at).await;
+    }
+}
 
 impl ClusterNode {
     async fn loaded(&self) -> Vec<LoadedSpace> {
@@ -42,28 +68,35 @@ impl ClusterNode {
             tracing::debug!(%error, "nobody was told that the node is draining");
         }
         let until = Instant::now() + self.turns_limit();
+        let pace = ClosePace::new();
         loop {
             let loaded = self.loaded().await;
             if loaded.is_empty() {
-                return;
+                return self.free_orphans().await;
             }
             let is_over = Instant::now() >= until;
-            for space in loaded.iter().filter(|space| is_over || !space.is_busy) {
-                self.give_away(space).await;
-            }
+            let leaving = loaded.into_iter();
+            let leaving = leaving.filter(|space| is_over || !space.is_busy);
+            let leaving: Vec<LoadedSpace> = leaving.collect();
+            iter(leaving)
+                .for_each_concurrent(LEAVING_MAX, |space| self.give_away(space, &pace))
+                .await;
             sleep(TURNS_EVERY).await;
         }
     }
 
-    async fn give_away(&self, space: &LoadedSpace) {
-        let Some(name) = &space.name else {
-            return; // it is being started, and is looked at again
-        };
-        if let Err(error) = self.give_back(name).await {
-            tracing::debug!(%error, "a space was not given back yet");
+    async fn free_orphans(&self) {
+        if let Err(error) = self.database().free_orphans(self.id()).await {
+            tracing::debug!(%error, "leases that nobody uses are still held");
         }
-        let closed = u32::try_from(space.users).unwrap_or(u32::MAX);
-        sleep(Duration::from_secs(1).saturating_mul(closed) / CLOSED_PER_SECOND).await;
+    }
+
+    async fn give_away(&self, space: LoadedSpace, pace: &ClosePace) {
+        if space.name.is_none() {
+            return; // it is being started, and is looked at again
+        }
+        pace.wait_for(space.users).await;
+        self.give_back_some(Some(space.id)).await;
     }
 
     /// Follows what operators want until the node is gone. `on_drain` is called once, when it is to drain.
@@ -131,9 +164,7 @@ impl ClusterNode {
                 break; // it is not here any more
             };
             if !space.is_busy || Instant::now() >= until {
-                if let Err(error) = self.give_back(&order.name).await {
-                    tracing::debug!(%error, "a space was not given back yet");
-                }
+                self.give_back_some(Some(order.space)).await;
                 break;
             }
             sleep(TURNS_EVERY).await;
@@ -143,5 +174,25 @@ impl ClusterNode {
             Ok(false) => {} // the target has it, or is gone
             Err(error) => tracing::debug!(%error, "a space was not handed over"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_closed_at_a_pace_whoever_closes_them() {
+        let (pace, began) = (ClosePace::new(), Instant::now());
+        // A timer may be a millisecond late.
+        let is_after = |ms: u128| (ms..=ms + 2).contains(&began.elapsed().as_millis());
+        pace.wait_for(50).await;
+        assert!(is_after(0), "those of the first space");
+        tokio::join!(pace.wait_for(10), pace.wait_for(0), pace.wait_for(1));
+        // Half a second for the first, a tenth for the next; one without connections takes no time.
+        assert!(is_after(600));
+        sleep(Duration::from_secs(5)).await;
+        pace.wait_for(1).await;
+        assert!(is_after(5_600), "nothing is saved up or owed");
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum LeaseAsk {
     },
     /// What does this node hold?
     ListOwned,
-    /// Which spaces of nodes that are gone have work that waits for nobody?
+    /// Which spaces of nodes that are gone, or of nobody, have work that waits for nobody?
     ListWork { limit: u32 },
 }
 
@@ -46,7 +46,8 @@ pub(crate) enum LeaseAnswer {
     /// `None`: the holder is another by now, or alive, or this node may not judge yet.
     Taken(Option<TakenLease>),
     Owned(Vec<SpaceId>),
-    Work(Vec<(SpaceId, NodeId)>),
+    /// With the holder that is gone, if there is one.
+    Work(Vec<(SpaceId, Option<NodeId>)>),
     /// Nobody knows: the connection was lost, or it took too long.
     Unknown,
 }

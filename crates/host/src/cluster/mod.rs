@@ -31,6 +31,7 @@ mod peer_listener;
 mod peer_trust;
 mod relay;
 mod relay_stream;
+mod runtime_pulse;
 mod space_directory;
 #[cfg(test)]
 mod takeover_tests;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kernel::HostFacts;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use super::heartbeat::{NodeTrust, boot_now};
 use super::lease_table::{NodeId, SpaceId};
 use super::living_nodes::LivingNodes;
 use super::load_report::report_loads;
-use super::node_driver::{DriverInput, NodeDriver};
+use super::node_driver::{DriverInput, NodeDriver, drive_on_a_thread};
 use super::node_home::load_home;
 use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
 use super::node_metrics::NodeCounters;
@@ -26,6 +27,7 @@ use super::node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
 use super::peer_identity::PeerIdentity;
 use super::peer_listener::PeerDoor;
 use super::relay::Relays;
+use super::runtime_pulse::{RuntimePulse, keep_pulse};
 use super::space_directory::SpaceDirectory;
 use crate::config::{ClusterSettings, Config};
 use crate::journal::{DirectoryLock, JournalError, NodeRegistration, PostgresNode, SpaceFacts};
@@ -38,6 +40,8 @@ use crate::startup::make_private_directory;
 const INPUTS_MAX: usize = 1_024;
 /// Spaces that are started at the same time.
 const LOADING_MAX: usize = 8;
+/// Those of them whose files are read: threads that do it take memory of their own.
+const PREPARING_MAX: usize = 2;
 /// How long a node that starts waits for its own spaces, beside the time for turns that another runs in them: longer than it takes
 /// to judge a node that is gone.
 const HOLD_PATIENCE: Duration = Duration::from_secs(20);
@@ -58,6 +62,7 @@ pub(super) struct ClusterShared {
     pub database: Arc<PostgresNode>,
     pub id: NodeId,
     pub loading: Semaphore,
+    pub preparing: Semaphore,
     pub trust: Arc<NodeTrust>,
     pub living: Arc<LivingNodes>,
     pub identity: Arc<PeerIdentity>,
@@ -66,6 +71,10 @@ pub(super) struct ClusterShared {
     pub peers: Mutex<Option<TcpListener>>,
     /// The driver ends with the node.
     pub stop: CancellationToken,
+    /// Where spaces are served. Heartbeats have a thread of their own, and nothing else runs there.
+    pub runtime: Handle,
+    /// Whether anything goes on in it.
+    pub pulse: RuntimePulse,
     inputs: mpsc::Sender<DriverInput>,
     /// The ways into the spaces that are here, by name.
     pub doors: Mutex<BTreeMap<String, SpaceDoor>>,
@@ -136,12 +145,15 @@ impl ClusterNode {
             database,
             id,
             loading: Semaphore::new(LOADING_MAX),
+            preparing: Semaphore::new(PREPARING_MAX),
             trust: Arc::new(NodeTrust::new(machine.trusted_until())),
             living: Arc::default(),
             identity: Arc::new(identity),
             counters: NodeCounters::default(),
             peers: Mutex::new(peers),
             stop: CancellationToken::new(),
+            runtime: Handle::current(),
+            pulse: RuntimePulse::new(sent),
             inputs,
             doors: Mutex::default(),
             facts: Mutex::default(),
@@ -149,7 +161,10 @@ impl ClusterNode {
             _lock: directory,
         });
         let driver = NodeDriver::new(Arc::clone(&shared), machine);
-        tokio::spawn(driver.run(arrivals));
+        let started = drive_on_a_thread(driver, arrivals);
+        started
+            .map_err(|error| ServeError::Spaces(format!("no thread for heartbeats: {error}")))?;
+        tokio::spawn(keep_pulse(Arc::clone(&shared)));
         tokio::spawn(report_loads(Arc::clone(&shared)));
         Ok(Arc::new(Self { shared }))
     }
@@ -252,11 +267,27 @@ impl ClusterNode {
     /// Takes a space for as long as the node runs, making it if there is none of this name. Another node that took it over while
     /// this one was away gives it back.
     pub(crate) async fn hold(&self, name: &str) -> Result<HeldJournal, JournalError> {
+        let patience = HOLD_PATIENCE + self.turns_limit();
+        self.hold_within(name, patience).await
+    }
+
+    async fn find_or_make(&self, name: &str) -> Result<Option<SpaceFacts>, JournalError> {
         let database = &self.shared.database;
         database.make_space(name).await?;
+        database.find_space(name).await
+    }
+
+    pub(super) async fn hold_within(
+        &self,
+        name: &str,
+        patience: Duration,
+    ) -> Result<HeldJournal, JournalError> {
+        let database = &self.shared.database;
+        let until = Instant::now() + patience;
         let missing = || JournalError::Unreadable(format!("the space `{name}` was removed"));
-        let space = database.find_space(name).await?.ok_or_else(missing)?.id;
-        let until = Instant::now() + HOLD_PATIENCE + self.turns_limit();
+        let found = timeout_at(until, self.find_or_make(name)).await;
+        let found = found.unwrap_or_else(|_| Err(not_found_out(name)))?;
+        let space = found.ok_or_else(missing)?.id;
         let (mut claimed_at, mut refusals): (Option<Instant>, _) = (None, 0);
         loop {
             let ((holder, held), (waiter, finding)) = (oneshot::channel(), oneshot::channel());
@@ -290,7 +321,8 @@ impl ClusterNode {
                 (Err(_), _) => return Err(not_to_be_had(name, None)),
             };
             if holder.is_some() && claimed_at.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN) {
-                match database.claim(space, self.shared.id).await? {
+                let claimed = timeout_at(until, database.claim(space, self.shared.id)).await;
+                match claimed.unwrap_or_else(|_| Err(not_found_out(name)))? {
                     true => claimed_at = Some(Instant::now()),
                     false => refusals += 1,
                 }
@@ -346,6 +378,7 @@ impl ClusterNode {
     }
 
     /// Ends a space here in order and gives its lease back; returns when that is done. One that is not here is nobody's loss.
+    #[cfg(test)]
     pub(crate) async fn give_back(&self, name: &str) -> Result<(), JournalError> {
         let found = self.shared.database.find_space(name).await?;
         if let Some(SpaceFacts { id, .. }) = found {
@@ -354,7 +387,7 @@ impl ClusterNode {
         Ok(())
     }
 
-    async fn give_back_some(&self, space: Option<SpaceId>) {
+    pub(super) async fn give_back_some(&self, space: Option<SpaceId>) {
         let (done, given) = oneshot::channel();
         self.shared
             .tell(DriverInput::GiveBack { space, done })

@@ -1,23 +1,30 @@
 //! Runs the node's state machine over the database: asks what it wants asked, and does what it decides.
 //!
-//! Promises: every answer reaches the machine once, with the moment before it was asked; whoever waits for a space is told.
+//! Promises: every answer reaches the machine once, with the moment before it was asked; whoever waits for a space is told; a
+//! heartbeat waits for no space, and none is sent for spaces that stand still.
 //! Must not know: why the machine decides what it does.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{Tenure, boot_now};
-use super::lease_table::{BootInstant, LeaseAnswer, SpaceId, TakenLease};
+use super::lease_table::{BootInstant, LeaseAnswer, LeaseAsk, SpaceId, TakenLease};
 use super::node::{ClusterShared, lock};
 use super::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFinding};
 use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use crate::journal::SpaceJournal;
 use crate::net::SpaceDoor;
+
+/// Before it is looked again whether spaces still stand still.
+const STALLED_AGAIN: Duration = Duration::from_millis(200);
 
 /// What reaches the driver.
 pub(super) enum DriverInput {
@@ -205,7 +212,7 @@ impl NodeDriver {
             NodeCommand::Ask(ask) => {
                 let node = Arc::clone(&self.node);
                 tokio::spawn(async move {
-                    let answer = node.database.ask(node.id, &ask).await;
+                    let answer = ask_database(&node, &ask, now).await;
                     let sent = now;
                     let answered = NodeInput::Answered { ask, sent, answer };
                     node.tell(DriverInput::Machine(answered)).await;
@@ -247,9 +254,10 @@ impl NodeDriver {
         };
         self.spaces.insert(space, driven);
         let node = Arc::clone(&self.node);
+        let runtime = self.node.runtime.clone();
         match holder {
-            Some(holder) => tokio::spawn(hand_over(node, space, lease, (control.tenure, holder))),
-            None => tokio::spawn(serve_space(node, space, lease, control)),
+            Some(holder) => runtime.spawn(hand_over(node, space, lease, (control.tenure, holder))),
+            None => runtime.spawn(serve_space(node, space, lease, control)),
         };
     }
 
@@ -329,6 +337,31 @@ impl NodeDriver {
             self.step(NodeInput::Unwanted(space));
         }
     }
+}
+
+/// Runs a driver on a thread of its own: kernels share the threads of the host's runtime, and however busy they are, heartbeats are
+/// sent (ADR 0120).
+pub(super) fn drive_on_a_thread(
+    driver: NodeDriver,
+    arrivals: mpsc::Receiver<DriverInput>,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let thread = thread::Builder::new().name("heartbeats".to_owned());
+    let started = thread.spawn(move || runtime.block_on(driver.run(arrivals)));
+    started.map(drop)
+}
+
+async fn ask_database(node: &ClusterShared, ask: &LeaseAsk, now: BootInstant) -> LeaseAnswer {
+    if *ask == LeaseAsk::Heartbeat && node.pulse.is_stalled(now) {
+        tracing::warn!(
+            node = node.id,
+            "nothing went on in this process for long: no heartbeat is sent, so that others take its spaces"
+        );
+        // What is asked again soon must not be asked all the time.
+        tokio::time::sleep(STALLED_AGAIN).await;
+        return LeaseAnswer::Unknown;
+    }
+    node.database.ask(node.id, ask).await
 }
 
 /// Hands the journal of a space to the node itself, which serves it until it ends.

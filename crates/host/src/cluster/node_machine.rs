@@ -135,9 +135,14 @@ pub(crate) struct NodeMachine {
     holds: u64,
     /// Nodes that are gone whose work was taken over.
     surveyed: BTreeSet<NodeId>,
-    surveying: BTreeSet<NodeId>,
+    /// Those whose work is asked for at the moment, and that of spaces that nobody has.
+    surveying: Option<BTreeSet<NodeId>>,
     /// The last list of work was full: there may be more.
     has_more_work: bool,
+    /// There may be work in spaces that nobody has: since this node was started, or since something was taken from it.
+    may_have_free_work: bool,
+    /// The spaces of the last list.
+    listed_work: Vec<SpaceId>,
     /// Spaces that failed here: others leave them to this node, so it looks for them with every heartbeat.
     failed: BTreeSet<SpaceId>,
     is_draining: bool,
@@ -158,8 +163,10 @@ impl NodeMachine {
             spaces: BTreeMap::new(),
             holds: 0,
             surveyed: BTreeSet::new(),
-            surveying: BTreeSet::new(),
+            surveying: None,
             has_more_work: false,
+            may_have_free_work: true,
+            listed_work: Vec::new(),
             failed: BTreeSet::new(),
             is_draining: false,
         }
@@ -270,7 +277,11 @@ impl NodeMachine {
             (LeaseAsk::ListWork { limit }, LeaseAnswer::Work(work)) => {
                 self.note_work(work, limit, todo);
             }
-            (LeaseAsk::ListWork { .. }, _) => self.surveying.clear(), // the next heartbeat asks again
+            (LeaseAsk::ListWork { .. }, _) => {
+                // The next heartbeat asks again.
+                self.surveying = None;
+                self.may_have_free_work = true;
+            }
             (LeaseAsk::Find { space }, LeaseAnswer::Found(found)) => {
                 self.note_found(space, found, todo);
             }
@@ -298,7 +309,8 @@ impl NodeMachine {
             todo.push(NodeCommand::Stand);
         }
         if row.taken != self.taken {
-            // Something was taken: what is left is to be known before anything more is said.
+            // Something was taken: what is left is to be known before anything more is said. After a leap nobody has it.
+            self.may_have_free_work = true;
             if self.listing_taken.is_none() {
                 self.listing_taken = Some((row.taken, self.holds));
                 todo.push(NodeCommand::Ask(LeaseAsk::ListOwned));
@@ -314,11 +326,12 @@ impl NodeMachine {
         self.surveyed.retain(|node| expired.contains(node));
         let is_new = expired.iter().any(|node| !self.surveyed.contains(node));
         let may_take = !self.is_draining && self.standing == NodeStanding::Trusted;
-        if may_take
-            && self.surveying.is_empty()
-            && (is_new || (self.has_more_work && !expired.is_empty()))
-        {
-            self.surveying = expired;
+        // What this node has lost is no free work before it knows that.
+        let is_free_due = self.may_have_free_work && self.listing_taken.is_none();
+        let is_due = is_new || is_free_due || self.has_more_work;
+        if may_take && self.surveying.is_none() && is_due {
+            self.surveying = Some(expired);
+            self.may_have_free_work = false;
             let limit = TAKEOVERS_MAX;
             todo.push(NodeCommand::Ask(LeaseAsk::ListWork { limit }));
         }
@@ -374,20 +387,35 @@ impl NodeMachine {
         }
     }
 
-    fn note_work(&mut self, work: Vec<(SpaceId, NodeId)>, limit: u32, todo: &mut Vec<NodeCommand>) {
-        self.has_more_work = u32::try_from(work.len()).is_ok_and(|found| found >= limit);
-        let surveyed = std::mem::take(&mut self.surveying);
+    fn note_work(
+        &mut self,
+        work: Vec<(SpaceId, Option<NodeId>)>,
+        limit: u32,
+        todo: &mut Vec<NodeCommand>,
+    ) {
+        let listed: Vec<SpaceId> = work.iter().map(|(space, _)| *space).collect();
+        let is_full = u32::try_from(work.len()).is_ok_and(|found| found >= limit);
+        // A list that stays the same though nothing is under way is of spaces that cannot be started: to ask for it for ever helps
+        // nobody.
+        let is_under_way = listed.iter().any(|space| self.spaces.contains_key(space));
+        self.has_more_work = is_full && (is_under_way || listed != self.listed_work);
+        self.listed_work = listed;
+        let surveyed = self.surveying.take().unwrap_or_default();
         if !self.has_more_work {
             self.surveyed.extend(surveyed);
         }
-        for (space, holder) in work {
-            if self.spaces.contains_key(&space) || self.is_draining {
-                continue; // it is being dealt with, or is for another node
+        for (space, seen) in work {
+            match self.spaces.get(&space) {
+                // It has lost its lease and is to be ended first.
+                Some(HeldSpace::Ending { .. }) => self.may_have_free_work = true,
+                Some(_) => {}                  // it is being dealt with
+                None if self.is_draining => {} // it is for another node
+                None => {
+                    let asking = HeldSpace::Asking { lookups: 0 };
+                    self.spaces.insert(space, asking);
+                    todo.push(NodeCommand::Ask(LeaseAsk::Take { space, seen }));
+                }
             }
-            let asking = HeldSpace::Asking { lookups: 0 };
-            self.spaces.insert(space, asking);
-            let seen = Some(holder);
-            todo.push(NodeCommand::Ask(LeaseAsk::Take { space, seen }));
         }
     }
 
@@ -450,6 +478,7 @@ impl NodeMachine {
                 self.spaces.remove(&space);
                 // It may be work of a node that is gone, which cannot be judged yet or could not be asked about: once more.
                 self.surveyed.clear();
+                self.may_have_free_work = true;
                 todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
             }
             // It was taken meanwhile, or is not wanted any more.

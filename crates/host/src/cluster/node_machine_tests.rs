@@ -16,7 +16,16 @@ struct TestMachine {
 }
 
 impl TestMachine {
+    /// One that has looked for work that nobody does.
     fn new() -> Self {
+        let mut node = Self::started();
+        assert_eq!(node.beat(&[]), [list_work()]);
+        let nothing = LeaseAnswer::Work(Vec::new());
+        assert_eq!(node.answer(LIST, nothing), []);
+        node
+    }
+
+    fn started() -> Self {
         Self {
             machine: NodeMachine::registered(ME, BootInstant(0), LEASE_TIMES),
             now: 0,
@@ -34,11 +43,16 @@ impl TestMachine {
 
     /// The next heartbeat, answered with who is gone.
     fn beat(&mut self, expired: &[i64]) -> Vec<NodeCommand> {
+        self.beat_taken(expired, 0)
+    }
+
+    /// The same, and how often something was taken from the node.
+    fn beat_taken(&mut self, expired: &[i64], taken: i64) -> Vec<NodeCommand> {
         self.now += LEASE_TIMES.beat_ms;
         let asked = self.tell(NodeInput::Woke);
         assert_eq!(asked, [NodeCommand::Ask(LeaseAsk::Heartbeat)]);
         let row = HeartbeatRow {
-            taken: 0,
+            taken,
             expired: expired.to_vec(),
             living: vec![1],
         };
@@ -71,6 +85,12 @@ impl TestMachine {
         let told = self.tell(NodeInput::Loaded(SPACE));
         assert_eq!(told, [NodeCommand::Tell(SPACE, SpaceFinding::Here)]);
     }
+}
+
+const LIST: LeaseAsk = LeaseAsk::ListWork { limit: 50 };
+
+fn list_work() -> NodeCommand {
+    NodeCommand::Ask(LIST)
 }
 
 fn find() -> NodeCommand {
@@ -115,14 +135,13 @@ fn a_space_that_failed_here_and_is_elsewhere_is_let_alone() {
 #[test]
 fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
     let mut node = TestMachine::new();
-    let list = LeaseAsk::ListWork { limit: 50 };
-    assert_eq!(node.beat(&[9]), [NodeCommand::Ask(list.clone())]);
+    assert_eq!(node.beat(&[9]), [list_work()]);
     let take = LeaseAsk::Take {
         space: SPACE,
         seen: Some(9),
     };
-    let work = LeaseAnswer::Work(vec![(SPACE, 9)]);
-    let taking = node.answer(list.clone(), work);
+    let work = LeaseAnswer::Work(vec![(SPACE, Some(9))]);
+    let taking = node.answer(LIST, work);
     assert_eq!(taking, [NodeCommand::Ask(take.clone())]);
     assert_eq!(node.beat(&[9]), [], "it is being dealt with");
     // This node was not well for long enough to judge.
@@ -146,5 +165,57 @@ fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
             _ => assert_eq!(refused, [find()]),
         }
     }
-    assert_eq!(node.beat(&[9]), [NodeCommand::Ask(list)]);
+    assert_eq!(node.beat(&[9]), [list_work()]);
+}
+
+#[test]
+fn work_that_nobody_has_is_looked_for_at_the_start_and_after_a_leap() {
+    let mut node = TestMachine::started();
+    assert_eq!(node.beat(&[]), [list_work()]);
+    // The database does not answer: with the next heartbeat it is asked again.
+    assert_eq!(node.answer(LIST, LeaseAnswer::Unknown), []);
+    assert_eq!(node.beat(&[]), [list_work()]);
+    let take = LeaseAsk::Take {
+        space: SPACE,
+        seen: None,
+    };
+    let work = LeaseAnswer::Work(vec![(SPACE, None)]);
+    let taking = node.answer(LIST, work);
+    assert_eq!(taking, [NodeCommand::Ask(take.clone())]);
+    let loading = node.answer(take.clone(), LeaseAnswer::Taken(Some(LEASE)));
+    assert_eq!(loading, [NodeCommand::Load(SPACE, LEASE)]);
+    node.tell(NodeInput::Loaded(SPACE));
+    assert_eq!(node.beat(&[]), [], "there is nothing new");
+    // A leap: the node holds nothing any more, and neither does anybody else.
+    let list_owned = NodeCommand::Ask(LeaseAsk::ListOwned);
+    assert_eq!(node.beat_taken(&[], 1), [list_owned]);
+    let dropped = node.answer(LeaseAsk::ListOwned, LeaseAnswer::Owned(Vec::new()));
+    assert_eq!(dropped, [NodeCommand::Drop(SPACE)]);
+    // While it is being ended it is not taken, and not forgotten.
+    let work = || LeaseAnswer::Work(vec![(SPACE, None)]);
+    assert_eq!(node.beat_taken(&[], 1), [list_work()]);
+    assert_eq!(node.answer(LIST, work()), []);
+    node.tell(NodeInput::Ended(SPACE));
+    assert_eq!(node.beat_taken(&[], 1), [list_work()]);
+    assert_eq!(node.answer(LIST, work()), [NodeCommand::Ask(take)]);
+}
+
+#[test]
+fn a_full_list_of_work_is_asked_for_again_until_it_stays_the_same() {
+    let mut node = TestMachine::new();
+    let full = || LeaseAnswer::Work((100..150).map(|space| (space, Some(9))).collect());
+    assert_eq!(node.beat(&[9]), [list_work()]);
+    assert_eq!(node.answer(LIST, full()).len(), 50);
+    assert_eq!(node.beat(&[9]), [list_work()], "there may be more");
+    assert_eq!(node.answer(LIST, full()), [], "all are dealt with");
+    // They cannot be started, and are given back.
+    for space in 100..150 {
+        let seen = Some(9);
+        let taken = LeaseAnswer::Taken(Some(LEASE));
+        node.answer(LeaseAsk::Take { space, seen }, taken);
+        node.tell(NodeInput::Ended(space));
+    }
+    assert_eq!(node.beat(&[9]), [list_work()]);
+    assert_eq!(node.answer(LIST, full()).len(), 50, "once more");
+    assert_eq!(node.beat(&[9]), []);
 }

@@ -17,7 +17,8 @@ use super::node_driver::DriverInput;
 use super::node_machine::NodeInput;
 use crate::accounts::{SpaceBounds, SpaceLimits};
 use crate::blobs::Blobs;
-use crate::journal::{DirectoryLock, JournalHandle, PostgresJournal, SpaceJournal};
+use crate::config::Config;
+use crate::journal::{DirectoryLock, JournalHandle, PostgresJournal, PostgresNode, SpaceJournal};
 use crate::net::SpaceDoor;
 use crate::server::ServeError;
 use crate::space_entry::{SpaceEntry, is_space_name};
@@ -72,7 +73,8 @@ pub(super) async fn serve_space(
     control: SpaceControl,
 ) {
     let room = node.loading.acquire().await;
-    let started = start_space(&node, space, lease, &control.tenure).await;
+    // Boxed: starting takes much more than waiting for the end, and thousands wait.
+    let started = Box::pin(start_space(&node, space, lease, &control.tenure)).await;
     drop(room);
     let ended = match started {
         Ok((name, host)) => {
@@ -130,28 +132,47 @@ async fn start_over(
         name: name.clone(),
         workspaces: Vec::new(),
     });
-    make_private_directory(&config.data).map_err(|error| ServeError::Data {
-        path: config.data.clone(),
-        message: error.to_string(),
-    })?;
-    let lock = DirectoryLock::take(&config.data)?;
     let boot = journal.boot().await?;
-    let blobs: Arc<dyn Blobs> = Arc::new(journal.blobs());
-    let handle = JournalHandle::over(Arc::new(journal.clone()));
-    let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
-    let mut parts = Parts::assemble(&config, stores, Some(lock))?;
-    parts.tenure = Some(tenure.clone());
-    parts.address_secret = Some(node.database.address_secret(&name));
-    let limits = &config.limits.server;
-    let (database, defaults) = (Arc::clone(&node.database), SpaceLimits::from(limits));
-    let bounds = SpaceBounds::new(database, name.clone(), defaults, journal.counters());
-    parts.bounds = Some(Arc::new(bounds.with_append_slow_ms(limits.append_slow_ms)));
-    let mut prepared = PreparedSpace::over(&config, parts)?;
+    let served = (Arc::clone(&node.database), journal.clone(), tenure.clone());
+    let prepare_name = name.clone();
+    let room = node.preparing.acquire().await;
+    // Files are read and written for it: others have something to do meanwhile.
+    let prepared =
+        tokio::task::spawn_blocking(move || prepare_space(&config, prepare_name, boot, served));
+    let prepared = prepared.await;
+    drop(room);
+    let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
+    let mut prepared = prepared.map_err(died)??;
     node.share(&mut prepared);
     let mut host = prepared.start()?;
     host.supervisor.wait_until_booted().await?;
     host.admission.set_ready(true);
     Ok((name, host))
+}
+
+/// Everything of a space but its kernel. Blocks.
+fn prepare_space(
+    config: &Config,
+    name: String,
+    boot: Boot,
+    (database, journal, tenure): (Arc<PostgresNode>, PostgresJournal, Tenure),
+) -> Result<PreparedSpace, ServeError> {
+    make_private_directory(&config.data).map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    })?;
+    let lock = DirectoryLock::take(&config.data)?;
+    let blobs: Arc<dyn Blobs> = Arc::new(journal.blobs());
+    let handle = JournalHandle::over(Arc::new(journal.clone()));
+    let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
+    let mut parts = Parts::assemble(config, stores, Some(lock))?;
+    parts.tenure = Some(tenure);
+    parts.address_secret = Some(database.address_secret(&name));
+    let limits = &config.limits.server;
+    let defaults = SpaceLimits::from(limits);
+    let bounds = SpaceBounds::new(database, name, defaults, journal.counters());
+    parts.bounds = Some(Arc::new(bounds.with_append_slow_ms(limits.append_slow_ms)));
+    PreparedSpace::over(config, parts)
 }
 
 /// Waits until a space is to end, or ends by itself, and gives its lease back unless it is lost. What is returned is told to the

@@ -127,20 +127,14 @@ impl TestSpace {
         let Some(QueuedInput::Connected { link, .. }) = self.inbox.recv().await else {
             panic!("expected a peer")
         };
-        let named = self.inbox.recv().await;
-        assert!(matches!(
-            named,
-            Some(QueuedInput::Input(Input::Identified { .. }))
-        ));
+        let named = self.inbox.recv().await.and_then(QueuedInput::into_input);
+        assert!(matches!(named, Some(Input::Identified { .. })));
         link
     }
 
     async fn received_ping(&mut self) {
-        let received = self.inbox.recv().await;
-        assert!(matches!(
-            received,
-            Some(QueuedInput::Input(Input::Received { .. }))
-        ));
+        let received = self.inbox.recv().await.and_then(QueuedInput::into_input);
+        assert!(matches!(received, Some(Input::Received { .. })));
     }
 }
 
@@ -374,11 +368,8 @@ async fn frames_pass_both_ways_and_count_on_the_owner() {
         assert!(end.next().await == Some(WsEvent::Message(text)));
     }
     drop(end.socket);
-    let left = red.inbox.recv().await;
-    assert!(matches!(
-        left,
-        Some(QueuedInput::Input(Input::Disconnected { .. }))
-    ));
+    let left = red.inbox.recv().await.and_then(QueuedInput::into_input);
+    assert!(matches!(left, Some(Input::Disconnected { .. })));
     end.passing.await.unwrap();
     let mut again = tokio::time::interval(std::time::Duration::from_millis(10));
     while red.admission.connections() > 0 {
@@ -398,9 +389,9 @@ async fn a_client_that_is_cut_is_heard_no_more_though_it_reads_nothing() {
     let late = text_frame(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#);
     // It may find its connection closed already.
     let _closed = end.socket.write_all(&late).await;
-    let next = red.inbox.recv().await;
+    let next = red.inbox.recv().await.and_then(QueuedInput::into_input);
     assert!(
-        matches!(next, Some(QueuedInput::Input(Input::Disconnected { .. }))),
+        matches!(next, Some(Input::Disconnected { .. })),
         "nothing but the end is heard of it"
     );
     end.passing.await.unwrap();
@@ -412,11 +403,8 @@ async fn the_owner_hears_when_a_relayed_client_is_gone() {
     let end = RelayedEnd::open(&a, &[]).await;
     let _link = red.joined().await;
     drop(end.socket);
-    let left = red.inbox.recv().await;
-    assert!(matches!(
-        left,
-        Some(QueuedInput::Input(Input::Disconnected { .. }))
-    ));
+    let left = red.inbox.recv().await.and_then(QueuedInput::into_input);
+    assert!(matches!(left, Some(Input::Disconnected { .. })));
     end.passing.await.unwrap();
 }
 

@@ -2,7 +2,10 @@
 
 mod cutting_proxy;
 mod database_faults;
+mod drains;
 mod failover;
+mod free_work;
+mod held_spaces;
 mod served_nodes;
 mod space_top;
 mod support;
@@ -17,8 +20,7 @@ use self::support::{
     NODE_VARIABLE, TestCluster, ask, config, connect, create_session, has_session, hear, join,
     poll, send, serve_door, session, wait_until_here,
 };
-use super::{ClusterAdmin, SpacePlace, SpaceUnavailable};
-use crate::journal::JournalError;
+use super::{SpacePlace, SpaceUnavailable};
 
 /// Does nothing unless it is started by another test.
 #[tokio::test(flavor = "multi_thread")]
@@ -305,33 +307,4 @@ async fn a_space_whose_batch_is_there_though_it_was_refused_is_loaded_anew() {
     assert!(has_session(&mut socket, 2).await, "the journal says so");
     create_session(&mut socket, 3).await;
     assert_eq!(cluster.holder("team"), Some(node.id()));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_gets_a_space_of_its_own_back_and_nobody_takes_it_again() {
-    let Some(cluster) = TestCluster::start(&["own"]).await else {
-        return; // the line that says so is written
-    };
-    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
-    // Taken over while its node was away.
-    let (door, _) = wait_until_here(&b, "own").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
-    create_session(&mut socket, 1).await;
-    drop(door);
-    let orders = tokio::spawn(std::sync::Arc::clone(&b).follow_orders(|| {}));
-    let held = a.hold("own").await.unwrap();
-    assert_eq!(cluster.holder("own"), Some(a.id()));
-    assert!(held.boot.seq.0 > 0, "with what was written meanwhile");
-    assert_eq!(hear(&mut socket, 99).await, Err(1012));
-    // It is of the settings of `a`: an operator who drains it does not wait for it, and no other node gets it.
-    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
-    let nodes = admin.nodes().await.unwrap();
-    let listed = nodes.iter().find(|node| node.id == a.id()).unwrap();
-    assert_eq!((listed.spaces, listed.movable_spaces), (1, 0));
-    let refused = b.hold("own").await.err();
-    assert!(
-        matches!(&refused, Some(JournalError::Locked(words)) if words.contains("the node a serves")),
-        "{refused:?}"
-    );
-    orders.abort();
 }

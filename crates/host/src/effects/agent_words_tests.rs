@@ -226,8 +226,8 @@ async fn values_of_a_setting_are_texts_with_labels() {
             property: "mode".to_owned(),
         };
         host.effects.list_setting_values(Ticket(1), question);
-        let Some(QueuedInput::Input(Input::SettingValues { values, .. })) =
-            host.arrivals.recv().await
+        let told = host.arrivals.recv().await;
+        let Some(Input::SettingValues { values, .. }) = told.and_then(QueuedInput::into_input)
         else {
             panic!("values were asked for");
         };
@@ -266,11 +266,12 @@ async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there()
     news.title("x:/s", "Title".to_owned());
     let mut heard = Vec::new();
     for _ in 0..3 {
-        heard.push(match arrivals.recv().await {
-            Some(QueuedInput::Input(Input::AgentChanged(facts))) => {
+        let told = arrivals.recv().await;
+        heard.push(match told.and_then(QueuedInput::into_input) {
+            Some(Input::AgentChanged(facts)) => {
                 format!("{} {}", facts.provider, facts.info["models"][0]["id"])
             }
-            Some(QueuedInput::Input(Input::News(news))) => {
+            Some(Input::News(news)) => {
                 format!("{} {} {:?}", news.provider, news.session, news.change)
             }
             _ => panic!("only agents speak here"),

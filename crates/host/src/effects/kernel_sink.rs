@@ -133,7 +133,7 @@ impl EventReceiver for KernelSink {
         };
         let input = QueuedInput::Agent {
             run,
-            event,
+            event: Box::new(event),
             may_join,
         };
         self.arrivals.send(input).await.map_err(|_| TurnOver)

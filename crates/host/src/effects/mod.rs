@@ -416,7 +416,7 @@ impl Effects {
 
 /// Hands an input to the kernel. Nobody listens any more only when the host is going down.
 pub(crate) async fn send(arrivals: &KernelQueue, input: Input) {
-    if arrivals.send(QueuedInput::Input(input)).await.is_err() {
+    if arrivals.send(QueuedInput::from(input)).await.is_err() {
         tracing::debug!("an effect ended after the kernel did; its input is dropped");
     }
 }

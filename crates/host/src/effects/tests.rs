@@ -79,9 +79,11 @@ impl TestHost {
     pub(super) async fn next_event(&mut self) -> (RunId, AgentEvent) {
         loop {
             let (run, event) = match self.arrivals.recv().await {
-                Some(QueuedInput::Agent { run, event, .. }) => (run, event),
-                Some(QueuedInput::Input(Input::Agent { run, event })) => (run, event),
-                _ => unreachable!("only agents send inputs here"),
+                Some(QueuedInput::Agent { run, event, .. }) => (run, *event),
+                other => match other.and_then(QueuedInput::into_input) {
+                    Some(Input::Agent { run, event }) => (run, event),
+                    _ => unreachable!("only agents send inputs here"),
+                },
             };
             if !matches!(event, AgentEvent::Checkpoint(_)) {
                 return (run, event);

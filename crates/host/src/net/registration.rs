@@ -54,7 +54,7 @@ impl PeerRegistration {
     /// Waits while the kernel is behind: this is the back-pressure on the socket.
     pub(super) async fn send(&self, input: Input) -> Result<(), KernelGone> {
         self.queue
-            .send(QueuedInput::Input(input))
+            .send(QueuedInput::from(input))
             .await
             .map_err(|_| KernelGone)
     }
@@ -73,7 +73,7 @@ impl Drop for PeerRegistration {
         if !self.registered {
             return; // it was unregistered in good order
         }
-        let item = QueuedInput::Input(Input::Disconnected { peer: self.peer });
+        let item = QueuedInput::from(Input::Disconnected { peer: self.peer });
         if let Err(TrySendError::Full(item)) = self.queue.try_send(item) {
             // Space reserved for each connection would use up the queue; a short task waits for space instead. There is at
             // most one for each connection, and without a runtime there is no kernel left to notify.
@@ -115,10 +115,10 @@ mod tests {
                 ..
             })
         ));
-        let last = inbox.recv().await;
+        let last = inbox.recv().await.and_then(QueuedInput::into_input);
         assert!(matches!(
             last,
-            Some(QueuedInput::Input(Input::Disconnected { peer: PeerId(7) }))
+            Some(Input::Disconnected { peer: PeerId(7) })
         ));
         assert!(inbox.recv().await.is_none());
     }

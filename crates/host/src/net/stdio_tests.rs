@@ -50,19 +50,19 @@ async fn start(frame_in_bytes: usize) -> World {
 
 impl World {
     async fn receive(&mut self) -> String {
-        match self.inbox.recv().await {
-            Some(QueuedInput::Input(Input::Received { received, .. })) => {
+        let Some(item) = self.inbox.recv().await else {
+            return "nothing".to_owned();
+        };
+        match item.into_input() {
+            Some(Input::Received { received, .. }) => {
                 let wire::Incoming::Notification { method, .. } = received.message else {
                     panic!()
                 };
                 format!("{method} {}", received.bytes)
             }
-            Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
-                malformed.error.code.to_string()
-            }
-            Some(QueuedInput::Input(Input::Disconnected { .. })) => "gone".to_owned(),
-            Some(_) => "?".to_owned(),
-            None => "nothing".to_owned(),
+            Some(Input::Malformed { malformed, .. }) => malformed.error.code.to_string(),
+            Some(Input::Disconnected { .. }) => "gone".to_owned(),
+            Some(_) | None => "?".to_owned(),
         }
     }
 
@@ -117,11 +117,10 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
         async {
             let mut inputs = Vec::new();
             for _ in 0..3 {
-                inputs.push(match world.inbox.recv().await {
-                    Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
-                        malformed.error.code
-                    }
-                    Some(QueuedInput::Input(Input::Received { .. })) => 0,
+                let item = world.inbox.recv().await;
+                inputs.push(match item.and_then(QueuedInput::into_input) {
+                    Some(Input::Malformed { malformed, .. }) => malformed.error.code,
+                    Some(Input::Received { .. }) => 0,
                     _ => 1,
                 });
             }

@@ -21,10 +21,12 @@ pub(crate) async fn send_while_running(
     (endpoint, with_log): (Option<String>, bool),
     stop: CancellationToken,
 ) {
+    // Boxed, here and below: every space has such a task, and most of the time it waits.
     let collector = match &endpoint {
-        Some(endpoint) => open_collector(endpoint).await,
+        Some(endpoint) => Box::pin(open_collector(endpoint)).await.map(Box::new),
         None => None,
     };
+    drop(endpoint);
     let telemetry = Arc::clone(&admission.telemetry);
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -37,10 +39,10 @@ pub(crate) async fn send_while_running(
             continue; // nothing happened
         };
         if let Some(collector) = &collector {
-            collector.send(&batch).await;
+            Box::pin(collector.send(&batch)).await;
         }
         // A kernel that has no room has better things to do.
-        let input = QueuedInput::Input(Input::Telemetry(Box::new(batch)));
+        let input = QueuedInput::from(Input::Telemetry(Box::new(batch)));
         let _ = queue.try_send(input);
     }
 }

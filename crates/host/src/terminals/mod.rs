@@ -110,7 +110,7 @@ impl Terminals {
         // What the kernel wants done to it may come before it is followed.
         self.slots()
             .insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
-        let sent = self.0.arrivals.send(QueuedInput::Input(shown)).await;
+        let sent = self.0.arrivals.send(QueuedInput::from(shown)).await;
         self.run(terminal.clone(), offer.terminal);
         sent.ok().map(|()| terminal)
     }
@@ -190,7 +190,7 @@ impl Terminals {
     }
 
     async fn tell(&self, terminal: ChannelUri, changes: Vec<TerminalChange>) -> bool {
-        let input = QueuedInput::Input(Input::Terminal { terminal, changes });
+        let input = QueuedInput::from(Input::Terminal { terminal, changes });
         self.0.arrivals.send(input).await.is_ok()
     }
 }

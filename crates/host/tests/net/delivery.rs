@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::ServerLimits;
-use host::kernel_queue::QueuedInput;
 use kernel::{Frame, Input, LateBody, LateResponse};
 
 use crate::support::{Host, text};
@@ -31,7 +30,8 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
             break item;
         }
     };
-    assert!(matches!(cut, QueuedInput::Input(Input::Disconnected { peer }) if peer == stuck_peer));
+    let cut = cut.into_input();
+    assert!(matches!(cut, Some(Input::Disconnected { peer }) if peer == stuck_peer));
     let mut next = 0;
     let close = loop {
         let (first, payload) = stuck.read().await;

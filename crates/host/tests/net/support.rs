@@ -87,7 +87,7 @@ impl Host {
 
     pub async fn input(&mut self) -> Input {
         match self.inbox.recv().await {
-            Some(QueuedInput::Input(input)) => input,
+            Some(QueuedInput::Input(input)) => *input,
             Some(QueuedInput::Connected { .. }) => panic!("expected an input, not a peer"),
             Some(QueuedInput::Agent { event, .. }) => panic!("expected an input, not {event:?}"),
             None => panic!("nothing can come any more"),

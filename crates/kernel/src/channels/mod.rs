@@ -12,6 +12,7 @@ mod load;
 mod plain;
 mod run;
 mod session;
+mod shared_root;
 mod snapshot;
 mod undo;
 
@@ -444,6 +445,8 @@ impl Channels {
         idle_ms: u64,
         is_watched: impl Fn(&ChannelUri) -> bool,
     ) -> Vec<ChannelUri> {
+        // It is made again for whoever comes.
+        self.root_snapshot = None;
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
         let mut chats = Vec::new();
         self.in_memory.retain(|uri, channel| match &channel.body {

@@ -111,6 +111,11 @@ impl Kernel {
         }
     }
 
+    /// Has the root's state in common with other kernels as long as it is the same; `known` are those that some have.
+    pub fn share_root(&mut self, known: &mut Vec<Arc<RootState>>) {
+        self.channels.share_root(known);
+    }
+
     /// Begins a step at a moment. A clock that jumps back must not make time run backwards.
     pub(crate) fn begin_step(&mut self, now: Timestamp) -> Step<'_> {
         self.now = now.max(self.now);

@@ -141,9 +141,11 @@ impl TableModel {
             // Every space has work, which is the hardest case.
             LeaseAsk::ListWork { limit } => {
                 let work = self.leases.iter().filter_map(|(space, lease)| {
-                    let holder = lease.node.filter(|id| *id != me)?;
-                    let node = self.nodes.get(&holder)?;
-                    (node.expires < now).then_some((*space, holder))
+                    let Some(holder) = lease.node else {
+                        return Some((*space, None));
+                    };
+                    let node = self.nodes.get(&holder).filter(|_| holder != me)?;
+                    (node.expires < now).then_some((*space, Some(holder)))
                 });
                 LeaseAnswer::Work(work.take(*limit as usize).collect())
             }

@@ -99,6 +99,48 @@ async fn while_the_database_is_slow_turns_are_refused_and_the_rest_goes_on() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
+    let Some(cluster) = TestCluster::start(&["slow", "quick"]).await else {
+        return; // the line that says so is written
+    };
+    let node = cluster
+        .node_with("a", |config| config.limits.server.append_slow_ms = 1_500)
+        .await;
+    let mut clients = Vec::new();
+    for space in ["slow", "quick"] {
+        let (door, _) = wait_until_here(&node, space).await;
+        let mut socket = connect(&serve_door(&door).await, "ann").await;
+        create_session(&mut socket, 1).await;
+        let chat = open_chat(&mut socket, 1).await;
+        clients.push((socket, chat));
+    }
+    let slow = SLOW.replace("0.6", "1.6").replace(
+        "NEW.batch <> OLD.batch",
+        "NEW.batch <> OLD.batch AND NEW.space = 1",
+    );
+    assert_eq!(
+        cluster.ask("SELECT id FROM greenroom.space WHERE name = 'slow'"),
+        "1",
+        "the two have different writers"
+    );
+    cluster.run(&slow);
+    let [slow, quick] = clients.as_mut_slice() else {
+        panic!("two spaces");
+    };
+    let mut number = 0;
+    // Whatever else this machine does, it is not always as slow by itself.
+    poll("a turn begins though another space is slow", async || {
+        number += 1;
+        let refused = run_turn(&mut slow.0, &slow.1, number).await;
+        assert_eq!(refused["type"], "chat/error", "{refused}");
+        assert!(refused["part"].to_string().contains("databaseSlow"));
+        let ended = run_turn(&mut quick.0, &quick.1, number).await;
+        ended["type"] == "chat/turnComplete"
+    })
+    .await;
+}
+
 /// A disk of a few megabytes, which goes with this value.
 struct SmallDisk(PathBuf);
 

@@ -14,6 +14,7 @@ use super::support::{
     TestCluster, ask, config, connect, create_session, has_session, hear, poll, session,
 };
 use crate::accounts::{AccountAdmin, SpaceLimitKey, TokenWish};
+use crate::blobs::BlobSettings;
 use crate::config::Config;
 use crate::server::{ServeError, ServerReady, serve};
 
@@ -199,4 +200,66 @@ async fn the_own_space_of_a_node_is_loaded_anew_and_the_node_goes_on() {
     assert!(has_session(&mut socket, 2).await, "the journal says so");
     create_session(&mut socket, 3).await;
     assert!(!node.served.is_finished());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_object_store_is_away_large_bodies_are_refused_and_the_rest_goes_on() {
+    let Some(cluster) = TestCluster::start(&[]).await else {
+        return; // the line that says so is written
+    };
+    let place = tempfile::tempdir().unwrap();
+    let (store, away) = (place.path().join("store"), place.path().join("away"));
+    std::fs::create_dir(&store).unwrap();
+    let node = ServedNode::start(&cluster, "a", |config| {
+        config.blobs = Some(BlobSettings {
+            from_bytes: 1_000,
+            ..BlobSettings::at(&format!("file://{}", store.display()))
+        });
+    })
+    .await;
+    let token = node.token.as_deref();
+    let large = |letter: &str| format!("\"{}\"", letter.repeat(2_000));
+    let put = async |body: &str| node.request("PUT /api/content", token, body).await.0;
+    assert_eq!(put(&large("a")).await, 201);
+    // Where it was is something else.
+    std::fs::rename(&store, &away).unwrap();
+    std::fs::write(&store, "").unwrap();
+    assert_eq!(put(&large("b")).await, 507);
+    assert_eq!(put("\"small\"").await, 201);
+    let mut socket = connect(&node.address(), "ann").await;
+    create_session(&mut socket, 1).await;
+    assert!(has_session(&mut socket, 1).await);
+    std::fs::remove_file(&store).unwrap();
+    std::fs::rename(&away, &store).unwrap();
+    assert_eq!(put(&large("b")).await, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_others_cannot_reach_keeps_its_spaces_and_who_comes_elsewhere_tries_again() {
+    let Some(cluster) = TestCluster::start(&[]).await else {
+        return; // the line that says so is written
+    };
+    // Nobody answers where the others look for it.
+    let a = ServedNode::start(&cluster, "a", |config| {
+        let own = config.cluster.as_mut().unwrap();
+        own.listen = own.address.replace("127.0.0.1:1".to_owned());
+    })
+    .await;
+    let b = ServedNode::start(&cluster, "b", |_| {}).await;
+    let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
+    admin.create_space("team").await.unwrap();
+    let wish = TokenWish {
+        space: "team".to_owned(),
+        principal: "ann".to_owned(),
+        role: kernel::Role::Member,
+        seconds: None,
+    };
+    let token = admin.issue_token(&wish).await.unwrap().token.reveal();
+    let mut socket = connect(&a.address_for(&token), "ann").await;
+    let holder = cluster.holder("team");
+    assert!(holder.is_some());
+    assert_eq!(b.refusal(&token).await, Some(503));
+    create_session(&mut socket, 1).await;
+    assert!(has_session(&mut socket, 1).await);
+    assert_eq!(cluster.holder("team"), holder, "it has a heartbeat");
 }

@@ -75,6 +75,15 @@ impl TestCluster {
         StatementLog(self.server.socket().join("log"))
     }
 
+    /// A connection of somebody who is no node.
+    pub(super) async fn connect_beside(&self) -> tokio_postgres::Client {
+        let config: tokio_postgres::Config = self.settings.url.parse().unwrap();
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        // It ends with its client.
+        tokio::spawn(async move { drop(connection.await) });
+        client
+    }
+
     pub(super) fn holder(&self, space: &str) -> Option<i64> {
         let sql = "SELECT node FROM greenroom.lease JOIN greenroom.space ON id = space WHERE name";
         self.ask(&format!("{sql} = '{space}'")).parse().ok()

@@ -1,4 +1,5 @@
-//! How long the database takes for a batch lately: whoever begins something that writes for long looks here first.
+//! How long the database takes for a batch of a space lately: whoever begins something that writes for long looks here first.
+//! Each space is judged by its own batches: one that writes what takes long keeps no other from anything.
 //!
 //! Promises: a batch that is not answered yet counts with the time it has taken so far; time in which the server was away does not
 //! count, since a restart is nobody's business; a database that was slow is believed to be fast again a few seconds later.
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 /// For how long a batch that was answered late is remembered.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// How long batches take.
+/// How long the batches of a space take.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AppendPace(Arc<Mutex<PaceState>>);
 
@@ -27,6 +28,7 @@ struct PaceState {
 }
 
 /// A batch under way.
+#[derive(Debug)]
 pub(super) struct PacedAppend {
     pace: AppendPace,
     number: u64,

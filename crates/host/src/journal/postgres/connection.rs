@@ -86,10 +86,33 @@ impl ConnectionPool {
 
     /// A connection, new if need be; it is tried until then to get one that is free and to reach the server.
     pub(crate) async fn get(&self, until: Instant) -> Result<PooledConnection, String> {
+        let permit = self.permit(until).await?;
+        self.connect_with(permit, until).await
+    }
+
+    /// The same for what must not fail because many others want one, too: its turn comes within `turn`, and `patience` counts from
+    /// then on.
+    pub(super) async fn get_in_turn(
+        &self,
+        turn: Duration,
+        patience: Duration,
+    ) -> Result<PooledConnection, String> {
+        let permit = self.permit(Instant::now() + turn).await?;
+        self.connect_with(permit, Instant::now() + patience).await
+    }
+
+    async fn permit(&self, until: Instant) -> Result<OwnedSemaphorePermit, String> {
         let permit = Arc::clone(&self.permits).acquire_owned();
         let permit = timeout_at(until, permit).await;
         let permit = permit.map_err(|_| "all connections are in use".to_owned())?;
-        let permit = permit.map_err(|closed| closed.to_string())?;
+        permit.map_err(|closed| closed.to_string())
+    }
+
+    async fn connect_with(
+        &self,
+        permit: OwnedSemaphorePermit,
+        until: Instant,
+    ) -> Result<PooledConnection, String> {
         loop {
             let idle = lock(&self.idle).pop();
             if let Some(connected) = idle.filter(|it| !it.client.is_closed()) {
@@ -114,16 +137,11 @@ impl ConnectionPool {
 
     async fn connect(&self) -> Result<Client, String> {
         let connected = self.config.connect(NoTls).await;
-        let (mut client, connection) = connected.map_err(|error| describe(&error))?;
+        let (client, connection) = connected.map_err(|error| describe(&error))?;
         // It ends with its client, or when the server goes: the client's calls fail then.
         tokio::spawn(async move { drop(connection.await) });
-        match self.watch.check(&mut client).await {
-            Ok(()) => Ok(client),
-            Err(TimelineError::Standby) => {
-                Err("the server follows another and takes no writes".to_owned())
-            }
-            Err(TimelineError::Failed(error)) => Err(describe(&error)),
-        }
+        let checked = self.watch.check(client).await;
+        checked.map_err(|why| explain_timeline(why).words())
     }
 
     fn pooled(&self, connected: Connected, permit: OwnedSemaphorePermit) -> PooledConnection {
@@ -265,12 +283,7 @@ impl PooledConnection {
         watch: &TimelineWatch,
     ) -> Result<(), StatementError> {
         let begun = watch.begin(&mut self.connected()?.client).await;
-        begun.map_err(|error| match error {
-            TimelineError::Standby => {
-                StatementError::Lost("the server follows another and takes no writes".to_owned())
-            }
-            TimelineError::Failed(error) => error.into(),
-        })
+        begun.map_err(explain_timeline)
     }
 
     /// From now on until [`Self::finish`] the connection is not given to anybody else.
@@ -398,6 +411,15 @@ impl PooledConnection {
         };
         self.note_answer(ran)
     }
+}
+
+fn explain_timeline(error: TimelineError) -> StatementError {
+    let words = match error {
+        TimelineError::Standby => "the server follows another and takes no writes",
+        TimelineError::Changing => "the server is another than before, and seqs leap",
+        TimelineError::Failed(error) => return error.into(),
+    };
+    StatementError::Lost(words.to_owned())
 }
 
 fn no_answer() -> StatementError {

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use kernel::{Answer, Batch, Boot, Query, Record};
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
 use wire::Digest;
 
 use super::connection::StatementError;
@@ -28,6 +29,8 @@ use crate::journal::{
 
 /// Notes waiting for a batch to travel with; the oldest goes when there are more.
 const NOTES_MAX: usize = 64;
+/// How long a lease that is to be given back waits for its turn among the questions about leases.
+const GIVE_BACK_TURN: Duration = Duration::from_secs(20);
 /// A space that writes too much answers now and then all the same.
 const RATE_DELAY_MAX: Duration = Duration::from_secs(5);
 
@@ -282,6 +285,8 @@ impl SharedJournal {
                 number,
                 batch: Arc::clone(batch),
                 queued_at: Instant::now(),
+                pace: self.counters.pace.clone(),
+                append: None,
                 done,
             };
             let writer = self.node.writer_of(self.space, batch);
@@ -426,20 +431,25 @@ impl SharedJournal {
         let Some(epoch) = lease.close() else {
             return; // there is nothing to give back
         };
+        let mut given = self.give_back(epoch).await;
+        if matches!(given, Err(StatementError::Lost(_))) {
+            // It may be given back already: nothing changes then.
+            given = self.give_back(epoch).await;
+        }
+        if let Err(error) = given {
+            tracing::debug!(error = %error.words(), "the lease of a space was not given back");
+        }
+    }
+
+    /// However many others ask for something: a lease that stays where nobody serves the space keeps everybody from it.
+    async fn give_back(&self, epoch: i64) -> Result<(), StatementError> {
         let back = "UPDATE greenroom.lease SET node = NULL
              WHERE space = $1 AND node = $2 AND epoch = $3";
-        let given = match self.node.lease_connection().await {
-            Ok(mut connection) => {
-                let given = connection
-                    .query(back, &[&self.space, &self.holder, &epoch])
-                    .await;
-                given.map(drop).map_err(|error| error.words())
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = given {
-            tracing::debug!(error, "the lease of a space was not given back");
-        }
+        let (leases, patience) = (&self.node.leases, self.node.patience);
+        let connection = leases.get_in_turn(GIVE_BACK_TURN, patience).await;
+        let mut connection = connection.map_err(StatementError::Lost)?;
+        let values: [&(dyn ToSql + Sync); 3] = [&self.space, &self.holder, &epoch];
+        connection.query(back, &values).await.map(drop)
     }
 }
 

@@ -62,9 +62,15 @@ const TAKE: &str = "WITH holder AS MATERIALIZED (SELECT o.expires FROM greenroom
 
 const LIST_OWNED: &str = "SELECT space FROM greenroom.lease WHERE node = $1";
 
-const LIST_WORK: &str = "SELECT l.space, l.node FROM greenroom.node o JOIN greenroom.lease l ON l.node = o.id
-     WHERE o.expires < clock_timestamp() AND o.id <> $1 AND l.format <= $3 AND EXISTS (SELECT 1 FROM greenroom.channel c
-         WHERE c.space = l.space AND c.duty <> 0 AND c.disposed_at IS NULL) ORDER BY l.space LIMIT $2";
+/// Spaces of nodes that are gone, and those that nobody has: after a leap, or since their node was started again. What is of a
+/// node's own settings is left to that node.
+const LIST_WORK: &str = "SELECT l.space, l.node FROM greenroom.lease l
+     JOIN greenroom.space s ON s.id = l.space AND s.removed_at IS NULL
+     LEFT JOIN greenroom.node o ON o.id = l.node
+     WHERE l.format <= $3 AND ((o.expires < clock_timestamp() AND o.id <> $1) OR (l.node IS NULL AND s.name NOT LIKE 'node-%'
+             AND NOT EXISTS (SELECT 1 FROM greenroom.node n WHERE l.space = ANY (n.held) AND n.expires > clock_timestamp())))
+         AND EXISTS (SELECT 1 FROM greenroom.channel c WHERE c.space = l.space AND c.duty <> 0 AND c.disposed_at IS NULL)
+     ORDER BY l.space LIMIT $2";
 
 /// Ends whoever has locked the lease of a space, or the row of its holder: the rows name their transactions.
 const END_BLOCKER: &str = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN (
@@ -151,6 +157,16 @@ impl PostgresNode {
         let mut connection = self.lease_connection().await?;
         connection.query(sql, &[&node]).await.map_err(unwritten)?;
         Ok(())
+    }
+
+    /// Frees what a node holds without serving it: a lease that was taken without an answer, or could not be given back. For one
+    /// that serves none but its own spaces.
+    pub(crate) async fn free_orphans(&self, node: NodeId) -> Result<(), JournalError> {
+        let sql = "UPDATE greenroom.lease l SET node = NULL FROM greenroom.node n
+             WHERE n.id = $1 AND l.node = n.id AND l.space <> ALL (n.held)";
+        let mut connection = self.lease_connection().await?;
+        let freed = connection.query(sql, &[&node]).await;
+        freed.map(drop).map_err(unwritten)
     }
 
     /// Whether the node takes spaces.

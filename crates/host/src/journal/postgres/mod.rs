@@ -12,6 +12,7 @@ mod collect;
 pub(crate) mod connection;
 mod inspection;
 mod journal;
+mod leap;
 mod leases;
 mod object_rows;
 mod orders;
@@ -196,11 +197,6 @@ impl PostgresNode {
     /// What every space does that is loaded.
     pub(crate) fn space_activities(&self) -> Vec<SpaceActivity> {
         self.counters.loads.read()
-    }
-
-    /// How long the database takes for a batch at the moment.
-    pub(crate) fn append_time(&self) -> Duration {
-        self.counters.pace.current()
     }
 
     fn until(&self) -> Instant {

@@ -27,7 +27,6 @@ pub(super) struct JournalCounters {
     /// How long batches waited for a writer.
     pub(super) queued_us: AtomicU64,
     pub(super) loads: SpaceLoads,
-    pub(super) pace: AppendPace,
 }
 
 pub(super) fn add_time(counter: &AtomicU64, time: Duration) {
@@ -71,6 +70,7 @@ pub(crate) struct SpaceCounters {
     pub(crate) connections: Arc<AtomicU64>,
     pub(crate) turns: Arc<AtomicU64>,
     pub(crate) rate: ByteRate,
+    pub(super) pace: AppendPace,
 }
 
 /// What a space does, counted since it was loaded.
@@ -87,6 +87,11 @@ pub(crate) struct SpaceActivity {
 }
 
 impl SpaceCounters {
+    /// How long the database takes for a batch of the space at the moment.
+    pub(crate) fn append_time(&self) -> Duration {
+        self.pace.current()
+    }
+
     fn read(&self) -> SpaceActivity {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         SpaceActivity {

@@ -134,6 +134,42 @@ async fn two_spaces_with_equal_ids_do_not_see_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bad_record_is_refused_and_takes_no_other_space_along() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let node = PostgresNode::connect(&server.make_database())
+        .await
+        .unwrap();
+    let mut spaces = Vec::new();
+    // Every second one has the same writer.
+    for name in ["bad", "a", "good", "b", "fine"] {
+        spaces.push(node.open_space(name).await.unwrap().0);
+    }
+    let [bad, _, good, _, fine] = spaces.as_slice() else {
+        panic!("five spaces");
+    };
+    bad.append(batch(1)).await.unwrap();
+    for seq in 1..40 {
+        // Those that wait together go in one statement, and its seq was used.
+        let (refused, one, other) = tokio::join!(
+            bad.append(batch(1)),
+            good.append(batch(seq)),
+            fine.append(batch(seq))
+        );
+        assert!(
+            matches!(refused, Err(JournalError::BadRecord { index: 0, .. })),
+            "{refused:?}"
+        );
+        assert_eq!((one, other), (Ok(()), Ok(())));
+    }
+    assert_eq!(seqs(bad).await, [1]);
+    assert_eq!(seqs(good).await, seqs(fine).await);
+    bad.append(batch(2)).await.unwrap();
+    assert_eq!(seqs(bad).await, [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_lease_writes_nothing_and_stays_lost() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written

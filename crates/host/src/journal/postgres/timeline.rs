@@ -4,12 +4,17 @@
 //! numbers must not be given a second time. Such a server writes on another timeline, or is another one.
 //!
 //! Promises: no statement is made in a connection before its server is known; commits that may have been lost are made up for once,
-//! whoever notices first: every seq leaps, all leases are free, and nothing that was taken before counts.
-//! Must not know: spaces, nodes, how long anything is waited for.
+//! whoever notices first: every seq leaps, all leases are free, and nothing that was taken before counts. That takes as long as it
+//! takes: whoever wants a connection meanwhile is told so, and ends nothing by giving up.
+//! Must not know: spaces, nodes, how long anything else is waited for.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, Error};
+
+use super::leap::leap;
 
 /// What a server that takes another's place may have lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,21 +39,20 @@ const ASK_BOTH: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL
          || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
      (SELECT timeline FROM greenroom.cluster)";
 
+/// No limit of the session ends it in the middle: it would begin from its first row again, and again. What a statement may take is
+/// still bounded, and a process that stopped in the middle holds others up for a minute at most.
+const OWN_LIMITS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '10min';
+     SET LOCAL idle_in_transaction_session_timeout = '1min'";
 const NOTED: &str = "SELECT timeline FROM greenroom.cluster FOR UPDATE";
 const NOTE: &str = "UPDATE greenroom.cluster SET timeline = $1";
-
-/// A number that was taken before the leap, and whose row is lost, is not reached by counting on.
-const LEAP: &str = "UPDATE greenroom.node SET taken = taken + 1;
-     UPDATE greenroom.lease SET node = NULL, epoch = epoch + 4294967296,
-         seq = seq + 4294967296, log_floor = seq + 4294967296;
-     SELECT setval(s::regclass, nextval(s::regclass) + 1048576) FROM (VALUES (pg_get_serial_sequence('greenroom.node', 'id')),
-         (pg_get_serial_sequence('greenroom.space', 'id'))) AS sequences(s)";
 
 /// What is known of the server.
 pub(super) struct TimelineWatch {
     failover: Failover,
     /// The one that was made sure of last; none before the tables are there.
     known: Mutex<Option<String>>,
+    /// Another server is being made sure of, in a connection of its own.
+    is_changing: AtomicBool,
 }
 
 /// Why a connection cannot be used.
@@ -56,6 +60,8 @@ pub(super) struct TimelineWatch {
 pub(super) enum TimelineError {
     /// It follows another and takes no writes.
     Standby,
+    /// It is another than before, and what it may lack is being made up for.
+    Changing,
     Failed(Error),
 }
 
@@ -65,11 +71,21 @@ impl From<Error> for TimelineError {
     }
 }
 
+/// It may be tried again from now on.
+struct EndOfChange<'a>(&'a TimelineWatch);
+
+impl Drop for EndOfChange<'_> {
+    fn drop(&mut self) {
+        self.0.is_changing.store(false, Ordering::Release);
+    }
+}
+
 impl TimelineWatch {
     pub(super) fn new(failover: Failover) -> Self {
         Self {
             failover,
             known: Mutex::default(),
+            is_changing: AtomicBool::new(false),
         }
     }
 
@@ -78,22 +94,36 @@ impl TimelineWatch {
         known.clone()
     }
 
-    /// Makes sure of the server behind a new connection.
-    pub(super) async fn check(&self, client: &mut Client) -> Result<(), TimelineError> {
-        match self.known() {
+    /// Makes sure of the server behind a new connection, which comes back if it can be used.
+    pub(super) async fn check(self: &Arc<Self>, client: Client) -> Result<Client, TimelineError> {
+        let Some(known) = self.known() else {
             // The tables may not be there yet: whoever makes them begins to watch.
-            None => Ok(()),
-            Some(known) => {
-                let row = client.query_one(ASK_BOTH, &[]).await?;
-                let timeline: Option<String> = row.try_get(0)?;
-                let timeline = timeline.ok_or(TimelineError::Standby)?;
-                let noted: Option<String> = row.try_get(1)?;
-                match timeline == known && noted.as_ref() == Some(&timeline) {
-                    true => Ok(()),
-                    false => self.go_on_with(client, timeline).await,
-                }
-            }
+            return Ok(client);
+        };
+        let row = client.query_one(ASK_BOTH, &[]).await?;
+        let timeline: Option<String> = row.try_get(0)?;
+        let timeline = timeline.ok_or(TimelineError::Standby)?;
+        let noted: Option<String> = row.try_get(1)?;
+        if timeline == known && noted.as_ref() == Some(&timeline) {
+            return Ok(client);
         }
+        self.change_in_background(client, timeline);
+        Err(TimelineError::Changing)
+    }
+
+    /// Whoever wanted the connection has a few seconds for it; this has as long as it needs, and happens once at a time.
+    fn change_in_background(self: &Arc<Self>, mut client: Client, timeline: String) {
+        if self.is_changing.swap(true, Ordering::AcqRel) {
+            return; // another connection is at it
+        }
+        let watch = Arc::clone(self);
+        tokio::spawn(async move {
+            let _ended = EndOfChange(&watch);
+            if let Err(TimelineError::Failed(error)) = watch.go_on_with(&mut client, timeline).await
+            {
+                tracing::warn!(%error, "the database is another than before, which could not be dealt with; it is tried again");
+            }
+        });
     }
 
     /// The tables are there: from now on every connection is looked at.
@@ -101,35 +131,42 @@ impl TimelineWatch {
         match self.failover {
             Failover::Unwatched => Ok(()),
             Failover::Lossy | Failover::Lossless => {
-                let timeline = read_timeline(client).await?;
+                let timeline: Option<String> = client.query_one(ASK, &[]).await?.try_get(0)?;
+                let timeline = timeline.ok_or(TimelineError::Standby)?;
                 self.go_on_with(client, timeline).await
             }
         }
     }
 
     async fn go_on_with(&self, client: &mut Client, timeline: String) -> Result<(), TimelineError> {
+        let began = Instant::now();
         let changes = client.transaction().await?;
+        changes.batch_execute(OWN_LIMITS).await?;
         // Whoever comes second waits here, and finds it done.
         let noted: Option<String> = changes.query_one(NOTED, &[]).await?.try_get(0)?;
-        if noted.as_ref() != Some(&timeline) {
+        let is_new = noted.as_ref() != Some(&timeline);
+        if is_new {
             if noted.is_some() && self.failover == Failover::Lossy {
-                changes.batch_execute(LEAP).await?;
                 tracing::warn!(
                     "the database is another than before and may lack commits: seqs leap, clients get snapshots"
                 );
+                leap(&changes).await?;
             } else if noted.is_some() {
                 tracing::warn!("the database is another than before; it is said to lack nothing");
             }
             changes.execute(NOTE, &[&timeline]).await?;
         }
         changes.commit().await?;
+        if is_new && noted.is_some() {
+            let took = whole_ms(began.elapsed());
+            tracing::info!(took_ms = took, "the database is known again");
+        }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(timeline);
         Ok(())
     }
 }
 
-async fn read_timeline(client: &Client) -> Result<String, TimelineError> {
-    let timeline: Option<String> = client.query_one(ASK, &[]).await?.try_get(0)?;
-    timeline.ok_or(TimelineError::Standby)
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
+use super::append_pace::{AppendPace, PacedAppend};
 use super::connection::{
     BoundStatement, ConnectionPool, PooledConnection, StatementError, int, values,
 };
@@ -58,6 +59,10 @@ pub(super) struct QueuedWrite {
     pub number: i64,
     pub batch: Arc<Batch>,
     pub queued_at: Instant,
+    /// That of its space.
+    pub pace: AppendPace,
+    /// From the moment the server is asked.
+    pub append: Option<PacedAppend>,
     pub done: oneshot::Sender<WriteOutcome>,
 }
 
@@ -106,14 +111,12 @@ pub(super) async fn write_batches(
                 if asked_at.elapsed() > AWAY_MIN {
                     reached_at = Instant::now();
                 }
-                // Behind others, not for a server that was away, whoever of them met it.
-                let waited = requests.iter().map(|it| it.queued_at.max(reached_at));
-                let waited = waited.map(|since| since.elapsed()).max();
-                let append = counters.pace.begin(waited.unwrap_or_default());
-                write_all(&mut connection, requests, &counters).await;
-                if !connection.is_closed() {
-                    append.answered();
+                for request in &mut requests {
+                    // Behind others, not for a server that was away, whoever of them met it.
+                    let since = request.queued_at.max(reached_at);
+                    request.append = Some(request.pace.begin(since.elapsed()));
                 }
+                write_all(&mut connection, requests, &counters).await;
             }
             Err(reason) => {
                 for request in requests {
@@ -143,6 +146,12 @@ fn answer_alone(request: QueuedWrite, outcome: WriteOutcome, counters: &JournalC
 }
 
 fn answer(request: QueuedWrite, outcome: WriteOutcome) {
+    // A connection that was lost says nothing about the next batch.
+    if let Some(append) = request.append
+        && !matches!(outcome, WriteOutcome::Unknown(_))
+    {
+        append.answered();
+    }
     // Whoever asked may be gone; the outcome stays.
     let _nobody_waits = request.done.send(outcome);
 }

@@ -47,7 +47,7 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
 /// What a scene does, in the first words of its events.
 async fn outline(text: &str, approved: bool) -> String {
     let mut session = ScriptedSession::new(
-        Arc::new(builtin::script()),
+        builtin::script(),
         Locale::English,
         SessionContext::default(),
     );
