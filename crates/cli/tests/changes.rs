@@ -306,7 +306,11 @@ async fn a_session_with_a_worktree_shows_how_far_it_is_and_is_merged_back() {
         ann.press(ENTER);
         ann.sees("also");
         ann.press("\x1d");
-        ann.wait_until(|screen| screen.contains("it goes on") && screen.contains("\n›"));
+        // The prompt is back below it.
+        ann.wait_until(|screen| {
+            let behind = screen.split_once("it goes on");
+            behind.is_some_and(|(_, behind)| behind.contains('›'))
+        });
         ann.type_line("/commit Add its");
         ann.sees("Committed ");
         ann.type_line("/changes branch");

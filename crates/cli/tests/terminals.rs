@@ -99,7 +99,7 @@ fn one_who_only_looks_sees_the_screen_as_it_is() {
     };
     let mut ann = attach("ann", &["new"], (60, 12));
     ann.wait_for_status(|status| status.contains("Ctrl-] leaves"));
-    ann.press("printf '\\033[2J\\033[H%070d\\033[9;50Hright' 0; head -1; echo go''ne");
+    ann.press("printf '\\033[2J\\033[H%070d\\033[9;50H%s' 0 ri''ght; head -1; echo go''ne");
     ann.press(ENTER);
     ann.sees("right");
     let mut bob = attach("bob", &["attach", "1"], (100, 30));
@@ -174,8 +174,10 @@ fn the_last_screen_of_a_terminal_outlives_a_host_that_is_killed() {
     let mut bob = Terminal::start_sized("bob", command, (100, 30));
     bob.wait_for_status(|status| status.contains("has ended · q or Ctrl-] leaves"));
     let screen = bob.sees("the host was restarted");
-    let at = |row: usize| screen.lines().nth(row).unwrap_or_default();
-    assert!(at(2).starts_with("    in the middle"), "{screen}");
+    let row_of = |text: &str| screen.lines().position(|line| line.trim_end() == text);
+    let middle = row_of("    in the middle");
+    assert_eq!(middle.map(|row| row + 6), row_of("below"), "{screen}");
+    assert!(middle.is_some(), "{screen}");
     bob.press("x");
     bob.press("q");
     assert_eq!(bob.ends(), Some(0));
