@@ -4,6 +4,8 @@
 //! that fields the protocol does not know are handed on, and large bodies can be detached in place.
 //! Must not know: which tools there are.
 
+use std::time::SystemTime;
+
 use serde_json::{Value, json};
 use wire::Object;
 use wire::published::common::StringOrMarkdown;
@@ -20,6 +22,8 @@ pub struct ToolStart {
     /// An MCP server.
     pub contributor: Option<ToolCallContributor>,
     pub meta: Option<Object>,
+    /// When it may have begun, where that is known better than by when it is told.
+    pub began: Option<SystemTime>,
 }
 
 /// Who carries out a call.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use client::Live;
-use client::chat::ChatSelector;
+use client::chat::{ChatSelector, WorktreeBase};
 
 use crate::models::on_host::{ModelChoice, NATIVE, find_of_agent, find_or_add, models_of};
 use crate::session_name::SessionName;
@@ -27,9 +27,29 @@ pub(crate) struct SessionChoice {
     /// has until it stops; WIRE is chat (the default), anthropic, responses or gemini. With --agent: a model of that agent
     #[arg(long, value_name = "ID|URL#MODEL")]
     model: Option<ModelChoice>,
+    /// Work in a git worktree with a branch of its own, made from BRANCH or from what is checked out. `/changes merge` brings the
+    /// work back
+    #[arg(
+        long,
+        value_name = "BRANCH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["session", "latest"]
+    )]
+    worktree: Option<String>,
 }
 
 impl SessionChoice {
+    /// The worktree that a new session is to have.
+    pub(crate) fn worktree(&self) -> Option<WorktreeBase> {
+        let branch = self.worktree.as_ref()?;
+        Some(match branch.is_empty() {
+            true => WorktreeBase::CheckedOut,
+            false => WorktreeBase::Branch(branch.clone()),
+        })
+    }
+
     /// Whether a session is wanted that is not there yet, with whichever agent comes first.
     pub(crate) fn is_new(&self) -> bool {
         self.session.is_none() && !self.latest && self.agent.is_none()

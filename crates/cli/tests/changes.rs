@@ -259,3 +259,79 @@ async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
     });
     typed.await.unwrap();
 }
+
+/// Makes a directory with a `git` that makes no worktree before there is a file `go` in it; the `PATH` that finds it first.
+fn make_slow_git(directory: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir(directory).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let (script, go) = (directory.join("git"), directory.join("go"));
+    let text = format!(
+        "#!/bin/sh\ncase \" $* \" in *\" worktree add \"*) until [ -e '{}' ]; do sleep 0.05; done;; esac\n\
+         PATH='{path}' exec git \"$@\"\n",
+        go.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", directory.display())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_with_a_worktree_shows_how_far_it_is_and_is_merged_back() {
+    let server = ModelServer::start().await;
+    let model = format!("{}#echo", server.url());
+    let typed = tokio::task::spawn_blocking(move || {
+        let data = tempfile::tempdir().unwrap();
+        let programs = data.path().join("programs");
+        let path = make_slow_git(&programs);
+        let host = Host::start_in(data, &["--model", &model], &[("PATH", path.as_str())]);
+        let work = host.data.path().canonicalize().unwrap().join("project");
+        make_repository(&work);
+        let start = |arguments: &[&str], directory: &Path| {
+            let mut command = host.greenroom();
+            command.arg("chat").args(arguments).current_dir(directory);
+            Terminal::start_sized("ann", command, (100, 40))
+        };
+        let mut ann = start(&["--worktree"], &work);
+        ann.sees("▰▰▰▱▱▱▱▱▱▱ making a worktree …");
+        fs::write(programs.join("go"), "").unwrap();
+        ann.wait_until(|screen| screen.contains("\n›") && !screen.contains('▰'));
+        ann.type_line("!echo its > its.txt; pwd | grep -q worktrees/ && echo be''side");
+        ann.sees("beside");
+        assert!(!work.join("its.txt").exists(), "it works beside it");
+        // So does a shell.
+        ann.type_line("/terminals new");
+        ann.wait_for_status(|status| status.contains("Ctrl-] leaves"));
+        ann.press("pwd | grep -q worktrees/ && echo al''so");
+        ann.press(ENTER);
+        ann.sees("also");
+        ann.press("\x1d");
+        // The prompt is back below it.
+        ann.wait_until(|screen| {
+            let behind = screen.split_once("it goes on");
+            behind.is_some_and(|(_, behind)| behind.contains('›'))
+        });
+        ann.type_line("/commit Add its");
+        ann.sees("Committed ");
+        ann.type_line("/changes branch");
+        ann.sees("Changes since main: 1 file +1 -0");
+        ann.type_line("/changes merge");
+        ann.sees("Merge into main?");
+        say_yes(&mut ann, "Merge");
+        ann.sees("Merged into main");
+        assert_eq!(fs::read_to_string(work.join("its.txt")).unwrap(), "its\n");
+
+        // It is the latest session of the directory that it is of.
+        drop(ann);
+        start(&["--continue"], &work).sees("echo be''side");
+
+        // Where there can be none, nothing is begun in the directory itself.
+        let elsewhere = host.data.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let refused = host.run(&["chat", "--plain", "--worktree", "--session", "x:/y"]);
+        assert_eq!(refused.status.code(), Some(2));
+        let other = start(&["--worktree"], &elsewhere);
+        other.sees("session could not be started");
+    });
+    typed.await.unwrap();
+}

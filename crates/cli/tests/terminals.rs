@@ -81,7 +81,50 @@ fn a_terminal_is_opened_left_listed_and_ended_from_the_chat() {
         behind.is_some_and(|(_, behind)| behind.contains('›'))
     });
     ann.type_line("/terminals kill 1");
-    ann.wait_until(|_| listed(&host).is_empty());
+    ann.sees("Ended terminal 1");
+    assert!(listed(&host).is_empty());
+    // A number is that of the list, and there is another list now.
+    ann.type_line("/terminals kill 1");
+    ann.sees("terminal 1 is gone; /terminals lists the others");
+}
+
+#[test]
+fn one_who_only_looks_sees_the_screen_as_it_is() {
+    let host = host();
+    let attach = |name, arguments: &[&str], size| {
+        let mut command = host.greenroom();
+        command.arg("terminals").args(arguments);
+        command.env("PS1", "ready> ");
+        Terminal::start_sized(name, command, size)
+    };
+    let mut ann = attach("ann", &["new"], (60, 12));
+    ann.wait_for_status(|status| status.contains("Ctrl-] leaves"));
+    ann.press("printf '\\033[2J\\033[H%070d\\033[9;50H%s' 0 ri''ght; head -1; echo go''ne");
+    ann.press(ENTER);
+    ann.sees("right");
+    let mut bob = attach("bob", &["attach", "1"], (100, 30));
+    let mut eve = attach("eve", &["attach", "1"], (40, 8));
+    let looks = |status: &str| status.contains("only to look at");
+    bob.wait_for_status(looks);
+    let screen = bob.sees("right");
+    let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    assert_eq!((rows[0].len(), rows[1].len()), (60, 10), "{screen}");
+    assert_eq!(rows[8].find("right"), Some(49), "{screen}");
+    // Who has less room sees what is left, around the cursor.
+    eve.wait_for_status(looks);
+    // What they type goes nowhere.
+    bob.press("stolen");
+    eve.press("stolen");
+    ann.press(ENTER);
+    for watcher in [&ann, &bob, &eve] {
+        let screen = watcher.sees("gone");
+        assert!(!screen.contains("stolen"), "{screen}");
+    }
+    // The one who types has another size: so has everybody's screen.
+    bob.press(LEAVE);
+    assert_eq!(bob.ends(), Some(0));
+    eve.press(LEAVE);
+    assert_eq!(eve.ends(), Some(0));
 }
 
 #[test]
@@ -125,6 +168,19 @@ fn the_last_screen_of_a_terminal_outlives_a_host_that_is_killed() {
     );
     let list = text(&host.run(&["terminals"]).stdout);
     assert!(list.contains("ended"), "{list}");
+    // It is read in the size that it had.
+    let mut command = host.greenroom();
+    command.args(["terminals", "attach", "1"]);
+    let mut bob = Terminal::start_sized("bob", command, (100, 30));
+    bob.wait_for_status(|status| status.contains("has ended · q or Ctrl-] leaves"));
+    let screen = bob.sees("the host was restarted");
+    let row_of = |text: &str| screen.lines().position(|line| line.trim_end() == text);
+    let middle = row_of("    in the middle");
+    assert_eq!(middle.map(|row| row + 6), row_of("below"), "{screen}");
+    assert!(middle.is_some(), "{screen}");
+    bob.press("x");
+    bob.press("q");
+    assert_eq!(bob.ends(), Some(0));
     let killed = host.run(&["terminals", "kill", "1"]);
     assert!(killed.status.success(), "{}", text(&killed.stderr));
     assert!(listed(&host).is_empty());

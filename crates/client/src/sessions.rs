@@ -14,6 +14,9 @@ use wire::uri::UriError;
 
 use crate::{ClientError, ConnectionEvent, Live, Update, Updates};
 
+/// Where the worktrees of a repository lie, unless the host's settings say otherwise (G-54).
+const WORKTREES: &str = ".greenroom/worktrees";
+
 /// Says in the `_meta` of a listed session that it is empty.
 pub const EMPTY: &str = "x-empty";
 
@@ -88,13 +91,19 @@ impl SessionSummary {
         self.0["_meta"][EMPTY] == true
     }
 
-    /// Whether it works in a directory, by whatever name: links are followed where they lead somewhere.
+    /// Whether it works in a directory, by whatever name: links are followed where they lead somewhere. A session that has a worktree of its
+    /// own works in the repository that it is of.
     pub fn works_in(&self, directory: &Path) -> bool {
         let Some(own) = self.directory() else {
             return false;
         };
         let real = |path: &Path| std::fs::canonicalize(path).ok();
-        own == directory || real(&own).is_some_and(|own| Some(own) == real(directory))
+        let is_in = |own: &Path, directory: &Path| {
+            let worktree = own.strip_prefix(directory.join(WORKTREES));
+            own == directory || worktree.is_ok_and(|name| name.components().count() == 1)
+        };
+        let real_is_in = || Some(is_in(&real(&own)?, &real(directory)?));
+        is_in(&own, directory) || real_is_in().unwrap_or(false)
     }
 
     /// Whether the list names this chat as one of the session.

@@ -144,14 +144,17 @@ impl AttachedTerminal {
         &self.uri
     }
 
-    /// All that it printed, as far as it is kept, and the size it has.
-    pub fn contents(&self) -> (String, (u16, u16)) {
-        let read = self.read(|state| {
-            let text: String = state.content.iter().map(TerminalPart::text).collect();
-            let size = |value: Option<i64>, most: i64| value.unwrap_or(most).clamp(1, 500) as u16;
-            (text, (size(state.cols, 80), size(state.rows, 24)))
-        });
-        read.unwrap_or_else(|| (String::new(), (80, 24)))
+    /// All that it printed, as far as it is kept.
+    pub fn contents(&self) -> String {
+        let text = self.read(|state| state.content.iter().map(TerminalPart::text).collect());
+        text.unwrap_or_default()
+    }
+
+    /// Its columns and rows.
+    pub fn size(&self) -> (u16, u16) {
+        let bound = |value: Option<i64>, usual: i64| value.unwrap_or(usual).clamp(1, 500) as u16;
+        let size = self.read(|state| (bound(state.cols, 80), bound(state.rows, 24)));
+        size.unwrap_or((80, 24))
     }
 
     pub fn title(&self) -> String {

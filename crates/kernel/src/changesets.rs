@@ -186,7 +186,8 @@ pub(crate) fn worktree_of(kernel: &Kernel, session: &ChannelUri) -> Option<Value
 
 /// A changeset and where its files lie; `None` if this is no changeset of a session that is in memory.
 pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPlace> {
-    let (session, SessionPart::Changeset(name)) = uri.session_part()? else {
+    let (session, part) = uri.session_part()?;
+    let SessionPart::Changeset(name) = part else {
         return None;
     };
     let found = kernel.find_session(&session)?;
@@ -194,8 +195,8 @@ pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPla
         "session" => ChangesetKind::Session,
         "uncommitted" => ChangesetKind::Uncommitted,
         "branch" => ChangesetKind::Branch,
-        name => ChangesetKind::Turn {
-            turn_id: name.strip_prefix("turn/")?.to_owned(),
+        _ => ChangesetKind::Turn {
+            turn_id: part.turn_id()?,
             chat: kernel.find_plain(uri).and_then(|plain| {
                 let chat = plain.private().get(CHAT)?.as_u64()?;
                 Some(ChannelId(chat))

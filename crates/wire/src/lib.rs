@@ -10,6 +10,7 @@ pub mod content;
 pub mod dialect;
 pub mod ext;
 pub mod file_uri;
+pub mod force;
 pub mod mcp_uri;
 pub mod meta;
 pub mod methods;
@@ -26,6 +27,7 @@ pub use action::{Action, ActionKind, Origin};
 /// The published types, for the crates that read params decoded by them.
 pub use ahp_types as published;
 pub use content::Digest;
+pub use force::ForceOffer;
 pub use rpc::{Id, Incoming, RpcError};
 pub use time::Timestamp;
 pub use uri::{ChannelUri, SessionPart};

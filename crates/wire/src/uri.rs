@@ -2,12 +2,23 @@
 //!
 //! A client chooses session URIs freely (`ahp-session:/..`, `<provider>:/..`), so the scheme says nothing about what
 //! kind of channel a URI names: the kernel's table does. Here a URI is only known to be well formed and bounded.
+//!
+//! Promises: the changeset of a turn has one name, whichever of the spellings of the turn's id was received.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::percent;
+
 /// Longest channel URI taken from outside, in bytes.
 pub const URI_BYTES_MAX: usize = 2_048;
+
+/// What stands between a session and the name of its changeset.
+const CHANGESET: &str = "/changeset/";
+
+/// What the name of a turn's changeset begins with; the turn's id follows.
+const TURN: &str = "turn/";
 
 /// The address of a channel. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +65,11 @@ impl ChannelUri {
         if !starts_well || !letters.all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
             return Err(UriError::NoScheme);
         }
-        Ok(Self(Arc::from(text)))
+        let text = spell_turn(text);
+        match text.len() > URI_BYTES_MAX {
+            true => Err(UriError::TooLong),
+            false => Ok(Self(Arc::from(&*text))),
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -69,7 +84,7 @@ impl ChannelUri {
     /// named like either.
     pub fn session_part(&self) -> Option<(Self, SessionPart<'_>)> {
         let of = |session: &str| Self(Arc::from(session));
-        if let Some((session, name)) = self.0.split_once("/changeset/") {
+        if let Some((session, name)) = self.0.split_once(CHANGESET) {
             return Some((of(session), SessionPart::Changeset(name)));
         }
         let session = self.0.strip_suffix("/annotations")?;
@@ -83,12 +98,47 @@ impl ChannelUri {
 
     /// A changeset of a session: what its template expands to.
     pub fn changeset_of(session: &Self, name: &str) -> Result<Self, UriError> {
-        Self::parse(&format!("{session}/changeset/{name}"))
+        Self::parse(&format!("{session}{CHANGESET}{name}"))
+    }
+
+    /// The changeset of a turn, whatever its id holds.
+    pub fn turn_changeset_of(session: &Self, turn_id: &str) -> Result<Self, UriError> {
+        let id = percent::encoded_word(turn_id);
+        Self::changeset_of(session, &format!("{TURN}{id}"))
     }
 
     pub fn is_root(&self) -> bool {
         &*self.0 == ahp_types::common::ROOT_RESOURCE_URI
     }
+}
+
+impl SessionPart<'_> {
+    /// The id of the turn whose changes these are.
+    pub fn turn_id(&self) -> Option<String> {
+        match self {
+            Self::Changeset(name) => Some(decode_turn(name.strip_prefix(TURN)?).into_owned()),
+            Self::Annotations => None,
+        }
+    }
+}
+
+/// The id of a turn stands in the name of its changeset as its template expands (RFC 6570): every other spelling is made that one. An id
+/// that holds what reads as an escape has to be escaped by whoever sends it.
+fn spell_turn(uri: &str) -> Cow<'_, str> {
+    let Some((session, name)) = uri.split_once(CHANGESET) else {
+        return Cow::Borrowed(uri);
+    };
+    let Some(id) = name.strip_prefix(TURN) else {
+        return Cow::Borrowed(uri);
+    };
+    let id = percent::encoded_word(&decode_turn(id));
+    Cow::Owned(format!("{session}{CHANGESET}{TURN}{id}"))
+}
+
+/// What is no escaped text is meant as it is.
+fn decode_turn(id: &str) -> Cow<'_, str> {
+    let decoded = percent::decoded(id).and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.map_or(Cow::Borrowed(id), Cow::Owned)
 }
 
 impl fmt::Display for ChannelUri {
@@ -132,15 +182,64 @@ mod tests {
             annotations.session_part(),
             Some((session.clone(), SessionPart::Annotations))
         );
-        let changeset = ChannelUri::changeset_of(&session, "turn/t/annotations").unwrap();
+        let changeset = ChannelUri::changeset_of(&session, "t/annotations").unwrap();
         assert_eq!(
             changeset.session_part(),
-            Some((
-                session.clone(),
-                SessionPart::Changeset("turn/t/annotations")
-            ))
+            Some((session.clone(), SessionPart::Changeset("t/annotations")))
         );
         assert_eq!(session.session_part(), None);
+    }
+
+    #[test]
+    fn a_turn_s_changeset_has_one_name() {
+        let uri = |text: &str| ChannelUri::parse(text).unwrap();
+        let session = uri("ahp-session:/1");
+        let name_of = |id: &str| ChannelUri::turn_changeset_of(&session, id).unwrap();
+        for (id, name, spellings) in [
+            ("t-1", "t-1", &["t-1", "%74-1"][..]),
+            ("a b", "a%20b", &["a%20b"][..]),
+            (
+                "a:b/ü",
+                "a%3Ab%2F%C3%BC",
+                &["a:b/ü", "a%3ab/%c3%bc", "a:b%2Fü"][..],
+            ),
+            (
+                "(it's!)",
+                "%28it%27s%21%29",
+                &["(it's!)", "%28it's!%29"][..],
+            ),
+            ("100%", "100%25", &["100%", "100%25"][..]),
+            ("a%20b", "a%2520b", &["a%2520b"][..]),
+            ("a?b#c", "a%3Fb%23c", &["a?b#c", "a%3Fb#c"][..]),
+        ] {
+            let changeset = name_of(id);
+            let expected = format!("ahp-session:/1/changeset/turn/{name}");
+            assert_eq!(changeset.as_str(), expected);
+            let (owner, part) = changeset.session_part().unwrap();
+            assert_eq!(
+                (owner, part.turn_id().as_deref()),
+                (session.clone(), Some(id))
+            );
+            for spelling in spellings {
+                let text = format!("ahp-session:/1/changeset/turn/{spelling}");
+                assert_eq!(uri(&text), changeset, "{spelling}");
+            }
+        }
+        // Escapes that are no text mean themselves, and nothing else of a URI is spelt anew.
+        let odd = uri("ahp-session:/1/changeset/turn/%ff");
+        assert_eq!(
+            odd.session_part().unwrap().1.turn_id().as_deref(),
+            Some("%ff")
+        );
+        for as_it_is in [
+            "x:/a%20b/changeset/session",
+            "x:/a:b/annotations",
+            "x:/turn/a:b",
+        ] {
+            assert_eq!(uri(as_it_is).as_str(), as_it_is);
+        }
+        let long = ChannelUri::turn_changeset_of(&session, &"ü".repeat(500));
+        assert_eq!(long, Err(UriError::TooLong));
     }
 
     #[test]

@@ -131,3 +131,53 @@ async fn what_the_user_changes_while_no_call_runs_is_the_users() {
     let changes = Followed::subscribe_in(&client, SESSION, &name).await;
     assert_eq!(changes.names(), ["a.txt", "new.txt"]);
 }
+
+/// The clock of files goes by ticks.
+async fn tick_passes() {
+    let mut tick = tokio::time::interval(Duration::from_millis(60));
+    tick.tick().await;
+    tick.tick().await;
+}
+
+/// Waits until the agent came to where it touches this file, and a tick longer.
+async fn reaches(harness: &AcpHarness, name: &str) {
+    let mark = harness.state().join(name);
+    harness.until(name, |_| mark.exists()).await;
+    tick_passes().await;
+}
+
+#[tokio::test]
+async fn what_a_call_changed_that_is_told_of_when_it_is_over_is_its_turns() {
+    let late = json!({"title": "work", "announced": "at-the-end", "steps": [
+        {"write": write("new.txt", "its\n")}, {"touch": "written"}, {"await": "goes-on"},
+    ]});
+    let steps = json!([
+        {"touch": "thinks"}, {"await": "speaks"},
+        {"say": ["Now."]}, {"touch": "spoke"}, {"await": "works"},
+        {"tool": late}, {"say": ["done"]},
+    ]);
+    let mut harness = start(steps, true).await;
+    harness.ann.sends_message("go").await;
+    // What the user changes before the agent's last word is the user's: no call ran then.
+    reaches(&harness, "thinks").await;
+    std::fs::write(harness.work().join("mine.txt"), "changed by me\n").unwrap();
+    tick_passes().await;
+    harness.touch("speaks");
+    reaches(&harness, "spoke").await;
+    let has_spoken = |chat: &Value| chat["activeTurn"].to_string().contains("Now.");
+    harness.ann.until("its last word", has_spoken).await;
+    harness.touch("works");
+    reaches(&harness, "written").await;
+    harness.touch("goes-on");
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let client = ready(harness.host(), "bob").await;
+    let name = format!("turn/{}", turn["id"].as_str().unwrap());
+    let changes = Followed::subscribe_in(&client, SESSION, &name).await;
+    assert_eq!(changes.names(), ["new.txt"]);
+    invoke(&client, &changes.uri, "restore", json!({}))
+        .await
+        .unwrap();
+    assert!(!harness.work().join("new.txt").exists());
+    assert_eq!(harness.read("mine.txt"), "changed by me\n");
+}

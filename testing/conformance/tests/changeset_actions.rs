@@ -55,6 +55,28 @@ async fn with_three_changes() -> NativeHarness {
     harness
 }
 
+/// An id that no part of a URI can be, and how a template spells it.
+const ODD_TURN: &str = "ann & bob: 50% (ü)/1?";
+const ODD_TURN_SPELT: &str = "ann%20%26%20bob%3A%2050%25%20%28%C3%BC%29%2F1%3F";
+
+/// A session in which a turn of that id changed a file.
+async fn with_an_odd_turn() -> NativeHarness {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    harness.write("a.txt", "as it was\n");
+    commit_all(&harness.work());
+    let answers = [Answer::calls([bash("echo changed > a.txt")]), ends()];
+    harness.model.answers(answers);
+    let message = json!({"text": "go", "origin": {"kind": "user"}});
+    let action = json!({
+        "type": "chat/turnStarted", "turnId": ODD_TURN, "startedAt": "2026-11-15T08:00:00Z", "message": message,
+    });
+    harness.ann.does(action).await;
+    let is_over = |chat: &Value| chat["activeTurn"].is_null() && chat["turns"][0]["id"] == ODD_TURN;
+    let chat = harness.ann.until("the turn ends", is_over).await;
+    assert_eq!(chat["turns"][0]["state"], "complete", "{chat:#}");
+    harness
+}
+
 /// One published client, by the names of its crates.
 macro_rules! published_client {
     ($test:ident, $ahp:ident, $types:ident, $ws:ident, $version:literal) => {
@@ -62,7 +84,7 @@ macro_rules! published_client {
             use super::*;
 
             use $ahp::reducers::{apply_action_to_annotations, apply_action_to_changeset};
-            use $ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
+            use $ahp::{Client, ClientConfig, ClientError, ClientEventStream, SubscriptionEvent};
             use $types::actions::StateAction;
             use $types::state::{AnnotationsState, ChangesetState, SnapshotState};
             use $ws::WebSocketTransport;
@@ -162,6 +184,54 @@ macro_rules! published_client {
                 assert_eq!(names(&fresh), left);
                 follow(&mut open, &mut events, |state| *state == fresh).await;
                 assert_eq!(in_order(json!(open.1)), fresh);
+            }
+
+            // G-53
+            #[tokio::test]
+            async fn it_takes_back_a_turn_whose_id_has_to_be_escaped() {
+                let harness = with_an_odd_turn().await;
+                let client = arrives(&harness, "one").await;
+                let mut events = client.events();
+                let uri = format!("{SESSION}/changeset/turn/{ODD_TURN_SPELT}");
+                let (result, _) = client.subscribe(uri.clone()).await.unwrap();
+                let snapshot = result.snapshot.unwrap();
+                assert_eq!(snapshot.resource, uri);
+                let SnapshotState::Changeset(state) = snapshot.state else {
+                    panic!("a changeset")
+                };
+                assert_eq!(names(&json!(state)), ["a.txt"]);
+                let file = json!(state)["files"][0]["id"].clone();
+
+                // It comes under the same name, whatever another client calls it.
+                let review = json!({"type": "changeset/filesReviewChanged", "files": [file], "reviewed": true});
+                let review: StateAction = serde_json::from_value(review).unwrap();
+                let other = arrives(&harness, "other").await;
+                let lower = ODD_TURN_SPELT.to_lowercase().replace("%3a", ":");
+                let also = format!("{SESSION}/changeset/turn/{lower}");
+                let (result, _) = other.subscribe(also.clone()).await.unwrap();
+                assert_eq!(result.snapshot.unwrap().resource, uri);
+                other.dispatch(also.clone(), review).await.unwrap();
+                let mut open = (uri.clone(), *state);
+                let is_reviewed = |state: &Value| state["files"][0]["reviewed"] == true;
+                follow(&mut open, &mut events, is_reviewed).await;
+
+                // What somebody changed since is said in the error's data, and how it is insisted on.
+                harness.write("a.txt", "mine\n");
+                let params = |uri: &str| json!({"channel": uri, "operationId": "restore"});
+                let method = "invokeChangesetOperation";
+                let refused = client.request::<_, Value>(method, params(&uri)).await;
+                let Err(ClientError::Rpc(error)) = refused else {
+                    panic!("{refused:?}")
+                };
+                let data = json!(error.data);
+                assert_eq!((error.code, &data["canForce"]), (-32011, &json!(true)), "{data}");
+                assert_eq!(data["reason"], "nothing was done: a.txt changed since");
+                assert_eq!(data["resources"], json!([file]));
+                let mut forced = params(&also);
+                forced["_meta"] = json!({"force": true});
+                let done: Value = other.request(method, forced).await.unwrap();
+                assert_eq!(done["message"], "1 file is what it was.");
+                assert_eq!(harness.read("a.txt"), "as it was\n");
             }
 
             #[tokio::test]

@@ -7,11 +7,28 @@ use std::path::Path;
 
 use client::chat::{AnnotationChange, AnnotationComment, AnnotationThread, OpenChat};
 
+use super::argument_words::{ArgumentWord, propose_words};
+use super::model_argument::ArgumentProposal;
+
 /// What can be typed behind the command, for whoever typed something else.
 const USAGE: &str = "/annotations lists comments; /annotations add FILE[:LINE[-LINE]] TEXT, reply N TEXT, edit N TEXT, \
      resolve N, reopen N, remove N, where N.2 is the second comment of N; /annotations send [TEXT] sends the open ones to the agent";
 /// What is sent with comments when nothing else is said.
 const SEND_TEXT: &str = "Please look at my comments.";
+
+/// What may stand first behind the command.
+const WORDS: [ArgumentWord; 7] = [
+    ArgumentWord::new(
+        "add",
+        "FILE[:LINE[-LINE]] TEXT: comment on a file or on lines of it",
+    ),
+    ArgumentWord::new("reply", "N TEXT: answer a comment"),
+    ArgumentWord::new("edit", "N TEXT: give a comment another text"),
+    ArgumentWord::new("resolve", "N: mark a comment as done"),
+    ArgumentWord::new("reopen", "N: it is not done after all"),
+    ArgumentWord::new("remove", "N: a comment with its answers; N.2: one answer"),
+    ArgumentWord::new("send", "[TEXT]: send the open comments to the agent"),
+];
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +56,11 @@ struct CommentNumber {
 /// The threads that were listed last: what a number means, whatever others do meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct ListedThreads(Vec<AnnotationThread>);
+
+/// What the first word behind the command may become.
+pub(super) fn propose(text: &str, cursor: usize) -> Vec<ArgumentProposal> {
+    propose_words(text, cursor, &WORDS)
+}
 
 /// Does what is typed; lines to show, or what is wrong.
 pub(super) async fn apply(

@@ -4,6 +4,7 @@
 //! the terminal.
 
 mod annotations;
+mod argument_words;
 mod attention;
 mod budget;
 mod change_argument;
@@ -80,6 +81,7 @@ use crate::terminal::escape;
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
   greenroom chat --agent claude         an agent that is installed here; `greenroom agents` lists them
+  greenroom chat --worktree             in a git worktree and a branch of its own
   greenroom chat --continue             continue the latest session of this directory
   greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
@@ -100,7 +102,7 @@ pub(crate) struct ChatOptions {
     #[command(flatten)]
     choice: SessionChoice,
     /// Choose a session from a list first
-    #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain"])]
+    #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain", "worktree"])]
     resume: bool,
     /// Line by line, without drawing
     #[arg(long)]
@@ -242,7 +244,10 @@ async fn open(
     if let Some(note) = note {
         eprintln!("{note}");
     }
-    let open_options = open_options(directory.clone());
+    let open_options = OpenOptions {
+        worktree: options.choice.worktree(),
+        ..open_options(directory.clone())
+    };
     let selector = options.choice.selector(&live, directory).await?;
     let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
@@ -271,6 +276,7 @@ fn open_options(directory: Option<PathBuf>) -> OpenOptions {
     OpenOptions {
         directory,
         history_turns: HISTORY_MAX,
+        ..OpenOptions::default()
     }
 }
 

@@ -218,6 +218,7 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     let selector = options.choice.selector(&live, directory.clone()).await?;
     let open_options = OpenOptions {
         directory,
+        worktree: options.choice.worktree(),
         ..OpenOptions::default()
     };
     let mut chat = OpenChat::open(live, updates, &selector, &open_options).await?;

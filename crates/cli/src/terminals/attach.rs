@@ -27,6 +27,9 @@ fn outer_size() -> (u16, u16) {
     }
 }
 
+/// Leaves what has ended, too.
+const CTRL_C: u8 = 0x03;
+
 /// What programs turn on and may not have turned off: the mouse, marks around what is pasted, other keys.
 const MODES_OFF: &str = "\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\
                          \x1b[0m\x1b[0 q";
@@ -38,8 +41,9 @@ pub(super) async fn run(live: &Live, updates: Updates, uri: &ChannelUri) -> anyh
     }
     let terminal = AttachedTerminal::attach(live, uri).await?;
     let mut attachment = AttachedView {
+        view: TerminalView::new(outer_size(), terminal.size()),
+        is_over: !terminal.is_running(),
         terminal,
-        view: TerminalView::new(outer_size()),
         typed: Vec::new(),
     };
     let mut tty = Tty::open_plain().context("the terminal cannot be used")?;
@@ -62,6 +66,8 @@ pub(super) async fn run(live: &Live, updates: Updates, uri: &ChannelUri) -> anyh
 struct AttachedView {
     terminal: AttachedTerminal,
     view: TerminalView,
+    /// It had ended before it was opened: there is something to read.
+    is_over: bool,
     /// The beginning of a character.
     typed: Vec<u8>,
 }
@@ -74,7 +80,7 @@ impl AttachedView {
             self.terminal.resize(columns, rows)?;
         }
         self.show_all()?;
-        while self.terminal.is_running() {
+        while self.is_over || self.terminal.is_running() {
             tokio::select! {
                 update = updates.next() => {
                     let Some(update) = update else {
@@ -113,13 +119,14 @@ impl AttachedView {
                 match AttachedTerminal::update_of(&envelope) {
                     TerminalUpdate::Printed(text) => self.view.print(&text),
                     TerminalUpdate::Cleared => self.view.restart(),
-                    TerminalUpdate::Changed | TerminalUpdate::Nothing => {}
+                    TerminalUpdate::Changed => self.view.set_shown_size(self.terminal.size()),
+                    TerminalUpdate::Nothing => {}
                 }
             }
             Update::Reset { channel } if channel == self.terminal.uri().as_str() => {
+                self.view.set_shown_size(self.terminal.size());
                 self.view.restart();
-                let (text, _) = self.terminal.contents();
-                self.view.print(&text);
+                self.view.print(&self.terminal.contents());
             }
             Update::Gone { channel } if channel == self.terminal.uri().as_str() => {
                 bail!("somebody ended this terminal");
@@ -137,17 +144,17 @@ impl AttachedView {
     }
 
     fn show_all(&mut self) -> anyhow::Result<()> {
-        let (text, _) = self.terminal.contents();
-        self.view.print(&text);
+        self.view.print(&self.terminal.contents());
         write("\x1b[2J")?;
         self.draw()
     }
 
     fn draw(&mut self) -> anyhow::Result<()> {
         let title = self.terminal.title();
-        let status = match self.terminal.is_mine() {
-            true => format!(" {title} · {LEAVE_NAME} leaves"),
-            false => {
+        let status = match (self.is_over, self.terminal.is_mine()) {
+            (true, _) => format!(" {title} · has ended · q or {LEAVE_NAME} leaves"),
+            (false, true) => format!(" {title} · {LEAVE_NAME} leaves"),
+            (false, false) => {
                 format!(" {title} · only to look at: another client types · {LEAVE_NAME} leaves")
             }
         };
@@ -156,6 +163,9 @@ impl AttachedView {
 
     /// Hands on what was typed; whether it was the key that leaves.
     fn press(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
+        if self.is_over {
+            return Ok(memchr::memchr3(LEAVE, b'q', CTRL_C, bytes).is_some());
+        }
         let leave = memchr::memchr(LEAVE, bytes);
         self.typed
             .extend(bytes.iter().take(leave.unwrap_or(bytes.len())));

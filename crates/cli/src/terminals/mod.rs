@@ -5,6 +5,8 @@
 mod attach;
 mod view;
 
+use std::path::PathBuf;
+
 use anyhow::bail;
 use client::Live;
 use client::terminals::{HeldBy, TerminalEntry, create_terminal, dispose_terminal, list_terminals};
@@ -37,7 +39,11 @@ enum TerminalsVerb {
     /// List them
     List,
     /// Start a shell in a new terminal and open it
-    New,
+    New {
+        /// Where it starts, on the host's machine [default: the current directory, or your home there if that is another machine]
+        #[arg(long, value_name = "DIRECTORY")]
+        directory: Option<PathBuf>,
+    },
     /// Open a terminal: its number in the list, or its URI
     Attach { terminal: String },
     /// End a terminal and what runs in it
@@ -48,8 +54,11 @@ pub(crate) async fn run(options: TerminalsOptions) -> anyhow::Result<Exit> {
     let (live, updates) = options.host.live(&[ChannelUri::root()]).await?;
     match options.verb.unwrap_or(TerminalsVerb::List) {
         TerminalsVerb::List => print_list(&list_terminals(&live))?,
-        TerminalsVerb::New => {
-            let directory = std::env::current_dir().ok();
+        TerminalsVerb::New { directory } => {
+            // Another machine's directories are not ours.
+            let is_here = options.host.named_host().is_none();
+            let here = || std::env::current_dir().ok().filter(|_| is_here);
+            let directory = directory.or_else(here);
             let uri = create_terminal(&live, directory.as_deref(), attach::inner_size()).await?;
             attach::run(&live, updates, &uri).await?;
         }

@@ -24,10 +24,16 @@ impl Host {
     }
 
     pub fn start_with(data: TempDir, more: &[&str]) -> Self {
+        Self::start_in(data, more, &[])
+    }
+
+    /// With variables of its own.
+    pub fn start_in(data: TempDir, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = greenroom(data.path())
             .args(["serve", "--listen", "127.0.0.1:0", "--ready-json"])
             .args(["--workspace", "."])
             .args(more)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

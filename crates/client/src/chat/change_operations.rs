@@ -4,16 +4,13 @@
 //! Must not know: how changes are shown.
 
 use serde_json::{Value, json};
-use wire::rpc::code;
+use wire::ForceOffer;
 
 use crate::{ClientError, Live};
 
 use super::OpenChat;
 use super::changes::{ChangesError, ChangesList, FileChangeEntry, FileChangeKind};
 use super::watched_changeset::WatchedChangeset;
-
-/// What the host writes into a conflict that goes away if the one who asked insists.
-const FORCE_HINT: &str = "`_meta.force`";
 
 /// Something that the host does with the files of a changeset when it is asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,20 +225,16 @@ fn params_of(channel: &str, request: &OperationRequest) -> Value {
 
 /// Why nothing was done, if insisting on it would help.
 fn conflict_of(error: &ClientError) -> Option<String> {
-    let ClientError::Rpc(error) = error else {
-        return None;
-    };
-    if error.code != code::CONFLICT || !error.message.contains(FORCE_HINT) {
-        return None;
+    match error {
+        ClientError::Rpc(error) => ForceOffer::of_error(error).map(|offer| offer.reason),
+        _ => None,
     }
-    // How a program insists is nothing for people.
-    let why = error.message.split("; send ").next();
-    Some(why.unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use wire::RpcError;
+    use wire::rpc::code;
 
     use super::*;
 
@@ -289,16 +282,15 @@ mod tests {
 
     #[test]
     fn only_a_conflict_that_can_be_forced_is_asked_about() {
-        let error = |code: i32, message: &str| ClientError::Rpc(RpcError::new(code, message));
-        let forced =
-            "nothing was done: a.txt changed since; send `_meta.force` to replace what is there";
-        let why = conflict_of(&error(code::CONFLICT, forced));
-        assert_eq!(
-            why.as_deref(),
-            Some("nothing was done: a.txt changed since")
-        );
-        let other = error(code::CONFLICT, "a rebase is not finished");
-        assert_eq!(conflict_of(&other), None);
-        assert_eq!(conflict_of(&error(code::INTERNAL_ERROR, forced)), None);
+        let offer = ForceOffer {
+            reason: "nothing was done: a.txt changed since".to_owned(),
+            resources: Vec::new(),
+        };
+        let offered = offer.to_error("replace what is there");
+        let words = RpcError::new(code::CONFLICT, offered.message.clone());
+        let why = conflict_of(&ClientError::Rpc(offered));
+        assert_eq!(why, Some(offer.reason));
+        assert_eq!(conflict_of(&ClientError::Rpc(words)), None);
+        assert_eq!(conflict_of(&ClientError::TooOld), None);
     }
 }

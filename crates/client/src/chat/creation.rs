@@ -1,6 +1,7 @@
 //! How the creation of a session goes on, while it takes its time (`root/progress`).
 
 use serde_json::Value;
+use wire::state::SessionState;
 
 use crate::Notification;
 
@@ -39,6 +40,22 @@ impl OpenChat {
     pub fn take_creation_progress(&mut self) -> Option<CreationProgress> {
         self.creation.take()
     }
+
+    /// Why the session could not be made, if that is so: no turn runs in it.
+    pub fn creation_failure(&self) -> Option<String> {
+        let session = self.session_state()?;
+        failure_of(&session)
+    }
+}
+
+/// Why a session could not be made.
+pub(super) fn failure_of(session: &SessionState) -> Option<String> {
+    if session.lifecycle != "failed" {
+        return None;
+    }
+    let error = session.extra.get("creationError").unwrap_or(&Value::Null);
+    let why = error["message"].as_str().unwrap_or("no reason was given");
+    Some(why.to_owned())
 }
 
 /// What a session that is made here is asked for under: its name, which is used once.

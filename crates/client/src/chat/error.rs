@@ -17,6 +17,8 @@ pub enum ChatError {
     NoAgent,
     #[error("`{provider}` cannot name a session: {why}")]
     BadProvider { provider: String, why: UriError },
+    #[error("the agent `{0}` does not work in worktrees: leave --worktree out")]
+    NoWorktrees(String),
     #[error("{0} is neither a session nor a chat")]
     NotAChat(ChannelUri),
     #[error("no session of the host has the chat {0}")]

@@ -86,7 +86,7 @@ pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
 pub use self::model::{CurrentModel, ModelOffer, ModelSelection};
 pub use self::model_setting::{ModelSetting, ModelSettingValue, SettingError, SettingKind};
-pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
+pub use self::open::{ChatSelector, OpenOptions, WorktreeBase, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};

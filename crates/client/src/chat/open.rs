@@ -15,7 +15,7 @@ use wire::{ChannelUri, Object};
 use crate::{ClientError, LatestSession, Live};
 
 use super::ChatError;
-use super::creation::add_token;
+use super::creation::{add_token, failure_of};
 use super::feed::UpdateFeed;
 
 /// How long a new session may take to show its chat.
@@ -36,10 +36,29 @@ pub enum ChatSelector {
     Channel(ChannelUri),
 }
 
+/// What the branch of a worktree is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorktreeBase {
+    CheckedOut,
+    Branch(String),
+}
+
+impl WorktreeBase {
+    /// The settings of a session that ask for it.
+    fn config(&self) -> Value {
+        match self {
+            Self::CheckedOut => json!({"isolation": "worktree"}),
+            Self::Branch(branch) => json!({"isolation": "worktree", "branch": branch}),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Where the agent of a new session is to work; the host's default if absent or not allowed.
     pub directory: Option<PathBuf>,
+    /// A new session works in a git worktree with a branch of its own.
+    pub worktree: Option<WorktreeBase>,
     /// Turns of the history that the host is to send.
     pub history_turns: usize,
 }
@@ -48,6 +67,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             directory: None,
+            worktree: None,
             history_turns: HISTORY_TURNS,
         }
     }
@@ -70,10 +90,9 @@ pub(super) async fn open(
     selector: &ChatSelector,
     options: &OpenOptions,
 ) -> Result<Opened, ChatError> {
-    let directory = options.directory.as_deref();
     let (named, notice) = match selector {
         ChatSelector::NewSession { agent } => {
-            create_session(live, agent.as_deref(), directory).await?
+            create_session(live, agent.as_deref(), options).await?
         }
         ChatSelector::Channel(uri) => (uri.clone(), None),
         ChatSelector::LatestSession { directory } => {
@@ -124,13 +143,19 @@ async fn watch(live: &Live, channel: &ChannelUri, history_turns: usize) -> Resul
     live.subscribe_with(channel, view).await
 }
 
-/// Creates a session; if the host does not allow the directory, in its default one and with a notice that says so.
+/// Creates a session; if the host does not allow the directory, in its default one and with a notice that says so. A worktree is of
+/// that directory: where one is wanted it is an error.
 async fn create_session(
     live: &Live,
     agent: Option<&str>,
-    directory: Option<&Path>,
+    options: &OpenOptions,
 ) -> Result<(ChannelUri, Option<String>), ChatError> {
     let provider = choose_provider(live, agent)?;
+    let directory = options.directory.as_deref().and_then(file_uri);
+    let config = options.worktree.as_ref().map(WorktreeBase::config);
+    if let Some(config) = &config {
+        check_worktrees(live, &provider, config).await?;
+    }
     let uri = ChannelUri::parse(&format!("{provider}:/{}", Uuid::now_v7())); // G-27
     let session = match uri {
         Ok(session) => session,
@@ -138,7 +163,11 @@ async fn create_session(
     };
     let mut plain = json!({"channel": session.as_str(), "provider": provider});
     add_token(&mut plain);
-    let Some(directory) = directory.and_then(file_uri) else {
+    let wants_worktree = config.is_some();
+    if let Some(config) = config {
+        plain["config"] = config;
+    }
+    let Some(directory) = directory else {
         // No directory to ask for, or one that no URI can name: the host chooses.
         live.request("createSession", plain).await?;
         return Ok((session, None));
@@ -147,13 +176,24 @@ async fn create_session(
     params["workingDirectories"] = json!([directory]);
     match live.request("createSession", params).await {
         Ok(_) => Ok((session, None)),
-        Err(error) if error.code() == Some(code::PERMISSION_DENIED) => {
+        Err(error) if error.code() == Some(code::PERMISSION_DENIED) && !wants_worktree => {
             let notice =
                 format!("the agent works in the host's default directory, not here: {error}");
             live.request("createSession", plain).await?;
             Ok((session, Some(notice)))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// An error if the agent has no such setting: the host would leave it out without a word.
+async fn check_worktrees(live: &Live, provider: &str, config: &Value) -> Result<(), ChatError> {
+    let root = ChannelUri::root();
+    let params = json!({"channel": root.as_str(), "provider": provider, "config": config});
+    let resolved = live.request("resolveSessionConfig", params).await?;
+    match resolved["schema"]["properties"]["isolation"].is_object() {
+        true => Ok(()),
+        false => Err(ChatError::NoWorktrees(provider.to_owned())),
     }
 }
 
@@ -212,10 +252,8 @@ async fn wait_for_chat(
     let look = || {
         let state = live.session(session);
         let state = state.ok_or_else(|| ChatError::NotAChat(session.clone()))?;
-        if state.lifecycle == "failed" {
-            let error = state.extra.get("creationError").unwrap_or(&Value::Null);
-            let why = error["message"].as_str().unwrap_or("no reason was given");
-            return Err(ChatError::CreationFailed(why.to_owned()));
+        if let Some(why) = failure_of(&state) {
+            return Err(ChatError::CreationFailed(why));
         }
         let first = || state.chats.first().map(|chat| &chat.resource);
         let chat = state.default_chat.as_ref().or_else(first);

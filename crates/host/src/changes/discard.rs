@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use wire::{Digest, RpcError};
+use wire::{Digest, ForceOffer, RpcError};
 use workspace::{
     Cancellation, GitEntry, GitError, IndexEntries, Repository, WantedFile, Workspace,
     WorkspacePath,
@@ -16,6 +16,7 @@ use workspace::{
 
 use super::operate::{conflict, internal, of_git};
 use super::store;
+use super::take_back::NAMED_MAX;
 use crate::effects::Bodies;
 
 /// What is about to be discarded.
@@ -62,7 +63,7 @@ impl<'a> DiscardPlan<'a> {
                 *known = entry;
             }
         }
-        check(&entries, is_forced)?;
+        check(repository, &entries, is_forced)?;
         let mut files = Vec::new();
         for entry in entries.values() {
             files.push(keep(workspace, repository, bodies, entry)?);
@@ -202,14 +203,23 @@ impl<'a> DiscardPlan<'a> {
 }
 
 /// An error if something of it cannot be discarded, or not without being forced.
-fn check(entries: &BTreeMap<&OsStr, &GitEntry>, is_forced: bool) -> Result<(), RpcError> {
+fn check(
+    repository: &Repository,
+    entries: &BTreeMap<&OsStr, &GitEntry>,
+    is_forced: bool,
+) -> Result<(), RpcError> {
     if entries.is_empty() {
         return Err(conflict("there is nothing to discard"));
     }
-    if !is_forced && entries.values().any(|entry| entry.is_conflict) {
-        return Err(conflict(
-            "there are conflicts; send `_meta.force` to discard them",
-        ));
+    let conflicts = entries.values().filter(|entry| entry.is_conflict);
+    let conflicts = conflicts.map(|entry| repository.top().join(&entry.path));
+    let resources: Vec<String> = conflicts
+        .take(NAMED_MAX)
+        .map(|path| wire::file_uri::uri_of(path.as_os_str().as_encoded_bytes()))
+        .collect();
+    if !is_forced && !resources.is_empty() {
+        let reason = "there are conflicts".to_owned();
+        return Err(ForceOffer { reason, resources }.to_error("discard them"));
     }
     match entries.values().any(|entry| entry.is_submodule()) {
         true => Err(conflict(

@@ -11,8 +11,8 @@ use kernel::{
     Batch, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace, ChannelId, Input, Seq,
 };
 use serde_json::{Value, json};
-use wire::RpcError;
 use wire::rpc::code;
+use wire::{ForceOffer, RpcError};
 use workspace::{Cancellation, GitError, Repository, Workspace};
 
 use super::compute::tell_git;
@@ -56,10 +56,13 @@ pub(crate) async fn operate(
         let (arrivals, bodies) = (&services.arrivals, &services.bodies);
         tell_git(arrivals, &place.session, directories, bodies, None).await;
     }
-    let running = match &outcome {
-        Ok(_) => Ok(false),
-        Err(error) => Err(error.message.clone()),
-    };
+    let running =
+        match &outcome {
+            Ok(_) => Ok(false),
+            // How a program insists is nothing for those who read this.
+            Err(error) => Err(ForceOffer::of_error(error)
+                .map_or_else(|| error.message.clone(), |offer| offer.reason)),
+        };
     send(&services.arrivals, tell(running)).await;
     outcome.map(|message| json!({"message": message}))
 }

@@ -1,7 +1,7 @@
 //! What is heard of the calls of a turn, and which changes that two looks found are theirs.
 //!
-//! Promises: a change counts to the turn if it was made while a call ran that may change anything, else to the user (G-72); what a call said
-//! it would change counts if it succeeded.
+//! Promises: a change counts to the turn if it was made while a call ran that may change anything, else to the user (G-72). A call of which
+//! is heard when it is over may have run since its agent was heard last. What a call said it would change counts if it succeeded.
 //! Must not know: what calls do; how changes are found.
 
 use std::collections::BTreeMap;
@@ -33,8 +33,10 @@ pub(super) struct SeenCalls {
 }
 
 impl SeenCalls {
-    pub(super) fn begin(&mut self, call: u64) {
-        self.running.entry(call).or_insert_with(now);
+    /// A call begins, or began then.
+    pub(super) fn begin(&mut self, call: u64, began: Option<SystemTime>) {
+        let since = moment_of(began.unwrap_or_else(SystemTime::now));
+        self.running.entry(call).or_insert(since);
     }
 
     /// A call is over. One that failed changed nothing of what it said.
@@ -137,15 +139,35 @@ fn earlier((seconds, nanos): Moment) -> Moment {
 }
 
 fn now() -> Moment {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    (seconds, now.subsec_nanos())
+    moment_of(SystemTime::now())
+}
+
+fn moment_of(time: SystemTime) -> Moment {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    (seconds, since.subsec_nanos())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_is_told_of_when_it_is_over_ran_before() {
+        let before = SystemTime::now() - Duration::from_secs(10);
+        let mut seen = SeenCalls::default();
+        seen.begin(1, Some(before));
+        seen.begin(1, None);
+        seen.end(1, &json!({"success": true}));
+        seen.begin(2, None);
+        seen.end_all();
+        let while_it_ran = moment_of(before + Duration::from_secs(5));
+        let [of_the_first, of_the_second] = seen.spans[..] else {
+            panic!("{:?}", seen.spans);
+        };
+        assert!(was_running(&[of_the_first], while_it_ran));
+        assert!(!was_running(&[of_the_second], while_it_ran));
+    }
 
     #[test]
     fn a_change_counts_to_the_call_that_ran() {

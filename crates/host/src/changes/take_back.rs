@@ -4,7 +4,7 @@
 //! written (a full disk), those that were are brought back to what they held; which could not be is said by name.
 //! Must not know: which changes, and why.
 
-use wire::RpcError;
+use wire::{ForceOffer, RpcError};
 use workspace::{Cancellation, FileNow, WantedFile, Workspace, WorkspacePath, is_link};
 
 use super::operate::{conflict, internal};
@@ -13,7 +13,7 @@ use crate::blobs::Blobs;
 use crate::effects::Bodies;
 
 /// Files that are named in an error.
-const NAMED_MAX: usize = 10;
+pub(super) const NAMED_MAX: usize = 10;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) fn take_back(
             Ok(None) => {}
             Ok(Some(plan)) => {
                 if !is_forced && !is_known(&plan, file, known.files.get(&file.uri)) {
-                    foreign.push(workspace.display_path(&plan.path));
+                    foreign.push((workspace.display_path(&plan.path), file.uri.clone()));
                 }
                 planned.push(plan);
             }
@@ -74,10 +74,12 @@ pub(super) fn take_back(
     }
     if !foreign.is_empty() {
         foreign.truncate(NAMED_MAX);
-        return Err(conflict(format!(
-            "nothing was done: {} changed since; send `_meta.force` to replace what is there",
-            foreign.join(", ")
-        )));
+        let (names, resources): (Vec<String>, Vec<String>) = foreign.into_iter().unzip();
+        let offer = ForceOffer {
+            reason: format!("nothing was done: {} changed since", names.join(", ")),
+            resources,
+        };
+        return Err(offer.to_error("replace what is there"));
     }
     apply(workspace, bodies, &planned)?;
     let now = planned.into_iter().map(|plan| (plan.uri, plan.wanted));

@@ -142,13 +142,15 @@ impl TurnChanges {
         match event {
             AgentEvent::ToolEdits { call, edits } if edits.is_empty() => {
                 self.look_once().await;
-                self.seen().begin(*call);
+                self.seen().begin(*call, None);
             }
             AgentEvent::ToolEdits { call, edits } => {
                 let mut seen = self.seen();
                 seen.edits.push((*call, edits.clone()));
             }
-            AgentEvent::ToolStarted { call, .. } if self.is_unseen => self.seen().begin(*call),
+            AgentEvent::ToolStarted { call, start } if self.is_unseen => {
+                self.seen().begin(*call, start.began);
+            }
             AgentEvent::ToolCompleted { call, result, .. } => {
                 let result = Value::Object(result.clone().into_object());
                 self.seen().end(*call, &result);
@@ -224,9 +226,10 @@ impl TurnChanges {
         if !self.append(records).await {
             return false;
         }
-        let name = format!("turn/{}", self.turn.turn_id);
-        let Ok(changeset) = ChannelUri::changeset_of(&self.turn.session, &name) else {
-            tracing::error!("the id of a turn is no part of a URI: its changes are not shown");
+        let named = ChannelUri::turn_changeset_of(&self.turn.session, &self.turn.turn_id);
+        let Ok(changeset) = named.inspect_err(|error| {
+            tracing::warn!(%error, "what a turn changed is recorded and not shown");
+        }) else {
             return false;
         };
         let changed = ChangedInTurn {

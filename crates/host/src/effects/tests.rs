@@ -172,7 +172,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
     );
     log.push_str(&format!("{:?}\n", host.next_event().await.1));
     expect_test::expect![[r#"
-        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, executor: Agent, contributor: None, meta: None } }
+        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, executor: Agent, contributor: None, meta: None, began: None } }
         ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
         ToolContent { call: 0, content: [] }
         ToolCompleted { call: 0, result: ToolResult({"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}), review: false }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::value::RawValue;
@@ -39,8 +39,10 @@ pub(in super::super) struct SessionInbox {
 
 struct InboxState {
     phase: InboxPhase,
-    items: VecDeque<(InboxItem, usize)>,
+    items: VecDeque<WaitingItem>,
     bytes: usize,
+    /// When what was taken last came.
+    taken_came_at: SystemTime,
     /// Updates that nobody was to see.
     dropped: u64,
     last_dropped: Option<Instant>,
@@ -49,6 +51,14 @@ struct InboxState {
     /// What was said before may be said again (AG-43).
     is_replayed: bool,
     end: Option<Arc<ConnectionEnd>>,
+}
+
+/// What waits for a turn.
+struct WaitingItem {
+    item: InboxItem,
+    bytes: usize,
+    /// When the last of it came.
+    came_at: SystemTime,
 }
 
 /// What becomes of updates.
@@ -79,6 +89,7 @@ impl SessionInbox {
                 phase: InboxPhase::Quiet,
                 items: VecDeque::new(),
                 bytes: 0,
+                taken_came_at: SystemTime::now(),
                 dropped: 0,
                 last_dropped: None,
                 is_prompted: false,
@@ -214,11 +225,12 @@ impl SessionInbox {
             changed.as_mut().enable();
             {
                 let mut state = self.lock();
-                if let Some((item, bytes)) = state.items.pop_front() {
-                    state.bytes = state.bytes.saturating_sub(bytes);
+                if let Some(waiting) = state.items.pop_front() {
+                    state.bytes = state.bytes.saturating_sub(waiting.bytes);
+                    state.taken_came_at = waiting.came_at;
                     drop(state);
                     self.taken.notify_waiters();
-                    return item;
+                    return waiting.item;
                 }
                 if let Some(end) = &state.end {
                     return InboxItem::Ended(Arc::clone(end));
@@ -226,6 +238,11 @@ impl SessionInbox {
             }
             changed.await;
         }
+    }
+
+    /// When what was taken last came: that may be a while ago if a turn is behind.
+    pub(in super::super) fn taken_came_at(&self) -> SystemTime {
+        self.lock().taken_came_at
     }
 
     /// Waits until there is room for more.
@@ -278,7 +295,11 @@ impl InboxState {
     }
 
     fn push(&mut self, item: InboxItem, bytes: usize) {
-        self.items.push_back((item, bytes));
+        self.items.push_back(WaitingItem {
+            item,
+            bytes,
+            came_at: SystemTime::now(),
+        });
         self.bytes += bytes;
     }
 
@@ -297,7 +318,12 @@ impl InboxState {
     /// Appends a piece of text to the piece before it, if nothing lies between; gives it back otherwise.
     fn join_text(&mut self, update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
         use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
-        let Some((InboxItem::Update(last), bytes)) = self.items.back_mut() else {
+        let Some(WaitingItem {
+            item: InboxItem::Update(last),
+            bytes,
+            came_at,
+        }) = self.items.back_mut()
+        else {
             return Some(update);
         };
         let (last, next) = match (&mut **last, &update) {
@@ -315,13 +341,14 @@ impl InboxState {
         }
         text.text.push_str(&more.text);
         *bytes += more.text.len();
+        *came_at = SystemTime::now();
         self.bytes += more.text.len();
         None
     }
 
     fn drop_older_content(&mut self, call: &acp::ToolCallId) {
-        for (item, bytes) in self.items.iter_mut().rev().take(LOOK_BACK) {
-            let InboxItem::Update(older) = item else {
+        for waiting in self.items.iter_mut().rev().take(LOOK_BACK) {
+            let InboxItem::Update(older) = &mut waiting.item else {
                 continue;
             };
             if let acp::SessionUpdate::ToolCallUpdate(older) = &mut **older
@@ -329,9 +356,9 @@ impl InboxState {
                 && older.fields.content.take().is_some()
             {
                 // What is left of it is small beside its content.
-                let left = (*bytes).min(1_024);
-                self.bytes = self.bytes.saturating_sub(*bytes - left);
-                *bytes = left;
+                let left = waiting.bytes.min(1_024);
+                self.bytes = self.bytes.saturating_sub(waiting.bytes - left);
+                waiting.bytes = left;
             }
         }
     }

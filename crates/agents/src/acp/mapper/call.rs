@@ -17,7 +17,7 @@ use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
 use super::shown_command::ShownCommand;
 use super::terminal::TerminalOutput;
-use super::{Mapper, MapperStep};
+use super::{HeardTimes, Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
@@ -153,7 +153,7 @@ impl Mapper {
         }
         if !self.calls.contains_key(&words.id) {
             let number = self.next_call()?;
-            let call = MappedCall::begin(number, &words, &self.servers, steps);
+            let call = MappedCall::begin(number, &words, &self.servers, &self.heard, steps);
             self.calls.insert(words.id.clone(), call);
         }
         let call = self.calls.get_mut(&words.id)?;
@@ -180,6 +180,7 @@ impl MappedCall {
         number: u64,
         words: &CallWords,
         servers: &[(String, String)],
+        heard: &HeardTimes,
         steps: &mut Vec<MapperStep>,
     ) -> Self {
         let fields = &words.fields;
@@ -217,6 +218,7 @@ impl MappedCall {
             display_name: call.title.clone(),
             meta: call.meta(),
             contributor,
+            began: heard.beginning_of(words),
             ..ToolStart::default()
         });
         let started = AgentEvent::ToolStarted {

@@ -10,6 +10,7 @@ mod call_words;
 mod consent;
 mod content;
 mod contributor;
+mod heard_times;
 mod permission;
 mod plan;
 mod shown_command;
@@ -28,6 +29,7 @@ use super::label::label;
 use call::MappedCall;
 pub(super) use consent::FileDiff;
 pub(super) use content::MappedMedia;
+use heard_times::HeardTimes;
 pub(super) use permission::{
     AskedPermission, PermissionChoice, confirmation_options, distinct_options, option_for,
 };
@@ -94,6 +96,8 @@ pub(super) struct Mapper {
     servers: Vec<(String, String)>,
     /// Terminals of the host that the agent knows by these ids.
     terminals: BTreeMap<String, serde_json::Value>,
+    /// When what is mapped came: whoever hands it in notes that first.
+    pub(super) heard: HeardTimes,
 }
 
 impl Mapper {
@@ -111,6 +115,7 @@ impl Mapper {
             is_compacting: false,
             servers: Vec::new(),
             terminals: BTreeMap::new(),
+            heard: HeardTimes::default(),
         }
     }
 
@@ -138,12 +143,13 @@ impl Mapper {
     pub(super) fn map(&mut self, update: acp::SessionUpdate) -> Vec<MapperStep> {
         use acp::SessionUpdate as U;
         let mut steps = Vec::new();
+        let is_silent = is_silent(&update);
         let is_about = match &update {
             U::ToolCall(call) => Some(call.tool_call_id.to_string()),
             U::ToolCallUpdate(call) => Some(call.tool_call_id.to_string()),
             _ => None,
         };
-        if self.closing.is_some() && self.closing != is_about && !is_silent(&update) {
+        if self.closing.is_some() && self.closing != is_about && !is_silent {
             self.close_call(&mut steps);
         }
         match update {
@@ -166,6 +172,9 @@ impl Mapper {
             U::CompactionUpdate(update) => self.map_compaction(&update, &mut steps),
             // A replay or our own words (AG-43); what is said of the session goes to its listener; what we do not know.
             _ => {}
+        }
+        if !is_silent {
+            self.heard.note_said();
         }
         steps
     }

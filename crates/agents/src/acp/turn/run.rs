@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use agent_api::{AgentError, AgentEvent, ToolResult, TurnOver, WaitingSteering};
 use agent_client_protocol_schema::v1 as acp;
@@ -142,6 +143,7 @@ impl<'a> RunningTurn<'a> {
             process: Arc::clone(&self.prepared.process),
             session: Arc::clone(session),
         };
+        self.mapper.heard.note_prompt(SystemTime::now());
         let sent = connection.prompt(&session.inbox, &json!(prompt)).await;
         if let Err(error) = sent {
             return Err(self.turn.failed(&self.prepared.process, &error));
@@ -168,6 +170,8 @@ impl<'a> RunningTurn<'a> {
 
     /// Takes what the agent said; the end of the prompt, if it was that.
     async fn take(&mut self, item: InboxItem) -> Result<Option<PromptEnd>, TurnStopped> {
+        let came_at = self.session().inbox.taken_came_at();
+        self.mapper.heard.note_arrival(came_at);
         match item {
             InboxItem::Update(update) => {
                 let steps = self.mapper.map(*update);

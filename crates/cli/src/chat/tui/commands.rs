@@ -1,7 +1,6 @@
 //! The commands of this client, on a terminal.
 
 use client::chat::ChatSelector;
-use client::terminals::list_terminals;
 use wire::state::status;
 
 use super::background::BackgroundAnswer;
@@ -12,7 +11,6 @@ use crate::chat::line::{Line, Style};
 use crate::chat::{annotations, budget};
 use crate::export;
 use crate::terminal::escape_line;
-use crate::terminals::list_lines;
 
 impl TerminalChat {
     pub(super) async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<Flow> {
@@ -56,7 +54,7 @@ impl TerminalChat {
             ChatCommand::Changes(argument) => self.enter_changes(&argument),
             ChatCommand::Discard(argument) => self.discard(&argument),
             ChatCommand::Commit(message) => self.commit(&message),
-            ChatCommand::Terminals(what) => self.open_terminals(&what).await?,
+            ChatCommand::Terminals(typed) => self.enter_terminals(&typed).await?,
             ChatCommand::Earlier => self.open_pager(),
             ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
@@ -122,48 +120,6 @@ impl TerminalChat {
             });
             BackgroundAnswer::Exported(written.await.map_err(anyhow::Error::from).flatten())
         });
-    }
-
-    /// Lists terminals, or lets `greenroom terminals` have this one.
-    async fn open_terminals(&mut self, what: &str) -> anyhow::Result<()> {
-        let words: Vec<&str> = what.split_whitespace().collect();
-        let arguments: &[&str] = match words.as_slice() {
-            [] => {
-                let lines = list_lines(&list_terminals(self.chat.live()));
-                let hint = match lines.is_empty() {
-                    true => "  There are none: /terminals new starts a shell",
-                    false => "  /terminals NUMBER opens one, /terminals kill NUMBER ends it",
-                };
-                let lines = lines.into_iter().map(|line| Line::new(Style::Plain, line));
-                self.print(lines.collect::<Vec<Line>>());
-                self.print([Line::new(Style::Dim, hint)]);
-                return Ok(());
-            }
-            ["new"] => &["new"],
-            [number] => &["attach", *number],
-            ["kill", number] => &["kill", *number],
-            _ => {
-                self.note_error(
-                    "/terminals takes nothing, `new`, a number, or `kill` and a number",
-                );
-                return Ok(());
-            }
-        };
-        let program = std::env::current_exe()?;
-        let mut command = tokio::process::Command::new(program);
-        command.arg("terminals").args(arguments);
-        self.host.pass_to(&mut command);
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
-        // What went wrong it says itself.
-        let ended = self
-            .hand_over(|| Ok(command.kill_on_drop(true).spawn()?))
-            .await;
-        if let Err(error) = ended {
-            self.note_error(&format!("{error:#}"));
-        }
-        Ok(())
     }
 
     async fn show_help(&mut self) {

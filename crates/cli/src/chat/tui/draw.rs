@@ -183,6 +183,10 @@ impl TerminalChat {
         if let Some(why) = &self.disconnected {
             return warn(&format!("connection lost, trying again: {why}"));
         }
+        if let Some(why) = self.chat.creation_failure() {
+            let why = escape_line(&why);
+            return warn(&format!("This session could not be started: {why}"));
+        }
         if let Some(field) = self.field {
             return dim(dialog::field_hint(field));
         }

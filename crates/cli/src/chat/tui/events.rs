@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::chat::{AskedInput, ChatEvent, Undelivered};
+use client::chat::{AskedInput, ChatEvent, CreationProgress, Undelivered};
 
 use super::TerminalChat;
 use super::prompt_keys::UnreadQuestion;
@@ -13,6 +13,9 @@ use crate::terminal::{escape, escape_line};
 
 /// Whoever typed this recently goes on typing: a question that comes meanwhile must not take a key for its answer.
 const TYPING_PAUSE: Duration = Duration::from_millis(700);
+/// Cells of a bar that shows how far something is.
+const BAR_CELLS: i64 = 10;
+
 /// How long a question that replaces another is shown before a key can answer it.
 pub(super) const READING_TIME: Duration = Duration::from_millis(400);
 
@@ -35,12 +38,7 @@ impl TerminalChat {
             self.creation = None;
             return;
         }
-        let message = progress.message.as_deref().unwrap_or("starting");
-        let text = match progress.total {
-            Some(total) => format!("{message}: {} of {total}", progress.done),
-            None => format!("{message} …"),
-        };
-        self.creation = Some(Line::new(Style::Dim, escape_line(&text)));
+        self.creation = Some(creation_line(&progress));
     }
 
     fn take_event(&mut self, event: ChatEvent) {
@@ -124,5 +122,51 @@ impl TerminalChat {
             self.editor.put_away();
             self.note("This question is gone. Ctrl-Y brings back what you typed");
         }
+    }
+}
+
+/// How far a creation is, and what it is at.
+fn creation_line(progress: &CreationProgress) -> Line {
+    let message = escape_line(progress.message.as_deref().unwrap_or("starting"));
+    let message = format!("{message} …");
+    let Some(total) = progress.total.filter(|total| *total > 0) else {
+        return Line::new(Style::Dim, message);
+    };
+    let done = progress.done.clamp(0, total);
+    // The host may count by anything, bytes too.
+    let cells = done.saturating_mul(BAR_CELLS) / total;
+    let bar = |cell: &str, count: i64| cell.repeat(usize::try_from(count).unwrap_or(0));
+    Line::new(Style::Good, bar("▰", cells))
+        .then(Style::Dim, bar("▱", BAR_CELLS - cells))
+        .then(Style::Dim, format!(" {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_creation_is_can_be_seen() {
+        let shown = |done: i64, total: Option<i64>, message: Option<&str>| {
+            let message = message.map(str::to_owned);
+            let progress = CreationProgress {
+                done,
+                total,
+                message,
+            };
+            creation_line(&progress).text()
+        };
+        assert_eq!(shown(0, None, None), "starting …");
+        let worktree = Some("making a worktree");
+        assert_eq!(
+            shown(1, Some(3), worktree),
+            "▰▰▰▱▱▱▱▱▱▱ making a worktree …"
+        );
+        assert!(!shown(2, Some(3), Some("\u{1b}[2J")).contains('\u{1b}'));
+        // What a host may say, too.
+        assert_eq!(shown(-5, Some(3), None), "▱▱▱▱▱▱▱▱▱▱ starting …");
+        assert_eq!(shown(9, Some(3), None), "▰▰▰▰▰▰▰▰▰▰ starting …");
+        assert_eq!(shown(i64::MAX, Some(i64::MAX), None).chars().count(), 21);
+        assert_eq!(shown(1, Some(0), None), "starting …");
     }
 }

@@ -31,6 +31,7 @@ mod search;
 mod session_picker;
 mod sign_in;
 mod status_line;
+mod terminals;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -39,6 +40,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, ChangesList, OpenChat};
+use client::terminals::TerminalEntry;
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -156,6 +158,8 @@ pub(crate) struct TerminalChat {
     changes: Option<ChangesList>,
     /// The comments that were listed last.
     annotations: ListedThreads,
+    /// The terminals that were listed last.
+    terminals: Vec<TerminalEntry>,
     /// It is being found out whether a command is one; what was entered behind it waits.
     is_checking: bool,
     unsent: VecDeque<EnteredLine>,
@@ -233,6 +237,7 @@ impl TerminalChat {
             sign_ins: SignIns::new(),
             changes: None,
             annotations: ListedThreads::default(),
+            terminals: Vec::new(),
             is_checking: false,
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),

@@ -5,6 +5,7 @@ use client::chat::{ChatError, Completion, is_completable};
 use super::background::BackgroundAnswer;
 use super::overlay::KeyUse;
 use super::{Flow, TerminalChat};
+use crate::chat::annotations;
 use crate::chat::keys::Key;
 use crate::chat::model_argument::{ArgumentProposal, propose};
 use crate::chat::popup::{PopupQuery, WordProposal};
@@ -97,6 +98,8 @@ impl TerminalChat {
             "/model" => Some(propose(text, cursor, &self.chat.models())),
             "/approvals" => Some(self.propose_modes(text, cursor)),
             "/changes" | "/diff" => Some(self.propose_changes(text, cursor)),
+            "/annotations" | "/comments" => Some(annotations::propose(text, cursor)),
+            "/terminals" => Some(Self::propose_terminals(text, cursor)),
             _ => None,
         }
     }

@@ -1,5 +1,7 @@
 //! Tool calls, each rule by its number.
 
+use std::time::{Duration, SystemTime};
+
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -161,6 +163,33 @@ fn ag_27_a_failure_says_why() {
         };
         assert_eq!((done.success, done.error.as_deref()), (false, Some(why)));
     }
+}
+
+// G-72
+#[test]
+fn a_call_that_is_told_of_when_it_is_over_began_after_what_was_said_before() {
+    let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let began = |steps: &[MapperStep]| match &steps[0] {
+        MapperStep::Send(AgentEvent::ToolStarted { start, .. }) => start.began,
+        other => panic!("{other:?}"),
+    };
+    let told = |id: &str, status: &str| {
+        update(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status}))
+    };
+    let usage = || update(json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}));
+    let mut mapper = mapper();
+    mapper.heard.note_prompt(at(1));
+    let mut maps = |seconds: u64, update: acp::SessionUpdate| {
+        mapper.heard.note_arrival(at(seconds));
+        mapper.map(update)
+    };
+    assert_eq!(began(&maps(5, told("a", "completed"))), Some(at(1)));
+    maps(10, chunk(SAID, "now", None));
+    // What is said of the session may come while a call runs.
+    maps(14, usage());
+    assert_eq!(began(&maps(15, told("b", "failed"))), Some(at(10)));
+    assert_eq!(began(&maps(20, told("c", "in_progress"))), Some(at(20)));
+    assert_eq!(began(&maps(25, told("d", "completed"))), Some(at(20)));
 }
 
 #[test]
