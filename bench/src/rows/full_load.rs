@@ -69,20 +69,24 @@ pub(super) fn measure(
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(WARM_UP);
-    let (transactions, server) = (database.transactions()?, database.cpu_ns()?);
     let written = || control.batches.load(Ordering::Relaxed);
+    // Asking takes a while, in which batches are written, too: they are counted with the answers.
+    let transactions = (database.transactions()?, written());
+    let server = (database.cpu_ns()?, written());
     let (batches, cpu, began) = (written(), own_cpu_ns(), now_ns());
     std::thread::sleep(seconds);
     let batches = written().saturating_sub(batches) as f64;
     let (cpu, ns) = (own_cpu_ns() - cpu, now_ns() - began);
-    let server = database.cpu_ns()?.saturating_sub(server);
-    let transactions = database.transactions()?.saturating_sub(transactions + 1);
+    let server_us = database.cpu_ns()?.saturating_sub(server.0) as f64 / 1_000.0;
+    let server_batches = written().saturating_sub(server.1) as f64;
+    let merged = database.transactions()?.saturating_sub(transactions.0 + 1) as f64;
+    let merged_batches = written().saturating_sub(transactions.1) as f64;
     ensure!(batches > 0.0, "nothing was written");
     Ok(FullLoad {
         rate: batches / (ns as f64 / 1e9),
         cpu_us: cpu as f64 / 1_000.0 / batches,
-        server_us: server as f64 / 1_000.0 / batches,
-        merged: batches / transactions as f64,
+        server_us: server_us / server_batches,
+        merged: merged_batches / merged,
     })
 }
 

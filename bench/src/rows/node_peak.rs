@@ -19,8 +19,9 @@ use crate::table::Figure;
 
 const MANY: usize = 8;
 const LIMITS: &str = "space_record_bytes_per_s = 0\nappend_slow_ms = 60000";
-/// The turn and its part begin, the turn ends: three frames more than deltas.
-const MORE: u64 = 3;
+/// What a watcher hears when all deltas of a turn are behind it. Deltas that come while a commit is under way may be joined, so
+/// frames are not counted.
+const TURN_ENDS: &str = "chat/turnComplete";
 const WARM_UP: u64 = 1_000;
 
 struct Peak {
@@ -90,27 +91,28 @@ fn measure(
     };
     let options = WatcherOptions {
         count: spaces,
+        word: Some(TURN_ENDS),
         ..WatcherOptions::default()
     };
     let mut watchers = Watchers::join_at(harness, place, &options)?;
-    watchers.mark(WARM_UP + MORE)?;
+    watchers.mark(1)?;
     for client in &mut clients {
         client.stream(WARM_UP, 0)?;
     }
     watchers.wait()?;
-    watchers.mark(deltas + MORE)?;
+    watchers.mark(1)?;
     let (node_before, server_before) = (Cpu::of(node.pid())?, database.cpu_ns()?);
     let began = now_ns();
     for client in &mut clients {
         client.stream(deltas, 0)?;
     }
     let sample = watchers.wait()?;
-    let ns = (now_ns() - began) as f64;
+    let ns = sample.last_ns.saturating_sub(began) as f64;
     let node_used = Cpu::of(node.pid())?.since(node_before);
     let server_used = database.cpu_ns()?.saturating_sub(server_before);
     let all = deltas as f64 * spaces as f64;
     Ok(Peak {
-        rate: all / (sample.last_ns.saturating_sub(sample.first_ns) as f64 / 1e9),
+        rate: all / (ns / 1e9),
         node_cores: node_used.total_ns as f64 / ns,
         server_cores: server_used as f64 / ns,
     })

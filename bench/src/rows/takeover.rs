@@ -35,7 +35,7 @@ const AWAY_MAX: Duration = Duration::from_secs(90);
 /// One answer of a node that lives.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 /// Clients that open their space at the same time: a node loads eight at once.
-const OPENING: usize = 16;
+const OPENING: usize = 8;
 /// The node that was started again has said so.
 const BEATS: Duration = Duration::from_secs(3);
 
@@ -128,7 +128,7 @@ fn run_clients(
                 let time = match what {
                     ClientTask::Open => {
                         let _turn = turns.acquire().await?;
-                        timeout(AWAY_MAX, client.open(&url)).await??;
+                        client.open(&url).await?;
                         None
                     }
                     ClientTask::Act => {
@@ -174,41 +174,61 @@ impl ReturningClient {
         Ok(timeout(ANSWER_MAX, Connection::connect(&target)).await??)
     }
 
+    /// Tries until the space is open: a node that loads many at once sends some away.
     async fn open(&mut self, url: &str) -> Result<()> {
-        let (connection, events) = loop {
-            match self.connect(url).await {
-                Ok(connected) => break connected,
-                // The node loads others; whoever waits for this gives up in time.
+        let until = Instant::now() + AWAY_MAX;
+        loop {
+            let opened = timeout(ANSWER_MAX * 2, self.try_to_open(url)).await;
+            match opened.map_err(anyhow::Error::from).flatten() {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() >= until => return Err(error),
                 Err(_) => sleep(AGAIN).await,
             }
-        };
+        }
+    }
+
+    async fn try_to_open(&mut self, url: &str) -> Result<()> {
+        let (connection, events) = self.connect(url).await?;
         connection.initialize(CLIENT, &[]).await?;
         let session = session_of("scripted", 1);
-        let made = json!({"channel": session, "provider": "scripted"});
-        connection.request("createSession", made).await?;
+        let wish = json!({"channel": session, "provider": "scripted"});
+        let made = connection.request("createSession", wish).await;
         let chat = ChannelUri::parse(&protocol::chat_of(&session))?;
-        let snapshot = connection.subscribe(&chat).await?;
-        self.seen = snapshot.context("a chat has a state")?.from_seq;
+        // The session may be there since an attempt before this one.
+        let snapshot = match connection.subscribe(&chat).await {
+            Ok(snapshot) => snapshot.context("a chat has a state")?,
+            Err(error) => {
+                made?;
+                return Err(error.into());
+            }
+        };
+        self.seen = snapshot.from_seq;
         self.chat = Some(chat);
         self.line = Some((connection, events));
         Ok(())
     }
 
+    /// Writes a draft, again if it is refused, and waits until it is heard.
     async fn act(&mut self) -> Result<()> {
         let chat = self.chat.as_ref().context("it has opened its space")?;
         let (connection, events) = self.line.as_mut().context("it is connected")?;
         let text = format!("after {}", self.seen);
         let draft = json!({"text": text, "origin": {"kind": "user"}});
         let action = json!({"type": "chat/draftChanged", "draft": draft});
-        connection.dispatch(chat, action).await?;
+        connection.dispatch(chat, action.clone()).await?;
         loop {
             let event = events.next().await?;
             if event.method != "action" {
                 continue;
             }
             let envelope = Envelope::from_value(event.params)?;
-            if envelope.channel == chat.as_str() && envelope.server_seq > self.seen {
-                ensure!(envelope.rejection.is_none(), "a draft was refused");
+            if envelope.channel != chat.as_str() {
+                continue;
+            }
+            if envelope.rejection.is_some() {
+                sleep(AGAIN).await;
+                connection.dispatch(chat, action.clone()).await?;
+            } else if envelope.server_seq > self.seen {
                 return Ok(());
             }
         }
