@@ -160,11 +160,7 @@ impl Driver {
     pub(crate) fn await_idle(&mut self, chat: &str) -> Result<()> {
         let deadline = std::time::Instant::now() + IDLE_MAX;
         loop {
-            let params = json!({"channel": chat, "view": {"turns": 1}});
-            let answer = self.socket.request(4, "subscribe", &params)?;
-            let gone = protocol::notification("unsubscribe", &json!({"channel": chat}));
-            self.socket.send(&gone)?;
-            if answer["snapshot"]["state"]["activeTurn"].is_null() {
+            if is_idle(&mut self.socket, chat)? {
                 return self.socket.drain();
             }
             if std::time::Instant::now() > deadline {
@@ -188,20 +184,12 @@ impl Driver {
 
     /// Sends stamped drafts at a steady pace.
     pub(crate) fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
-        let began = now_ns();
-        let every = u64::try_from(every.as_nanos())?;
-        for index in 0..count {
-            let due = began + u64::from(index) * every;
-            std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
-            let seq = self.next_seq();
-            let stamp = Stamp {
-                index,
-                sent_ns: now_ns(),
-            };
-            let draft = protocol::stamped_draft(&self.chat, seq, stamp);
-            self.socket.send(&draft)?;
-        }
-        self.socket.drain()
+        send_stamps(
+            &mut self.socket,
+            &self.chat,
+            &mut self.client_seq,
+            (count, every),
+        )
     }
 
     /// The seq a client has seen that has seen everything.
@@ -215,6 +203,47 @@ impl Driver {
         self.socket.send(&gone)?;
         Ok(seq)
     }
+}
+
+/// Whether no turn runs in a chat.
+pub(crate) fn is_idle(socket: &mut Socket, chat: &str) -> Result<bool> {
+    let params = json!({"channel": chat, "view": {"turns": 1}});
+    let answer = socket.request(4, "subscribe", &params)?;
+    let gone = protocol::notification("unsubscribe", &json!({"channel": chat}));
+    socket.send(&gone)?;
+    Ok(answer["snapshot"]["state"]["activeTurn"].is_null())
+}
+
+/// Sends so many stamped drafts at a steady pace, and counts them.
+pub(crate) fn send_stamps(
+    socket: &mut Socket,
+    chat: &str,
+    client_seq: &mut u64,
+    (count, every): (u32, Duration),
+) -> Result<()> {
+    let began = now_ns();
+    let every = u64::try_from(every.as_nanos())?;
+    for index in 0..count {
+        let due = began + u64::from(index) * every;
+        std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
+        *client_seq += 1;
+        let stamp = Stamp {
+            index,
+            sent_ns: now_ns(),
+        };
+        socket.send(&protocol::stamped_draft(chat, *client_seq, stamp))?;
+    }
+    socket.drain()
+}
+
+/// Where watchers connect, and what they watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WatchedPlace<'a> {
+    pub address: &'a str,
+    /// If it is several, each is watched by as many of them.
+    pub chats: &'a [String],
+    /// What lets them in: none, or one for each chat.
+    pub tokens: &'a [String],
 }
 
 /// How watchers watch.
@@ -283,18 +312,34 @@ impl Watchers {
         driver: &Driver,
         options: &WatcherOptions,
     ) -> Result<Self> {
-        let mut arguments = vec![
-            "watchers".to_owned(),
-            format!("--address={}", driver.server.address),
-            format!("--count={}", options.count),
-            format!("--name={}", options.name),
-            format!("--read-bytes={}", options.read_bytes),
-        ];
         let chats = match options.apart {
             true => &driver.chats[..],
             false => std::slice::from_ref(&driver.chat),
         };
-        arguments.extend(chats.iter().map(|chat| format!("--channel={chat}")));
+        let place = WatchedPlace {
+            address: &driver.server.address,
+            chats,
+            tokens: &[],
+        };
+        Self::join_at(harness, place, options)
+    }
+
+    /// The same at any place.
+    pub(crate) fn join_at(
+        harness: &mut Harness,
+        place: WatchedPlace<'_>,
+        options: &WatcherOptions,
+    ) -> Result<Self> {
+        let mut arguments = vec![
+            "watchers".to_owned(),
+            format!("--address={}", place.address),
+            format!("--count={}", options.count),
+            format!("--name={}", options.name),
+            format!("--read-bytes={}", options.read_bytes),
+        ];
+        let (chats, tokens) = (place.chats.iter(), place.tokens.iter());
+        arguments.extend(chats.map(|chat| format!("--channel={chat}")));
+        arguments.extend(tokens.map(|token| format!("--token={token}")));
         let versions = options.versions.iter();
         arguments.extend(versions.map(|version| format!("--speak={version}")));
         arguments.extend(options.window_ms.map(|ms| format!("--window-ms={ms}")));

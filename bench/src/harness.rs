@@ -280,8 +280,13 @@ impl Harness {
             let (wire, url) = (setup.wire.name(), model_url(port));
             arguments.extend(["--model".to_owned(), format!("{wire}+{url}#{MODEL}")]);
         }
+        self.start_host(&arguments, data)
+    }
+
+    /// The program that is measured, with these arguments. They name the scratch directory: it is ended with the run by that.
+    pub(crate) fn start_host(&mut self, arguments: &[String], data: &Path) -> Result<Server> {
         let log = self.fresh("log");
-        let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;
+        let server = Server::start(&self.greenroom, arguments, Some(data.to_owned()), log)?;
         self.cleanup.send_line(&server.pid().to_string())?;
         Ok(server)
     }

@@ -46,6 +46,12 @@ pub(crate) mod journal {
     }
 }
 
+/// Spaces in a database, and who may come in.
+pub(crate) mod spaces {
+    pub(crate) use host::accounts::{AccountAdmin, Role, TokenWish};
+    pub(crate) use host::journal::{JournalHandle, PostgresNode, PostgresSettings};
+}
+
 /// What becomes of a message before it is recorded.
 pub(crate) mod messages {
     use std::path::Path;

@@ -12,6 +12,7 @@ mod agent_relay;
 mod bare;
 mod bare_page;
 mod cleanup;
+mod database;
 mod disk;
 mod driver;
 mod frames;
@@ -20,6 +21,7 @@ mod host_api;
 mod mcp_server;
 mod measure;
 mod model_server;
+mod node_place;
 mod opening_client;
 mod process;
 mod protocol;
@@ -32,6 +34,7 @@ mod rows;
 mod schedule;
 mod seed_data;
 mod socket;
+mod space_client;
 mod tab;
 mod table;
 mod watcher;
@@ -135,12 +138,17 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
     let mut harness = Harness::open(cli.greenroom.as_deref(), cli.quick, cli.seed)?;
     let selected = |name: &str| cli.only.is_empty() || cli.only.iter().any(|only| only == name);
     let mut report = Report::new(cli.quick);
+    let mut skipped = Vec::new();
     for row in ROWS.iter().filter(|row| selected(row.name)) {
         eprintln!("{}: {}", row.name, row.what);
         let began = Instant::now();
         let result = (row.run)(&mut harness);
         let seconds = began.elapsed().as_secs_f64();
         match result {
+            Ok(figures) if figures.is_empty() => {
+                eprintln!("{} is skipped\n", row.name);
+                skipped.push(row.name);
+            }
             Ok(figures) => {
                 eprintln!("{}({seconds:.0} s)\n", table::markdown(&figures));
                 report.figures.extend(figures);
@@ -160,6 +168,9 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
     match &before {
         Some(before) => println!("{}", table::beside(&before.figures, &report.figures)),
         None => println!("{}", table::markdown(&report.figures)),
+    }
+    for name in skipped {
+        println!("skipped: {name} (what it needs is not installed)");
     }
     for failed in &report.failed {
         println!("not measured: {} ({})", failed.row, failed.error);

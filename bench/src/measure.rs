@@ -27,6 +27,13 @@ pub(crate) fn thread_cpu_ns() -> u64 {
         + u64::try_from(used.tv_nsec).unwrap_or(0)
 }
 
+/// CPU time that all threads of this process have used, those that have ended included.
+pub(crate) fn own_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(used.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(used.tv_nsec).unwrap_or(0)
+}
+
 /// CPU time a process has used, and how much of it in the journal's writing thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cpu {

@@ -101,7 +101,7 @@ async fn ask(
     shared: &Shared,
     mut gone: watch::Receiver<()>,
 ) -> Result<()> {
-    let (mut stream, mut buffer) = connect(&options.address).await?;
+    let (mut stream, mut buffer) = connect(&options.address, None).await?;
     let mut scanner = Scanner::new(128);
     let advance = |counter: &Cell<usize>| {
         counter.set(counter.get() + 1);

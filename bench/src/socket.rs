@@ -23,11 +23,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn connect(address: &str) -> Result<Self> {
+    fn connect(address: &str, token: Option<&str>) -> Result<Self> {
         let mut stream = TcpStream::connect(address).context("cannot connect")?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        stream.write_all(protocol::upgrade(address).as_bytes())?;
+        stream.write_all(protocol::upgrade(address, token).as_bytes())?;
         let mut head = Vec::new();
         while protocol::head_end(&head).is_none() {
             let mut byte = [0];
@@ -51,7 +51,12 @@ impl Socket {
 
     /// Connects and introduces itself.
     pub(crate) fn join(address: &str, client_id: &str) -> Result<Self> {
-        let mut socket = Self::connect(address)?;
+        Self::join_with(address, None, client_id)
+    }
+
+    /// The same with a token.
+    pub(crate) fn join_with(address: &str, token: Option<&str>, client_id: &str) -> Result<Self> {
+        let mut socket = Self::connect(address, token)?;
         socket.send(&protocol::initialize(client_id, &[]))?;
         socket.answer(protocol::HELLO_ID)?;
         Ok(socket)

@@ -34,6 +34,9 @@ pub(crate) struct WatchOptions {
     /// What to watch; if it is several, each is watched by as many of them.
     #[arg(long = "channel", required = true)]
     pub channels: Vec<String>,
+    /// What lets them in; if it is several, the first is for the first channel, and so on.
+    #[arg(long = "token")]
+    pub tokens: Vec<String>,
     /// The version they speak; if it is several, each is spoken by as many of them.
     #[arg(long = "speak", default_value = protocol::VERSION)]
     pub versions: Vec<String>,
@@ -130,13 +133,13 @@ pub(crate) fn commands() -> mpsc::UnboundedReceiver<String> {
 }
 
 /// Connects and upgrades; also says what came behind the head of the answer.
-pub(crate) async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
+pub(crate) async fn connect(address: &str, token: Option<&str>) -> Result<(TcpStream, Vec<u8>)> {
     let mut stream = TcpStream::connect(address)
         .await
         .context("cannot connect")?;
     stream.set_nodelay(true)?;
     stream
-        .write_all(protocol::upgrade(address).as_bytes())
+        .write_all(protocol::upgrade(address, token).as_bytes())
         .await?;
     let mut head = Vec::with_capacity(1_024);
     loop {
@@ -153,7 +156,9 @@ pub(crate) async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
 }
 
 async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result<()> {
-    let (mut stream, early) = connect(&options.address).await?;
+    let token = options.tokens.iter().cycle().nth(number);
+    let token = token.map(String::as_str);
+    let (mut stream, early) = connect(&options.address, token).await?;
     let root = if options.root {
         vec![protocol::root()]
     } else {

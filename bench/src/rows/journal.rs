@@ -92,7 +92,8 @@ fn throughput(harness: &mut Harness, batch: f64) -> Result<Figure> {
     )
 }
 
-fn batch(chat: &ChannelUri, seq: &mut u64, rows: u64) -> Batch {
+/// The next batch of so many deltas.
+pub(super) fn batch(chat: &ChannelUri, seq: &mut u64, rows: u64) -> Batch {
     let mut records = Vec::new();
     for _ in 0..rows {
         *seq += 1;
@@ -109,13 +110,13 @@ fn batch(chat: &ChannelUri, seq: &mut u64, rows: u64) -> Batch {
     }
 }
 
-fn envelope(chat: &ChannelUri, seq: u64) -> Bytes {
+pub(super) fn envelope(chat: &ChannelUri, seq: u64) -> Bytes {
     let text = "x".repeat(usize::try_from(DELTA_BYTES).unwrap_or(0));
     let delta = Action::delta("01900000-0000-7000-9000-000000000001", "p123", text);
     action::encode(chat, &delta.body, seq, None, None).envelope
 }
 
-fn chat() -> Result<ChannelUri> {
+pub(super) fn chat() -> Result<ChannelUri> {
     let session = "scripted:/01900000-0000-7000-8000-000000000001";
     Ok(ChannelUri::parse(&protocol::chat_of(session))?)
 }

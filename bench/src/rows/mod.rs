@@ -13,6 +13,8 @@ mod compose;
 mod customizations;
 mod fanout;
 mod first_prompt;
+mod full_load;
+mod idle_spaces;
 mod journal;
 mod large_actions;
 mod latency;
@@ -22,19 +24,26 @@ mod lone;
 mod mcp_call;
 mod memory;
 mod model;
+mod node_peak;
 mod open;
 pub(crate) mod page_deltas;
 mod page_file;
 mod page_visit;
 mod part;
 mod peak;
+mod pg_append;
+mod pg_merged;
+mod pg_spaces;
 pub(crate) mod prompt;
+mod quiet_space;
 pub(crate) mod reading;
 mod reconnect;
 mod refused;
+mod relayed;
 mod rendering;
 pub(crate) mod results;
 mod start;
+mod takeover;
 mod terminal;
 mod turns;
 mod versions;
@@ -51,6 +60,7 @@ use crate::table::Figure;
 pub(crate) struct Row {
     pub name: &'static str,
     pub what: &'static str,
+    /// No figures: what it needs is not installed here, and a line says so.
     pub run: fn(&mut Harness) -> Result<Vec<Figure>>,
 }
 
@@ -289,6 +299,46 @@ pub(crate) const ROWS: &[Row] = &[
         name: "attach-memory",
         what: "memory while ten clients send 20 MiB each",
         run: attach::memory,
+    },
+    Row {
+        name: "pg-append",
+        what: "a batch of 5 records in PostgreSQL, 200/s, against SQLite FULL",
+        run: pg_append::run,
+    },
+    Row {
+        name: "pg-spaces",
+        what: "batches/s of 100 spaces in PostgreSQL and CPU a batch, against 100 SQLite files",
+        run: pg_spaces::run,
+    },
+    Row {
+        name: "pg-merged",
+        what: "merged appends of a node, against the bare statement in a loop",
+        run: pg_merged::run,
+    },
+    Row {
+        name: "node-peak",
+        what: "peak deltas/s of a node with 8 spaces, against 1",
+        run: node_peak::run,
+    },
+    Row {
+        name: "quiet-space",
+        what: "p99 of a quiet space beside a flooding one, against alone",
+        run: quiet_space::run,
+    },
+    Row {
+        name: "relayed",
+        what: "CPU a frame and p50 through another node, against the node that serves the space",
+        run: relayed::run,
+    },
+    Row {
+        name: "idle-spaces",
+        what: "memory and statements of idle loaded spaces",
+        run: idle_spaces::run,
+    },
+    Row {
+        name: "takeover",
+        what: "`kill -9` of a node with 1,000 spaces to the first replayed action of each",
+        run: takeover::run,
     },
 ];
 

@@ -4,6 +4,8 @@
 //! Excepted are links whose definition comes after them.
 //! Must not know: who writes, how often a reader draws.
 
+use std::ops::Range;
+
 use pulldown_cmark::{Event, Parser, Tag};
 
 use crate::MarkupTooLarge;
@@ -29,13 +31,17 @@ pub(crate) struct LastBlock {
 
 impl LastBlock {
     pub(crate) fn find(text: &str) -> Self {
-        let Some((lines, _)) = text.rsplit_once('\n') else {
-            return Self::default(); // no line is whole
-        };
-        // With its newline.
-        let lines = text.get(..=lines.len()).unwrap_or(text);
-        find_last_block(lines)
+        match whole_lines(text) {
+            "" => Self::default(), // no line is whole
+            lines => find_last_block(lines),
+        }
     }
+}
+
+/// The lines of a text that have an end, with the newline of the last.
+fn whole_lines(text: &str) -> &str {
+    let end = text.rfind('\n').map_or(0, |last| last + 1);
+    text.get(..end).unwrap_or(text)
 }
 
 fn find_last_block(lines: &str) -> LastBlock {
@@ -65,13 +71,18 @@ fn find_last_block(lines: &str) -> LastBlock {
             items = 0;
         }
     }
-    let between = lines.get(block_before_ends..last.start).unwrap_or("");
-    let definitions = between.find(|c: char| !c.is_whitespace());
-    let start = definitions.map_or(last.start, |offset| block_before_ends + offset);
     LastBlock {
-        start: find_line_start(lines, start),
+        start: find_block_start(lines, block_before_ends..last.start),
         last_item: (items > 1).then(|| find_line_start(lines, last_item)),
     }
+}
+
+/// Where the last block begins, by what lies between it and the one before: definitions are counted to it.
+fn find_block_start(lines: &str, between: Range<usize>) -> usize {
+    let text = lines.get(between.clone()).unwrap_or("");
+    let definitions = text.find(|c: char| !c.is_whitespace());
+    let start = definitions.map_or(between.end, |offset| between.start + offset);
+    find_line_start(lines, start)
 }
 
 /// A block begins with its line: the blanks before it have a meaning.
@@ -95,4 +106,42 @@ pub fn parse_open(
         &closed
     };
     markdown::parse_part(text, &mut definitions.clone())
+}
+
+/// A text that is being written, as it looks now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenText {
+    pub blocks: Vec<MarkdownBlock>,
+    /// So many bytes of the text, and so many of the blocks, will not change any more.
+    pub stable: usize,
+    pub stable_blocks: usize,
+}
+
+/// What [`find_stable`], [`markdown::parse_part`] of what is stable and [`parse_open`] of the rest give together, with what is stable read
+/// only once.
+pub fn parse_open_text(text: &str) -> Result<OpenText, MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
+    let lines = whole_lines(text);
+    let mut definitions = Definitions::default();
+    let (stable, mut blocks) = match markdown::parse_with_gap(lines) {
+        Some((mut blocks, gap)) => {
+            // The last one may change: it is read again with what follows.
+            blocks.pop();
+            (find_block_start(lines, gap), blocks)
+        }
+        // What stands before a definition must not know of it yet, so it is read alone.
+        None => {
+            let stable = find_last_block(lines).start;
+            let done = text.get(..stable).unwrap_or("");
+            (stable, markdown::parse_part(done, &mut definitions)?)
+        }
+    };
+    let stable_blocks = blocks.len();
+    let end = text.get(stable..).unwrap_or(text);
+    blocks.extend(parse_open(end, &definitions)?);
+    Ok(OpenText {
+        blocks,
+        stable,
+        stable_blocks,
+    })
 }

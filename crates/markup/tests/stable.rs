@@ -6,8 +6,8 @@
     reason = "a test that cannot go on ends"
 )]
 
-use markup::markdown::{self, MarkdownBlock};
-use markup::stable::{find_stable, parse_open};
+use markup::markdown::{self, Definitions, MarkdownBlock};
+use markup::stable::{OpenText, find_stable, parse_open, parse_open_text};
 use markup::stream::{ItemPosition, MarkdownStream, StablePiece};
 use proptest::prelude::*;
 
@@ -178,6 +178,18 @@ proptest! {
         prop_assert!(find_stable(&whole).unwrap() >= before);
         prop_assert!(text.is_char_boundary(before));
         prop_assert!(before == 0 || text[..before].ends_with(['\n', '\r']));
+    }
+
+    #[test]
+    fn reading_once_gives_what_reading_part_by_part_gives(text in text(), definition in any::<bool>()) {
+        let text = if definition { format!("{text}\n\n[a]: https://e.x\n\n{text}") } else { text };
+        let stable = find_stable(&text).unwrap();
+        let mut definitions = Definitions::default();
+        let mut blocks = markdown::parse_part(&text[..stable], &mut definitions).unwrap();
+        let stable_blocks = blocks.len();
+        blocks.extend(parse_open(&text[stable..], &definitions).unwrap());
+        let read = OpenText { blocks, stable, stable_blocks };
+        prop_assert_eq!(parse_open_text(&text).unwrap(), read, "{:?}", text);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! text is in the tree. Must not know: what is stable, how anything is drawn.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Parser, Tag};
 
@@ -38,6 +39,41 @@ pub(super) fn build(text: &str, definitions: &mut Definitions) -> Vec<MarkdownBl
         checked: None,
     };
     reader.read_blocks(0).blocks
+}
+
+/// The same of a text without link definitions, and what lies between its last two blocks; none if it has any.
+pub(super) fn build_with_gap(text: &str) -> Option<(Vec<MarkdownBlock>, Range<usize>)> {
+    let parser = Parser::new_ext(text, OPTIONS);
+    if parser.reference_definitions().iter().next().is_some() {
+        return None;
+    }
+    let (mut depth, mut last_end) = (0_usize, 0);
+    let gap = Cell::new((0, 0));
+    let events = parser.into_offset_iter().map(|(event, range)| {
+        let is_top = depth == 0;
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if is_top && matches!(event, Event::Start(_) | Event::Rule) {
+            gap.set((last_end, range.start));
+            last_end = range.end;
+        }
+        event
+    });
+    let earlier = Earlier {
+        definitions: Definitions::default(),
+        room: Cell::new(0),
+    };
+    let mut reader = Reader {
+        events,
+        earlier: &earlier,
+        checked: None,
+    };
+    let blocks = reader.read_blocks(0).blocks;
+    let (from, to) = gap.get();
+    Some((blocks, from..to))
 }
 
 /// Definitions of earlier parts; they go before those of this one. A long target that is referred to often must not make the

@@ -12,6 +12,8 @@ mod build;
 mod json;
 mod link;
 
+use std::ops::Range;
+
 use pulldown_cmark::Options;
 
 use crate::MarkupTooLarge;
@@ -117,6 +119,11 @@ pub fn parse_part(
 ) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
     MarkupTooLarge::check(text.len(), BYTES_MAX)?;
     Ok(build::build(text, definitions))
+}
+
+/// The blocks of a text without link definitions, and what lies between the last two; none if it has any. It is within the bound.
+pub(crate) fn parse_with_gap(text: &str) -> Option<(Vec<MarkdownBlock>, Range<usize>)> {
+    build::build_with_gap(text)
 }
 
 /// The text of inlines without their marks.
