@@ -4,7 +4,7 @@
 const DIGEST_PATH = '/app/';
 /** What a first visit loads; the browser has most of it already. */
 const FIRST_FILES = [/* files */];
-/** Everything else, texts by their addresses: one request instead of dozens. */
+/** Everything else, texts by their names: one request instead of dozens. */
 const REST = '/app/rest.json';
 const ICONS = ['/icons/icon.svg', '/icons/icon-192.png', '/manifest.webmanifest'];
 const CACHE = `greenroom ${DIGEST_PATH}`;
@@ -20,9 +20,9 @@ async function keepAll() {
   if (!answer.ok) throw new Error(`${REST}: ${answer.status}`);
   const rest = Object.entries(await answer.json());
   await cache.addAll(['/', ...FIRST_FILES, ...ICONS]);
-  await Promise.all(rest.map(([path, text]) => {
-    const type = path.endsWith('.css') ? 'text/css' : 'text/javascript';
-    return cache.put(path, new Response(text, { headers: { 'content-type': `${type}; charset=utf-8` } }));
+  await Promise.all(rest.map(([name, text]) => {
+    const type = name.endsWith('.css') ? 'text/css' : 'text/javascript';
+    return cache.put(DIGEST_PATH + name, new Response(text, { headers: { 'content-type': `${type}; charset=utf-8` } }));
   }));
 }
 

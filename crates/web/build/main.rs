@@ -3,7 +3,7 @@
 //! `/app/` in `index.html`, `sw.js` and the manifest becomes `/app/<digest>/`. Before `</head>` come links that load the
 //! modules that `js/main.js` imports, directly or not; those behind `import()` are not among them. What is sent has no comments
 //! and no needless space (`strip.rs`). `/* files */` in `sw.js` becomes the addresses of what a first visit loads, as strings with
-//! commas between them; everything else is in `rest.json`, texts by their addresses, which together pack better than one by one.
+//! commas between them; everything else is in `rest.json`, texts by their names, which together pack better than one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -12,6 +12,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use brotli::enc::backward_references::{BrotliEncoderMode, BrotliEncoderParams};
 use sha2::{Digest, Sha256};
 
 mod strip;
@@ -49,7 +50,7 @@ fn main() -> BuildResult<()> {
         fill_in(file, &digest, &preloads)?;
     }
     let is_first = first_visit(&files, &preloads)?;
-    files.push(pack_rest(&files, &digest, &is_first)?);
+    files.push(pack_rest(&files, &is_first)?);
     list_for_service_worker(&mut files, &digest, &is_first)?;
     fs::write(out.join("files.rs"), write_table(&files, &digest, &out)?)?;
     Ok(())
@@ -212,14 +213,14 @@ fn first_visit(files: &[AppFile], preloads: &[String]) -> BuildResult<BTreeSet<S
     Ok(styles.chain(preloads).cloned().collect())
 }
 
-fn pack_rest(files: &[AppFile], digest: &str, is_first: &BTreeSet<String>) -> BuildResult<AppFile> {
+fn pack_rest(files: &[AppFile], is_first: &BTreeSet<String>) -> BuildResult<AppFile> {
     let rest = files
         .iter()
         .filter(|file| !is_at_root(&file.name) && !is_first.contains(&file.name));
     let mut texts = BTreeMap::new();
     for file in rest {
         let text = std::str::from_utf8(&file.bytes)?;
-        texts.insert(format!("/app/{digest}/{}", file.name), text);
+        texts.insert(&file.name, text);
     }
     Ok(AppFile {
         name: REST.to_owned(),
@@ -311,12 +312,17 @@ fn include(out: &Path, number: usize, kind: &str, bytes: &[u8]) -> BuildResult<S
     Ok(format!("include_bytes!({path:?})"))
 }
 
+/// Whole, and as text: what is packed piece by piece, or as anything, is larger.
 fn compress_brotli(bytes: &[u8]) -> BuildResult<Vec<u8>> {
+    let params = BrotliEncoderParams {
+        quality: 11,
+        lgwin: 22,
+        mode: BrotliEncoderMode::BROTLI_MODE_TEXT,
+        size_hint: bytes.len(),
+        ..BrotliEncoderParams::default()
+    };
     let mut packed = Vec::new();
-    let mut writer = brotli::CompressorWriter::new(&mut packed, 4_096, 11, 22);
-    writer.write_all(bytes)?;
-    writer.flush()?;
-    drop(writer);
+    brotli::BrotliCompress(&mut &bytes[..], &mut packed, &params)?;
     Ok(packed)
 }
 

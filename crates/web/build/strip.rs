@@ -1,4 +1,5 @@
-//! What browsers do not need is left out of scripts and styles: comments, indentation, space between signs, the last semicolon of a block.
+//! What browsers do not need is left out of scripts and styles: comments, indentation, space between signs, the last semicolon of a block, the
+//! last comma of a list.
 //!
 //! Promises: strings, templates and regular expressions stay as they are, and a line ends where its end could end a statement, so a
 //! script compiles to the same code (`tests/stripped.rs` compares it for every module). No name is changed: what is sent can
@@ -151,8 +152,8 @@ impl<'a> Script<'a> {
             Gap::Line | Gap::Space if would_join => self.out.push(' '),
             Gap::None | Gap::Space | Gap::Line => {}
         }
-        // A statement ends with its block, too.
-        if first == '}' && last == ';' {
+        // A statement ends with its block, and a list with its bracket.
+        if (first == '}' && last == ';') || (last == ',' && matches!(first, '}' | ')' | ']')) {
             self.out.pop();
         }
         self.out.push_str(written);
@@ -211,7 +212,8 @@ pub(crate) fn strip_style(text: &str) -> String {
         }
         let last = out.chars().next_back();
         let is_apart = matches!(last, None | Some('{' | '}' | ';' | ',' | ':'))
-            || matches!(next, '{' | '}' | ';' | ',');
+            || matches!(next, '{' | '}' | ';' | ',' | '>' | '!')
+            || last == Some('>');
         if has_gap && !is_apart {
             out.push(' ');
         }

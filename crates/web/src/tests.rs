@@ -116,13 +116,15 @@ fn the_rest_holds_what_no_first_visit_loads() {
     let packed = find(&format!("/app/{DIGEST}/rest.json")).unwrap();
     let rest: std::collections::BTreeMap<String, String> =
         serde_json::from_slice(packed.plain).unwrap();
+    let prefix = format!("/app/{DIGEST}/");
     let first: Vec<&str> = first_visit().iter().map(|file| file.path).collect();
     let others = files()
         .iter()
         .filter(|file| file.is_immutable && file.path != packed.path);
     for file in others {
         let is_first = first.contains(&file.path);
-        let text = rest.get(file.path).map(|text| text.as_bytes());
+        let name = file.path.strip_prefix(&prefix).unwrap();
+        let text = rest.get(name).map(|text| text.as_bytes());
         assert_eq!(text, (!is_first).then_some(file.plain), "{}", file.path);
     }
 }

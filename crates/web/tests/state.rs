@@ -83,5 +83,10 @@ fn a_session_is_made_once_and_what_went_wrong_is_said() {
 
 #[test]
 fn who_does_not_look_is_told_what_is_news_and_nothing_else() {
-    run_all("news_tests.js", 6);
+    run_all("news_tests.js", 9);
+}
+
+#[test]
+fn notes_and_reviews_count_when_the_host_has_confirmed_them() {
+    run_all("notes_tests.js", 10);
 }

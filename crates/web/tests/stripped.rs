@@ -102,6 +102,10 @@ fn what_is_not_code_stays_as_it_is() {
         ),
         ("if (a) {\n  b()\n}\nelse c()\n", "if(a){b()}\nelse c()\n"),
         (
+            "f(a, [b, ','], {\n  c,\n  d: [\n    1,\n  ],\n});",
+            "f(a,[b,','],{c,d:[1]});\n",
+        ),
+        (
             "class A { #b = 1; static #c() { return #b in this; } }",
             "class A{#b=1;static #c(){return #b in this}}\n",
         ),
@@ -111,7 +115,7 @@ fn what_is_not_code_stays_as_it_is() {
     for (source, stripped) in [
         (
             "/* why */\n.a > .b, .c :hover {\n  margin: 0 auto;\n  content: \"; }  /* x */\";\n}\n",
-            ".a > .b,.c :hover{margin:0 auto;content:\"; }  /* x */\"}",
+            ".a>.b,.c :hover{margin:0 auto;content:\"; }  /* x */\"}",
         ),
         (
             "@media (min-width: 3px) and (hover: none) { .a { width: calc(1px + 2px); } }",

@@ -23,14 +23,15 @@ const { writeOut, writeOutName } = await import('app/js/ui/visible.js');
 const { countUnits, findFence } = await import('app/js/view/markdown.js');
 const { Accepted } = await import('app/js/view/completion.js');
 const { collectEdits } = await import('app/js/view/changes.js');
-const { formatComments } = await import('app/js/view/comments.js');
+const { describeContext, describeUsage } = await import('app/js/view/usage.js');
 const accept = ({ text, accepted }) => {
   const all = new Accepted();
   for (const words of accepted) all.add({ insertText: words, attachment: { type: 'simple', label: words } });
   return all.attachmentsIn(text);
 };
 const calls = {
-  accept, findFence, formatComments,
+  accept, findFence, describeUsage,
+  describeContext: ({ usage, size }) => describeContext(usage, size),
   writeOut: (text) => [writeOut(text), writeOutName(text)],
   countUnits: ({ text, bytes }) => countUnits(text, bytes),
   collectEdits: (turns) => collectEdits(turns),
@@ -177,14 +178,30 @@ fn edits_of_a_file_are_one_change_from_the_first_to_the_last() {
 }
 
 #[test]
-fn comments_become_one_message_that_names_files_and_lines() {
-    let comment = |path: &str, side: &str, line: u32, text: &str| json!({"id": "1", "path": path, "line": {"side": side, "line": line, "text": "  let a = `b`;"}, "text": text});
-    let comments = json!([
-        comment("src/a.rs", "new", 12, "Why?\nReally."),
-        comment("src/a.rs", "old", 3, "Keep it."),
-        comment("b.rs", "new", 1, "No.")
-    ]);
-    let expected = "Comments on the changes:\n\nsrc/a.rs\n- line 3 (removed) `` let a = `b`; ``\n  Keep it.\n\
-        - line 12 `` let a = `b`; ``\n  Why?\n  Really.\n\nb.rs\n- line 1 `` let a = `b`; ``\n  No.";
-    assert_eq!(call("formatComments", &comments), json!(expected));
+fn what_a_chat_used_is_added_up_as_far_as_it_is_reported() {
+    let turn = json!({"inputTokens": 900, "outputTokens": 50, "_meta": {"turn": {"inputTokens": 12_000, "cacheReadTokens": 9_000, "outputTokens": 1_100},
+        "cost": {"amount": 0.25, "currency": "USD"}}});
+    let plain = json!({"inputTokens": 400, "outputTokens": 100, "_meta": {"cost": {"amount": 3.0, "currency": "EUR"}}});
+    for (usages, expected) in [
+        (json!([]), ""),
+        (json!([{"model": "m"}]), ""),
+        (json!([plain]), "400 in, 100 out · 3.00 EUR"),
+        // Another currency is not added up.
+        (
+            json!([turn, turn, plain]),
+            "24.4k in (18.0k cached), 2.3k out · $0.500",
+        ),
+    ] {
+        assert_eq!(call("describeUsage", &usages), json!(expected), "{usages}");
+    }
+    let said = json!({"inputTokens": 1, "_meta": {"contextUsed": 38_000, "contextSize": 100_000}});
+    for (usage, size, expected) in [
+        (&turn, json!(10_000), "10 % of 10.0k tokens"),
+        (&turn, Value::Null, "950 tokens"),
+        (&said, json!(10_000), "38 % of 100k tokens"),
+        (&json!({"model": "m"}), json!(10_000), ""),
+    ] {
+        let given = json!({"usage": usage, "size": size});
+        assert_eq!(call("describeContext", &given), json!(expected), "{given}");
+    }
 }

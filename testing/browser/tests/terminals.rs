@@ -38,6 +38,12 @@ async fn wait_for_line(page: &Page, line: &str) -> Result<()> {
         .await
 }
 
+/// Sends a line from the field.
+async fn send_line(page: &Page, line: &str) -> Result<()> {
+    page.type_into(&labelled("Line to send"), line).await?;
+    page.press(&button("Send")).await
+}
+
 /// What is on the screen, without empty lines at its end.
 async fn screen(page: &Page) -> Result<Vec<String>> {
     let lines = page.evaluate(LINES).await?;
@@ -46,6 +52,19 @@ async fn screen(page: &Page) -> Result<Vec<String>> {
         lines.pop();
     }
     Ok(lines)
+}
+
+/// What the shell writes when it waits for a line, without the space at its end.
+const PROMPT: &str = "ready>";
+
+/// Waits until the shell has done all that it was given, and gives what is on the screen then.
+async fn screen_at_rest(page: &Page) -> Result<Vec<String>> {
+    page.wait_for(&format!(
+        "{LINES}.filter(it => it !== '').at(-1) === {}",
+        json!(PROMPT)
+    ))
+    .await?;
+    screen(page).await
 }
 
 /// Waits until the screen is this one.
@@ -92,20 +111,19 @@ async fn a_terminal_is_typed_in_and_shows_the_same_screen_again() -> Result<()> 
     let folder = host.home().join("myapp").canonicalize()?;
     wait_for_line(&page, &folder.to_string_lossy()).await?;
 
-    // A line from the field as well.
-    page.type_into(&labelled("Line to send"), "echo from $((40 + 2))")
-        .await?;
-    page.press(&button("Send")).await?;
+    // A line from the field as well. From now on the shell says when it is at rest.
+    send_line(&page, &format!("PS1='{PROMPT} '")).await?;
+    screen_at_rest(&page).await?;
+    send_line(&page, "echo from $((40 + 2))").await?;
     wait_for_line(&page, "from 42").await?;
-    let shown = screen(&page).await?;
+    let shown = screen_at_rest(&page).await?;
 
     // The connection is lost, something is printed meanwhile, and it comes back.
-    page.type_into(
-        &labelled("Line to send"),
+    send_line(
+        &page,
         "until [ -e go ]; do sleep 0.05; done; echo meanwhile; touch printed",
     )
     .await?;
-    page.press(&button("Send")).await?;
     page.wait_for(&format!(
         "{LINES}.some(it => it.includes('until [ -e go ]'))"
     ))
@@ -122,15 +140,13 @@ async fn a_terminal_is_typed_in_and_shows_the_same_screen_again() -> Result<()> 
     page.set_network(Network::Good).await?;
     page.wait_for(IS_LIVE).await?;
     wait_for_line(&page, "meanwhile").await?;
-    let shown_now = screen(&page).await?;
+    let shown_now = screen_at_rest(&page).await?;
     ensure!(shown_now.len() > shown.len(), "{shown_now:#?}");
 
     // A page that begins anew draws the same, and so does another device.
     page.reload().await?;
     page.wait_for(IS_LIVE).await?;
-    wait_for_line(&page, "meanwhile").await?;
-    let again = screen(&page).await?;
-    ensure!(again == shown_now, "{again:#?} is not {shown_now:#?}");
+    wait_for_screen(&page, &shown_now).await?;
     let other = sign_in(&browser, &host, Screen::DESKTOP).await?;
     let place = page.evaluate("location.hash").await?;
     other.evaluate(&format!("location.hash = {place}")).await?;
@@ -165,21 +181,17 @@ async fn a_program_of_the_whole_screen_comes_and_goes() -> Result<()> {
     page.press(NEW_TERMINAL).await?;
     page.wait_for("document.querySelector('.terminal[data-state=running]')")
         .await?;
-    page.type_into(&labelled("Line to send"), "echo before")
-        .await?;
-    page.press(&button("Send")).await?;
+    send_line(&page, "echo before").await?;
     wait_for_line(&page, "before").await?;
     let full = "printf '\\033[?1049h\\033[2J\\033[3;1Hwhole screen'; read key; printf '\\033[?1049l'; echo after";
-    page.type_into(&labelled("Line to send"), full).await?;
-    page.press(&button("Send")).await?;
+    send_line(&page, full).await?;
     wait_for_line(&page, "whole screen").await?;
     ensure!(
         !screen(&page).await?.iter().any(|line| line == "before"),
         "it has the whole screen"
     );
     page.press(&button("Tab")).await?;
-    page.type_into(&labelled("Line to send"), "x").await?;
-    page.press(&button("Send")).await?;
+    send_line(&page, "x").await?;
     wait_for_line(&page, "after").await?;
     wait_for_line(&page, "before").await?;
     page.observed().check(&host.origin, &[])

@@ -67,8 +67,10 @@ export async function work_of_more_than_a_minute_is_told_when_it_ends() {
   equal(scene.titles(), [], 'while it works');
   await scene.be(NEW);
   equal(scene.titles(), ['Finished'], 'told');
-  await scene.be(READ);
+  await scene.be(NEW);
   equal(scene.titles(), ['Finished'], 'told once');
+  await scene.be(READ);
+  equal(scene.titles(), [], 'what was read');
 }
 
 export async function short_work_is_not_worth_it() {
@@ -103,13 +105,42 @@ export async function failed_work_is_told_however_short_it_was() {
 
 export async function how_it_was_when_the_page_opened_is_no_news() {
   const scene = new Scene();
+  await scene.ask(); // the connection is there, the list is not
   await scene.be(FAILED);
-  await scene.ask('one');
   equal(scene.titles(), [], 'told');
+}
+
+export async function what_waited_when_the_page_opened_is_no_news_and_what_comes_after_it_is() {
+  const scene = new Scene();
+  await scene.ask();
+  await scene.be(NEEDS_YOU);
+  await scene.ask('one'); // its session had to be asked first
+  equal(scene.titles(), [], 'told');
+  await scene.ask('one', 'two');
+  equal(scene.titles(), ['Approval needed: Run two'], 'told');
+}
+
+export async function what_waited_in_a_session_that_is_open_does_not_hide_what_comes_after_it() {
+  const scene = new Scene();
+  await scene.ask('one'); // the state of its session was here before the list
+  await scene.be(NEEDS_YOU);
+  await scene.ask('one', 'two');
+  equal(scene.titles(), ['Approval needed: Run two'], 'told');
+}
+
+export async function a_request_that_came_while_the_page_was_away_is_news() {
+  const scene = new Scene();
+  await scene.be(READ);
+  await pass(300_000);
+  await scene.be(NEEDS_YOU);
+  await scene.ask('one');
+  equal(scene.titles(), ['Approval needed: Run one'], 'told');
+  equal(document.title, '(1) greenroom', 'title');
 }
 
 export async function what_waits_is_told_once_and_withdrawn_when_it_waits_no_more() {
   const scene = new Scene();
+  await scene.be(WORKING);
   await scene.ask();
   await scene.ask('one');
   await scene.ask('one', 'two');

@@ -23,12 +23,21 @@ class Node {
     return this.childNodes.at(-1) ?? null;
   }
   append(...children) {
-    for (const child of children) {
-      const node = child instanceof Node ? child : new Text(child);
-      node.remove();
-      node.parent = this;
-      this.childNodes.push(node);
-    }
+    for (const child of children) this.insertBefore(child instanceof Node ? child : new Text(child), null);
+  }
+  insertBefore(node, before) {
+    node.remove();
+    node.parent = this;
+    const at = before === null ? this.childNodes.length : this.childNodes.indexOf(before);
+    this.childNodes.splice(at, 0, node);
+  }
+  after(node) {
+    const siblings = this.parent.childNodes;
+    this.parent.insertBefore(node, siblings[siblings.indexOf(this) + 1] ?? null);
+  }
+  replaceWith(node) {
+    this.after(node);
+    this.remove();
   }
   replaceChildren(...children) {
     for (const child of [...this.childNodes]) child.remove();
@@ -69,8 +78,18 @@ class HTMLElement extends Node {
     this.tag = tag;
     this.classList = { add: (...names) => void (this.className = [this.className, ...names].join(' ').trim()) };
   }
+  get children() {
+    return this.childNodes.filter((child) => child instanceof HTMLElement);
+  }
+  get childElementCount() {
+    return this.children.length;
+  }
   get firstElementChild() {
-    return this.childNodes.find((child) => child instanceof HTMLElement) ?? null;
+    return this.children[0] ?? null;
+  }
+  get nextElementSibling() {
+    const siblings = this.parent?.children ?? [];
+    return siblings[siblings.indexOf(this) + 1] ?? null;
   }
   setAttribute(name, value) {
     this.attributes.set(name, String(value));
@@ -84,9 +103,9 @@ class HTMLElement extends Node {
   removeAttribute(name) {
     this.attributes.delete(name);
   }
-  /** `button`, `.class`, or several of them. */
+  /** `button`, `.class`, `button.class`, or several of them. */
   matches(selector) {
-    return selector.split(',').map((one) => one.trim()).some((one) => (one.startsWith('.') ? this.className.split(' ').includes(one.slice(1)) : one === this.tag));
+    return selector.split(',').map((one) => one.trim().split('.')).some(([tag, ...names]) => (tag === '' || tag === this.tag) && names.every((name) => this.className.split(' ').includes(name)));
   }
   querySelectorAll(selector) {
     return this.childNodes.filter((child) => child instanceof HTMLElement)
@@ -112,6 +131,9 @@ class HTMLElement extends Node {
         }
       }
     }
+  }
+  dispatchEvent(event) {
+    this.dispatch(event);
   }
   click() {
     if (!this.disabled) this.dispatch(new Event('click'));
@@ -150,6 +172,7 @@ class Event {
     Object.assign(this, { type, ...more });
   }
   preventDefault() {}
+  stopPropagation() {}
   stopImmediatePropagation() {
     this.isStopped = true;
   }

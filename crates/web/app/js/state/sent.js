@@ -41,12 +41,12 @@ export function isStillOpen(action, chat) {
   );
 }
 
-/** Texts for what only the author can decide about (G-30). @type {Record<import('../wire/resume.js').DropReason, string>} */
+/** Why it is not known what became of an action: only its author can decide about it (G-30). @type {Record<import('../wire/resume.js').DropReason, string>} */
 const DROPPED = {
   'moved-on': 'The connection was lost, and the chat went on meanwhile.',
-  'state-replaced': 'The connection was lost, and it is not known whether this arrived.',
+  'state-replaced': 'The connection was lost.',
   'channel-gone': 'It is not there any more.',
-  'not-watched': 'The connection was lost, and it is not known whether this arrived.',
+  'not-watched': 'The connection was lost.',
   'sent-too-often': 'The connection was lost each time this was sent.',
 };
 

@@ -56,11 +56,6 @@ export class SessionList {
     return this.#cursor !== undefined;
   }
 
-  /** Whether the first page is there. */
-  get isLoaded() {
-    return this.#pages > 0;
-  }
-
   /** Reads the list anew, as far as it was read before: what was missed is not repeated (H-086). */
   async reload() {
     await this.#loading?.catch(() => {});

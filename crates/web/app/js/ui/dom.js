@@ -14,6 +14,7 @@ export function h(tag, props, ...children) {
   const [name, ...classes] = tag.split('.');
   const element = document.createElement(name || 'div');
   if (classes.length > 0) element.className = classes.join(' ');
+  if (name === 'button') element.setAttribute('type', 'button'); // it sends a form only where that is said
   if (props) setProps(element, props);
   append(element, children);
   return element;
@@ -141,16 +142,12 @@ const SHAPES = {
   search: 'M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12Zm4.5-1.5L17 17',
   sessions: 'M4 5h12M4 10h12M4 15h8',
   inbox: 'M3 11h4l1.5 2.5h3L13 11h4M3 11l2.5-7h9L17 11v5H3z',
-  check: 'm4 10.5 4 4 8-9',
   warning: 'M10 3 2.5 16.5h15zM10 8v4M10 14.5h.01',
   stop: 'M6 6h8v8H6z',
   send: 'M10 16V4M5 9l5-5 5 5',
   attach: 'm15 9-5.5 5.5a3 3 0 0 1-4.2-4.2l6-6a2 2 0 0 1 2.8 2.8l-5.6 5.6',
   copy: 'M7 7V4h9v9h-3M4 7h9v9H4z',
   edit: 'm4 16 .8-3.2L13 4.6l2.4 2.4-8.2 8.2z',
-  fork: 'M6 4v12M6 10c5 0 8-1 8-5M14 3v2',
-  device: 'M6 3h8v14H6zM9 14.5h2',
-  question: 'M7.5 7.5a2.5 2.5 0 1 1 3.5 2.3c-.7.3-1 .8-1 1.7M10 14.5h.01',
 };
 
 /** An icon; decoration only, so whoever uses it names the control. @param {keyof typeof SHAPES} name @returns {SVGElement} */
@@ -163,7 +160,7 @@ export function icon(name) {
 
 /** A button with an icon and a name for it. @param {keyof typeof SHAPES} name @param {string} label @param {(event: Event) => void} onClick @param {string} [classes] */
 export function iconButton(name, label, onClick, classes = '') {
-  return h('button.button.quiet.icon', { type: 'button', 'aria-label': label, title: label, class: classes, on: { click: onClick } }, icon(name));
+  return h('button.button.quiet.icon', { 'aria-label': label, title: label, class: classes, on: { click: onClick } }, icon(name));
 }
 
 /** @type {Set<() => void>} */

@@ -19,7 +19,7 @@ export function openMenu(anchor, entries) {
       continue;
     }
     menu.append(h('button.menu-entry', {
-      type: 'button', role: 'menuitem', class: entry.danger ? 'danger' : '',
+      role: 'menuitem', class: entry.danger ? 'danger' : '',
       on: { click: () => { menu.hidePopover(); entry.run(); } },
     }, h('span', { dir: 'auto' }, entry.label), entry.hint && h('small.muted', { dir: 'auto' }, entry.hint)));
   }
@@ -72,25 +72,25 @@ export function askYesNo({ title, text, yes, danger }) {
   dialog.append(
     h('p.muted', { dir: 'auto' }, text),
     h('div.dialog-buttons', null,
-      h('button.button', { type: 'button', autofocus: true, on: { click: () => dialog.close() } }, 'Cancel'),
-      h('button.button', { type: 'button', class: danger ? 'danger' : 'primary', on: { click: () => dialog.close('yes') } }, yes)));
+      h('button.button', { autofocus: true, on: { click: () => dialog.close() } }, 'Cancel'),
+      h('button.button', { class: danger ? 'danger' : 'primary', on: { click: () => dialog.close('yes') } }, yes)));
   return answer.then((value) => value === 'yes');
 }
 
 /**
- * Asks for a line of text.
- * @param {{title: string, label: string, value: string, yes: string}} question
+ * Asks for a line of text, or for several.
+ * @param {{title: string, label: string, value: string, yes: string, isLong?: boolean}} question
  * @returns {Promise<string | null>} null if it was left
  */
-export function askText({ title, label, value, yes }) {
+export function askText({ title, label, value, yes, isLong }) {
   const { dialog, answer } = makeDialog(title);
-  const field = h('input.field', { type: 'text', value, id: 'dialog-text', dir: 'auto', autofocus: true });
+  const field = h(isLong ? 'textarea.field' : 'input.field', { value, id: 'dialog-text', dir: 'auto', autofocus: true });
   const form = h('form.stack', {
     on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); if (field.value.trim() !== '') dialog.close('yes'); } },
   },
     h('label.label', { for: 'dialog-text' }, label), field,
     h('div.dialog-buttons', null,
-      h('button.button', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
+      h('button.button', { on: { click: () => dialog.close() } }, 'Cancel'),
       h('button.button.primary', { type: 'submit' }, yes)));
   dialog.append(form);
   field.select();
@@ -118,9 +118,21 @@ export function showNote(text, how = {}) {
   setTimeout(() => note.remove(), how.isProblem ? 8_000 : 3_000);
 }
 
-/** Waits until it is known what became of an action, and says so unless it was taken. @param {{done: Promise<{status: string, reason?: string}>}} sent @param {string} problem such as "Not stopped" */
-export async function reportProblem(sent, problem) {
+/**
+ * Waits until it is known what became of an action, or that it is not.
+ * @param {{done: Promise<{status: string, reason?: string}>}} sent
+ * @param {string} problem such as "Not stopped", for an action that the host refused
+ * @returns {Promise<string>} what is to be said of it; nothing if it was taken
+ */
+export async function describeProblem(sent, problem) {
   const { status, reason } = await sent.done;
-  if (status === 'refused') showNote(`${problem}: ${reason ?? 'no reason was given'}`, { isProblem: true });
-  if (status === 'unknown') showNote('It is not known whether that arrived. Look and try again.', { isProblem: true });
+  if (status === 'refused') return `${problem}: ${reason ?? 'no reason was given'}`;
+  return status === 'unknown' ? `It is not known whether that arrived. ${reason ?? ''} Look and try again.` : '';
+}
+
+/** The same, and says it. @param {Parameters<typeof describeProblem>[0]} sent @param {string} problem @returns {Promise<boolean>} whether it was taken */
+export async function reportProblem(sent, problem) {
+  const text = await describeProblem(sent, problem);
+  if (text) showNote(text, { isProblem: true });
+  return text === '';
 }

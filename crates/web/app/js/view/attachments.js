@@ -38,7 +38,7 @@ export function createAttachments({ onChange }) {
     return h('span.chip.chip-file', { class: entry.problem ? 'is-problem' : '' },
       entry.url && h('img.chip-thumb', { src: entry.url, alt: '' }),
       h('span.truncate', { title: entry.name }, entry.name), h('span.chip-size', null, state || formatBytes(entry.size)),
-      entry.problem && entry.file && h('button.chip-retry', { type: 'button', on: { click: () => upload(entry) } }, 'Try again'), remove);
+      entry.problem && entry.file && h('button.chip-retry', { on: { click: () => upload(entry) } }, 'Try again'), remove);
   }
 
   /** @param {Entry} entry */

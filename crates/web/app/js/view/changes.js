@@ -1,4 +1,4 @@
-// The files that a session, a chat or one of its turns changed, with counts and diffs, and comments on their lines.
+// The files that a session, a chat or one of its turns changed, with counts and diffs, and notes on them.
 //
 // Promises: what the host keeps of changes is shown where it does; else what the results of tool calls say, several edits of a file as one
 // diff, from what it was before the first to what it is after the last. Must not know: how a diff is made.
@@ -7,15 +7,15 @@ import { fill, h, iconButton, onFrame, show } from '../ui/dom.js';
 import { createAnnotations } from './annotations.js';
 import { createChangeset, expandTemplate } from './changeset.js';
 import { createChatContext } from './chat_context.js';
-import { createComments } from './comments.js';
-import { drawCounts } from './diff.js';
+import { drawTotal } from './diff.js';
 import { drawFileEdit, uriOf } from './file_edit.js';
 import { formatTime, plural } from './format.js';
 
 /** @typedef {import('./file_edit.js').FileEdit} FileEdit */
 
-/** The choice of all turns. */
+/** The choice of all turns, and the one that is none: more turns are listed. */
 const ALL = 'all';
+const EARLIER = 'earlier';
 
 /** The edits of some turns, one for each file. @param {any[]} turns @returns {(FileEdit & { steps: number })[]} */
 export function collectEdits(turns) {
@@ -43,8 +43,18 @@ function addEdit(files, edit) {
   return undefined;
 }
 
-/** A turn in a list. @param {any} turn */
-const labelOf = (turn) => `${formatTime(turn.startedAt)} ${String(turn.message?.text ?? '').split('\n', 1)[0]?.slice(0, 40)}`;
+/** The last part of an address. @param {any} uri */
+const lastName = (uri) => String(uri).slice(String(uri).lastIndexOf('/') + 1);
+
+/** Only what calls do counts to a turn: one without any changed nothing. @param {any} turn */
+const hasCalls = (turn) => (turn.responseParts ?? []).some((/** @type {any} */ part) => part.kind === 'toolCall');
+
+/** A turn in a list, with the number of files that its calls say they changed. @param {any} turn */
+function labelOf(turn) {
+  const text = `${formatTime(turn.startedAt)} ${String(turn.message?.text ?? '').split('\n', 1)[0]?.slice(0, 40)}`.trim();
+  const files = collectEdits([turn]).length;
+  return (text || 'An earlier turn') + (files > 0 ? ` · ${plural(files, 'file')}` : '');
+}
 
 /** @type {import('./shell.js').Mount} */
 export function mountChanges(container, context) {
@@ -59,15 +69,12 @@ export function mountChanges(container, context) {
   let drawn = '';
   let releaseChat = () => {};
   /** @type {any} */
-  let comments;
-  /** @type {any} */
   let chatContext;
-  /** The changeset that is chosen, if the host keeps any. @type {string | undefined} */
-  let chosen;
   /** @type {{ uri: string, element: HTMLElement, release: () => void } | undefined} */
   let changeset;
   /** @type {any} */
   let annotations;
+  let offered = '';
   const choice = h('select.field', { 'aria-label': 'Which changes', on: { change: choose } });
   const counts = h('span.changes-counts');
   const list = h('div.changes-list');
@@ -86,23 +93,36 @@ export function mountChanges(container, context) {
   function openChat() {
     const uri = route.chat ?? session?.defaultChat ?? session?.chats?.[0]?.resource;
     if (!uri || uri === chatUri) return; // not known yet, or open already
-    releaseChat();
+    releaseAll();
     chatUri = uri;
+    chat = undefined;
     drawn = '';
     chatContext = createChatContext({ store, session: String(route.session), chat: uri, navigate, chatState: () => chat, sessionState: () => session });
-    comments = createComments(chatContext, { onSent: () => navigate({ screen: 'session', session: route.session, chat: uri }) });
-    fill(barPlace, comments.bar);
+    annotations = createAnnotations(chatContext, { onSent: () => navigate({ screen: 'session', session: route.session, chat: uri }) });
+    fill(barPlace, annotations.bar);
     releaseChat = store.watch(uri, (/** @type {any} */ state, /** @type {any[]} */ changes) => {
       chat = state;
-      if (changes.some((change) => change.kind !== 'append' && change.kind !== 'field')) onFrame(draw);
+      if (changes.every((change) => change.kind === 'append' || change.kind === 'field')) return; // no turn is another
+      annotations.redraw();
+      onFrame(draw);
     });
   }
 
+  function releaseAll() {
+    releaseChat();
+    changeset?.release();
+    annotations?.release();
+    changeset = undefined;
+  }
+
   function choose() {
+    if (choice.value === EARLIER) {
+      store.fetchOlder(chatUri);
+      offered = '';
+      return void onFrame(draw);
+    }
     const turn = choice.selectedOptions[0]?.dataset.turn;
-    chosen = listChangesets().length > 0 && !turn ? choice.value : undefined;
-    navigate({ ...route, turn: turn ?? undefined }, { replace: true });
-    onFrame(draw);
+    return void navigate({ ...route, screen: 'changes', turn, changes: turn ? undefined : lastName(choice.value) }, { replace: true });
   }
 
   /** What the host keeps of changes: of the session, and of this chat. @returns {any[]} */
@@ -110,28 +130,27 @@ export function mountChanges(container, context) {
 
   /** The addresses that can be chosen, the changes of single turns last. @param {any[]} turns */
   function listChoices(turns) {
-    const whole = listChangesets().map((one) => ({ uri: expandTemplate(one.uriTemplate), label: String(one.label ?? 'Changes'), turn: undefined }));
-    const ofTurn = listChangesets().find((one) => one.uriTemplate.includes('{turnId}'));
-    const single = ofTurn ? turns.filter((turn) => collectEdits([turn]).length > 0 || turn.id === route.turn).reverse() : [];
-    return [...whole, ...single.map((turn) => ({ uri: expandTemplate(ofTurn.uriTemplate, turn.id), label: labelOf(turn), turn: turn.id }))].filter((one) => one.uri !== null);
+    const offers = listChangesets();
+    const choiceOf = (/** @type {any} */ one, /** @type {any} */ label, /** @type {string | undefined} */ turn) =>
+      ({ uri: expandTemplate(one.uriTemplate, turn), label: String(label ?? 'Changes'), turn, isReviewable: Boolean(one.capabilities?.review) });
+    const ofTurn = offers.find((one) => one.uriTemplate.includes('{turnId}'));
+    // What a turn changed is known when it is over.
+    const single = ofTurn ? turns.filter((turn) => (hasCalls(turn) && turn !== chat.activeTurn) || turn.id === route.turn).reverse() : [];
+    // An address may name a turn that is not loaded.
+    if (ofTurn && route.turn && !single.some((turn) => turn.id === route.turn)) single.push({ id: route.turn });
+    return [...offers.map((one) => choiceOf(one, one.label, undefined)), ...single.map((turn) => choiceOf(ofTurn, labelOf(turn), turn.id))].filter((one) => one.uri !== null);
   }
 
   /** Shows what the host keeps. @param {any[]} turns @returns {boolean} whether it keeps any */
   function drawKept(turns) {
     const choices = listChoices(turns);
-    const found = route.turn ? choices.find((one) => one.turn === route.turn) : choices.find((one) => one.uri === chosen) ?? choices.find((one) => !one.turn);
+    const found = route.turn ? choices.find((one) => one.turn === route.turn) : choices.find((one) => !one.turn && lastName(one.uri) === route.changes) ?? choices.find((one) => !one.turn);
     if (!found) return false;
-    fill(choice, choices.map((one) => h('option', { value: one.uri, data: { turn: one.turn ?? null } }, one.label)));
-    choice.value = found.uri;
-    show(choice, choices.length > 1);
+    drawChoice(choices.map((one) => ({ value: one.uri, label: one.label, turn: one.turn })), String(found.uri));
     if (changeset?.uri === found.uri) return true; // it draws itself
     changeset?.release();
-    annotations ??= createAnnotations(chatContext);
-    const made = createChangeset(chatContext, String(found.uri), {
-      onLine: (path, edit, line, row) => comments.open(path, line, row, (/** @type {string} */ text) => annotations.add(edit, line, text)),
-      drawNotes: (edit) => annotations.drawNotes(edit),
-      onCounts: (node) => fill(counts, node),
-    });
+    const { isReviewable } = found;
+    const made = createChangeset(chatContext, String(found.uri), { annotations, isReviewable, onCounts: (node) => fill(counts, node) });
     changeset = { uri: String(found.uri), ...made };
     drawn = '';
     fill(list, made.element);
@@ -144,38 +163,34 @@ export function mountChanges(container, context) {
     if (drawKept(turns)) return; // the host's own word
     changeset?.release();
     changeset = undefined;
-    drawChoice(turns);
+    const withEdits = turns.filter((/** @type {any} */ turn) => collectEdits([turn]).length > 0).reverse();
+    drawChoice([{ value: ALL, label: 'This chat' }, ...withEdits.map((/** @type {any} */ turn) => ({ value: turn.id, label: labelOf(turn), turn: turn.id }))], route.turn ?? ALL);
     const shown = route.turn ? turns.filter((/** @type {any} */ turn) => turn.id === route.turn) : turns;
     const edits = collectEdits(shown);
     const key = JSON.stringify([route.turn, edits.map((edit) => [edit.before?.content?.uri, edit.after?.content?.uri, uriOf(edit)])]);
     if (key === drawn) return; // a diff that is being read is not drawn again
     drawn = key;
-    const sum = (/** @type {'added' | 'removed'} */ field) => edits.reduce((total, edit) => total + (edit.diff?.[field] ?? 0), 0);
-    fill(counts, edits.length > 0 && edits.every((edit) => edit.diff) ? drawCounts(sum('added'), sum('removed')) : plural(edits.length, 'file'));
+    fill(counts, drawTotal(edits));
     const openOnes = new Set([...list.querySelectorAll('details[open]')].map((file) => /** @type {HTMLElement} */ (file).dataset.path));
-    fill(list, edits.length === 0 ? drawNothing() : edits.map((edit) => {
+    fill(list, edits.length === 0 && h('p.muted.empty', null, `No file was changed${chat.turnsNextCursor === undefined ? '' : ' in the turns that are loaded'}.`), edits.map((edit) => {
       const file = drawFileEdit(chatContext, edit, {
         isOpen: edits.length === 1,
-        onLine: (line, row) => comments.open(file.dataset.path ?? '', line, row),
+        onLine: (line, row) => annotations.open(edit, row, line),
       });
+      annotations.attach(file, edit);
       if (openOnes.has(file.dataset.path)) file.open = true;
       return file;
-    }));
+    }), annotations.drawOthers());
   }
 
-  /** @param {any[]} turns */
-  function drawChoice(turns) {
-    const withEdits = turns.filter((turn) => collectEdits([turn]).length > 0);
-    fill(choice, h('option', { value: ALL }, 'This chat'), withEdits.reverse().map((turn) =>
-      h('option', { value: turn.id, data: { turn: turn.id } }, labelOf(turn))));
-    choice.value = route.turn ?? ALL;
-    show(choice, withEdits.length > 0);
-  }
-
-  function drawNothing() {
-    const older = chat.turnsNextCursor === undefined ? '' : ' in the turns that are loaded';
-    return h('div.empty', null, h('p.muted', null, `No file was changed${older}.`), chat.turnsNextCursor !== undefined
-      && h('button.button.small', { type: 'button', on: { click: () => store.fetchOlder(chatUri) } }, 'Load earlier turns'));
+  /** A list that somebody looks at is not made anew. @param {{ value: any, label: string, turn?: any }[]} entries @param {string} value */
+  function drawChoice(entries, value) {
+    if (chat.turnsNextCursor !== undefined) entries.push({ value: EARLIER, label: 'Load earlier turns …' });
+    const key = JSON.stringify(entries);
+    if (key !== offered) fill(choice, entries.map((one) => h('option', { value: one.value, data: { turn: one.turn ?? null } }, one.label)));
+    offered = key;
+    choice.value = value;
+    show(choice, entries.length > 1);
   }
 
   return {
@@ -187,9 +202,7 @@ export function mountChanges(container, context) {
     },
     unmount() {
       releaseSession();
-      releaseChat();
-      changeset?.release();
-      annotations?.release();
+      releaseAll();
       element.remove();
     },
   };

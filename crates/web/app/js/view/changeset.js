@@ -1,17 +1,21 @@
 // What a session changed, as the host keeps it: files with diffs, and what can be done with them.
 //
 // Promises: an operation that asks for a confirmation runs only after one; a file that somebody else changed is not touched without
-// asking again; a diff that is being read is not drawn anew by changes of other files, nor by a review. Must not know: how a diff is made.
+// asking again; a review counts when the host has confirmed it; a diff that is being read is not drawn anew by changes of other files, nor
+// by a review, and not at all while a note is written in it. Must not know: how a diff is made.
 
-import { fill, h, onFrame, setText, show } from '../ui/dom.js';
-import { askText, askYesNo, openMenu, showNote } from '../ui/menu.js';
-import { drawCounts } from './diff.js';
+import { fill, h, iconButton, onFrame, setText, show } from '../ui/dom.js';
+import { askText, askYesNo, openMenu, reportProblem, showNote } from '../ui/menu.js';
+import { drawTotal } from './diff.js';
 import { drawFileEdit, uriOf } from './file_edit.js';
-import { plural, textOf } from './format.js';
-import { messageOf } from './session_actions.js';
+import { textOf } from './format.js';
+import { CLOSED } from './note_editor.js';
+import { messageOf, reportFailure } from './session_actions.js';
 
 /** What the host says behind the reason why it did nothing, if insisting would help: a file is not as the agent left it. */
 const FORCE = '; send `_meta.force`';
+
+const REVIEW = 'changeset/filesReviewChanged';
 
 const WORDS = /** @type {Record<string, string>} */ ({ computing: 'Looking at the files …', recomputing: 'Looking again …' });
 
@@ -28,24 +32,28 @@ export function expandTemplate(template, turnId) {
 /**
  * @param {import('./chat_context.js').ChatContext} context
  * @param {string} uri
- * @param {{ onLine: (path: string, edit: any, line: any, row: HTMLElement) => void, drawNotes: (edit: any | null) => Node, onCounts: (counts: Node) => void }} hooks
+ * @param {{ annotations: any, isReviewable: boolean, onCounts: (counts: Node | string) => void }} given `isReviewable`: the catalogue says so
  */
-export function createChangeset(context, uri, hooks) {
+export function createChangeset(context, uri, { annotations, isReviewable, onCounts }) {
   const { store } = context;
   /** @type {any} */
   let state;
-  /** By file: what is drawn, of what, and whether it is reviewed. @type {Map<string, { key: string, element: any, box: any }>} */
+  /** By file: what is drawn, of what, and its mark. @type {Map<string, { key: string, element: any, box: any, word: any }>} */
   const drawn = new Map();
   const note = h('p.diff-note', { role: 'status' });
-  const bar = h('div.row.changes-operations');
-  const list = h('div.changes-list');
-  const element = h('div', null, bar, note, list, hooks.drawNotes(null));
-  const release = store.watch(uri, (/** @type {any} */ next) => {
-    state = next;
-    onFrame(draw);
-  });
+  const reviewed = h('span.hint.grow');
+  const operationRow = h('div.row');
+  const bar = h('div.row.changes-bar', null, reviewed, operationRow);
+  const list = h('div.changes-list', { on: { [CLOSED]: () => onFrame(draw) } });
+  const element = h('div', null, bar, note, list);
+  /** Notes on other files, once it is known which these are. @type {HTMLElement | undefined} */
+  let others;
+  const release = store.watch(uri, () => onFrame(draw));
 
   function draw() {
+    if (!element.isConnected) return; // another one is shown
+    state = store.confirmed(uri);
+    if (!others && (state || store.errorOf(uri))) element.append((others = annotations.drawOthers()));
     if (!state) {
       setText(note, store.errorOf(uri) ? `These changes cannot be shown: ${messageOf(store.errorOf(uri))}` : 'Looking at the files …');
       return;
@@ -55,80 +63,90 @@ export function createChangeset(context, uri, hooks) {
     const isEmpty = files.length === 0 && state.status === 'ready';
     setText(note, state.status === 'error' ? `The files cannot be compared: ${state.error?.message ?? 'no reason was given'}` : isEmpty ? 'Nothing is changed.' : WORDS[state.status] ?? '');
     show(note, note.textContent !== '');
-    drawOperations(files.length);
+    drawOperations();
     drawFiles(files);
-    const sum = (/** @type {'added' | 'removed'} */ field) => files.reduce((/** @type {number} */ total, /** @type {any} */ file) => total + (file.edit.diff?.[field] ?? 0), 0);
-    hooks.onCounts(files.length > 0 && files.every((/** @type {any} */ file) => file.edit.diff) ? drawCounts(sum('added'), sum('removed')) : document.createTextNode(plural(files.length, 'file')));
+    const read = files.filter((/** @type {any} */ file) => file.reviewed === true).length;
+    setText(reviewed, isReviewable && files.length > 0 ? `${read} of ${files.length} reviewed` : '');
+    show(bar, reviewed.textContent !== '' || operationRow.childElementCount > 0);
+    onCounts(drawTotal(files.map((/** @type {any} */ file) => file.edit)));
   }
-
-  /** Whether the catalogue says that these files can be reviewed. */
-  const isReviewable = () => context.sessionState()?.changesets?.some((/** @type {any} */ one) => one.capabilities?.review && uri.startsWith(one.uriTemplate.split('{')[0]));
 
   /** @param {string} scope */
   const operations = (scope) => (state.operations ?? []).filter((/** @type {any} */ one) => one?.scopes?.includes(scope));
 
-  /** @param {number} count */
-  function drawOperations(count) {
+  function drawOperations() {
     const whole = operations('changeset');
-    const key = JSON.stringify([whole, count === 0]);
+    const key = JSON.stringify(whole);
     if (bar.dataset.key === key) return; // as it is
     bar.dataset.key = key;
-    const offered = count > 0 ? whole : []; // with nothing changed there is nothing to do
-    fill(bar, offered.map((/** @type {any} */ operation) => h('button.button.small', {
-      type: 'button', title: operation.description ?? '', class: operation.confirmation ? 'danger' : '',
+    fill(operationRow, whole.map((/** @type {any} */ operation) => h('button.button.small', {
+      title: operation.description ?? '', class: operation.confirmation ? 'danger' : '',
       disabled: operation.status === 'disabled' || operation.status === 'running', on: { click: () => run(operation) },
     }, operation.status === 'running' ? `${operation.label} …` : operation.label)));
+    bar.querySelectorAll('.problem').forEach((/** @type {Element} */ problem) => problem.remove());
     const failed = whole.filter((/** @type {any} */ operation) => operation.status === 'error');
     for (const operation of failed) bar.append(h('p.problem', null, `${operation.label}: ${operation.error?.message ?? 'it failed'}`));
-    show(bar, offered.length > 0 || failed.length > 0);
   }
 
   /** @param {any[]} files */
   function drawFiles(files) {
     const ids = new Set(files.map((file) => file.id));
+    // A file in which somebody writes a note stays as it is until that is done.
+    const isWritten = (/** @type {any} */ element) => element.querySelector('textarea') !== null;
     for (const [id, { element: old }] of drawn) {
-      if (ids.has(id)) continue;
+      if (ids.has(id) || isWritten(old)) continue;
       old.remove();
       drawn.delete(id);
     }
     files.forEach((file, index) => {
-      const { edit } = file;
-      const key = JSON.stringify([edit, operations('resource').length]);
+      const key = JSON.stringify(file.edit);
       let shown = drawn.get(file.id);
-      if (shown?.key !== key) {
+      if (!shown || (shown.key !== key && !isWritten(shown.element))) {
         const made = { key, ...drawFile(file, shown ? shown.element.open : files.length === 1) };
         shown?.element.replaceWith(made.element);
         drawn.set(file.id, made);
         shown = made;
       }
-      if (shown.box) shown.box.checked = file.reviewed === true;
+      drawReview(file, shown);
       if (list.children[index] !== shown.element) list.insertBefore(shown.element, list.children[index] ?? null);
     });
   }
 
   /** @param {any} file @param {boolean} isOpen */
-  function drawFile(file, isOpen) {
-    const { edit } = file;
-    const element = drawFileEdit(context, edit, { isOpen, onLine: (line, row) => hooks.onLine(element.dataset.path ?? '', edit, line, row) });
-    const box = isReviewable() && h('input', { type: 'checkbox', on: { change: () => review(file.id, element, box.checked) } });
-    const button = operations('resource').length > 0 && h('button.button.small.quiet', {
-      type: 'button', 'aria-label': `What to do with ${element.dataset.path}`,
-      on: { click: (/** @type {Event} */ event) => {
-        event.preventDefault();
-        openMenu(button, operations('resource').map((/** @type {any} */ operation) => ({ label: operation.label, hint: operation.description, danger: Boolean(operation.confirmation), run: () => run(operation, edit) })));
-      } },
-    }, '⋯');
+  function drawFile({ id, edit }, isOpen) {
+    const element = drawFileEdit(context, edit, { isOpen, onLine: (line, row) => annotations.open(edit, row, line) });
+    const head = element.querySelector('summary');
+    annotations.attach(element, edit);
+    const word = h('span');
+    const box = h('input', { type: 'checkbox', on: { change: () => review(id, box.checked) } });
+    const more = iconButton('more', `What to do with ${element.dataset.path}`, (event) => {
+      event.preventDefault();
+      openMenu(more, [
+        { label: 'Write a note on this file', run: () => { element.open = true; annotations.open(edit, head); } },
+        ...operations('resource').map((/** @type {any} */ operation) => ({ label: operation.label, hint: operation.description, danger: Boolean(operation.confirmation), run: () => run(operation, edit) })),
+      ]);
+    });
     // (A label in a summary opens nothing: the browser gives the click to its box.)
-    element.querySelector('summary')?.append(box ? h('label.row.hint', null, box, 'Reviewed') : '', button || '');
-    element.insertBefore(hooks.drawNotes(edit), element.querySelector('.file-body'));
-    return { element, box };
+    head.append(isReviewable ? h('label.row.hint', null, box, word) : '', more);
+    return { element, box, word };
   }
 
-  /** Marks a file, or takes the mark away; one that is read is folded. @param {string} id @param {any} element @param {boolean} reviewed */
-  async function review(id, element, reviewed) {
-    element.open &&= !reviewed;
-    const { status, reason } = await store.dispatch(uri, { type: 'changeset/filesReviewChanged', files: [id], reviewed }).done;
-    if (status !== 'confirmed') showNote(`Not kept: ${reason ?? 'it is not known what became of it'}`, { isProblem: true });
+  /** What the host confirmed of a review, and whether another is on its way. @param {any} file @param {{ box: any, word: any }} shown */
+  function drawReview(file, { box, word }) {
+    const isSending = store.isPending(uri, (/** @type {any} */ action) => action.type === REVIEW && action.files.includes(file.id));
+    box.checked = file.reviewed === true;
+    box.indeterminate = isSending;
+    setText(word, isSending ? 'Sending …' : 'Reviewed');
+  }
+
+  /** Marks a file, or takes the mark away; one that is read is folded. @param {string} id @param {boolean} isRead */
+  async function review(id, isRead) {
+    const sent = store.dispatch(uri, { type: REVIEW, files: [id], reviewed: isRead });
+    draw();
+    const isTaken = await reportProblem(sent, 'Not kept');
+    const element = drawn.get(id)?.element;
+    if (isTaken && isRead && element) element.open = false;
+    onFrame(draw);
   }
 
   /** @param {any} operation @param {any} [edit] the file it is for */
@@ -138,7 +156,7 @@ export function createChangeset(context, uri, hooks) {
     /** @type {Record<string, unknown>} */
     const meta = {};
     if (operation.id === 'commit') {
-      const message = await askText({ title: operation.label, label: 'Message of the commit', value: '', yes: operation.label });
+      const message = await askText({ title: operation.label, label: 'Message of the commit', value: '', yes: operation.label, isLong: true });
       if (!message) return; // a commit without a message is none
       meta.message = message;
     }
@@ -153,7 +171,7 @@ export function createChangeset(context, uri, hooks) {
       showNote(textOf(result?.message) || `${operation.label}: done.`);
     } catch (error) {
       const [why, isForceable] = messageOf(error).split(FORCE);
-      if (isForceable === undefined) showNote(`${operation.label}: ${why}`, { isProblem: true });
+      if (isForceable === undefined) reportFailure(error, operation.label);
       else if (await askYesNo({ title: `${operation.label} anyway?`, text: String(why), yes: `${operation.label} anyway`, danger: true })) await invoke(operation, edit, { ...meta, force: true });
     }
   }

@@ -5,9 +5,8 @@
 // Must not know: how the transcript is drawn.
 
 import { h, icon, iconButton, setAttribute, setText, show } from '../ui/dom.js';
-import { makeId } from '../ui/id.js';
-import { reportProblem, showNote } from '../ui/menu.js';
-import { device } from '../state/device.js';
+import { describeProblem, reportProblem, showNote } from '../ui/menu.js';
+import { device, randomId } from '../state/device.js';
 import { createAttachments } from './attachments.js';
 import { Accepted, createCompletions } from './completion.js';
 import { createPickers } from './picker.js';
@@ -35,8 +34,8 @@ export class Composer {
     });
     this.pickers = createPickers(context, () => this.changed());
     this.foreign = h('div.composer-foreign', { role: 'status', hidden: true }, h('span.grow', null, 'Changed on another device.'),
-      h('button.button.small', { type: 'button', on: { click: () => context.store.drafts.useForeign(context.chat) } }, 'Use it'),
-      h('button.button.small', { type: 'button', on: { click: () => context.store.drafts.keepMine(context.chat) } }, 'Keep mine'));
+      h('button.button.small', { on: { click: () => context.store.drafts.useForeign(context.chat) } }, 'Use it'),
+      h('button.button.small', { on: { click: () => context.store.drafts.keepMine(context.chat) } }, 'Keep mine'));
     this.problem = h('p.problem', { role: 'alert', hidden: true });
     this.buildButtons();
     this.readOnly = h('p.composer-closed', { hidden: true });
@@ -52,8 +51,8 @@ export class Composer {
   buildButtons() {
     this.picker = h('input', { type: 'file', multiple: true, hidden: true, on: { change: () => { this.attachments.addFiles(this.picker.files ?? []); this.picker.value = ''; } } });
     this.attach = iconButton('attach', 'Attach files or pictures', () => this.picker.click());
-    this.stop = h('button.button.stop', { type: 'button', hidden: true, on: { click: () => this.cancel() } }, icon('stop'), h('span', null, 'Stop'));
-    this.steer = h('button.button', { type: 'button', hidden: true, title: 'The agent reads it as soon as it can, in this turn', on: { click: () => this.sendAs('steering') } }, 'Steer');
+    this.stop = h('button.button.stop', { hidden: true, on: { click: () => this.cancel() } }, icon('stop'), h('span', null, 'Stop'));
+    this.steer = h('button.button', { hidden: true, title: 'The agent reads it as soon as it can, in this turn', on: { click: () => this.sendAs('steering') } }, 'Steer');
     this.submitText = h('span');
     this.submit = h('button.button.primary', { type: 'submit' }, icon('send'), this.submitText);
   }
@@ -218,10 +217,10 @@ export class Composer {
 
   /** @param {any} message */
   async queueInstead(message) {
-    const { status, reason } = await this.context.dispatch(makeAction('queued', message)).done;
-    if (status === 'confirmed') return showNote('The agent was at work already, so the message waits in the queue.');
+    const problem = await describeProblem(this.context.dispatch(makeAction('queued', message)), 'Not sent');
+    if (!problem) return showNote('The agent was at work already, so the message waits in the queue.');
     this.edit(message);
-    return this.say(`Not sent: ${reason ?? 'it is not known what became of it'}`);
+    return this.say(problem);
   }
 
   /** @param {string} text */
@@ -243,6 +242,6 @@ export class Composer {
 
 /** @param {'turn' | 'queued' | 'steering'} kind @param {any} message */
 export function makeAction(kind, message) {
-  if (kind === 'turn') return { type: 'chat/turnStarted', turnId: `turn-${makeId()}`, startedAt: new Date().toISOString(), message };
-  return { type: 'chat/pendingMessageSet', kind, id: `${kind}-${makeId()}`, message };
+  if (kind === 'turn') return { type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(), message };
+  return { type: 'chat/pendingMessageSet', kind, id: `${kind}-${randomId()}`, message };
 }

@@ -61,15 +61,15 @@ export function mountConfirm({ body, foot, title }, context) {
     const approvals = decision.options.filter((/** @type {any} */ option) => option.kind === 'approve');
     const denials = decision.options.filter((/** @type {any} */ option) => option.kind === 'deny');
     const make = (/** @type {any} */ option, /** @type {string} */ classes) => option
-      && h('button.button', { type: 'button', class: classes, data: { choice: option.kind }, on: { click: () => choose(option) } }, h('span', { dir: 'auto' }, option.label));
+      && h('button.button', { class: classes, data: { choice: option.kind }, on: { click: () => choose(option) } }, h('span', { dir: 'auto' }, option.label));
     buttons = {
       approve: make(approvals[0], 'primary'),
       deny: make(denials[0], 'deny'),
-      edit: decision.editableInput !== null && h('button.button', { type: 'button', on: { click: () => editor.toggle() } }, 'Edit'),
+      edit: decision.editableInput !== null && h('button.button', { on: { click: () => editor.toggle() } }, 'Edit'),
     };
     const others = [...approvals.slice(1), ...denials.slice(1)];
     const hasMore = others.length > 0 || canSuggest();
-    buttons.more = hasMore && h('button.button.icon', { type: 'button', 'aria-label': 'More choices', title: 'More choices', on: { click: () => openMore(buttons.more, others) } }, icon('more'));
+    buttons.more = hasMore && h('button.button.icon', { 'aria-label': 'More choices', title: 'More choices', on: { click: () => openMore(buttons.more, others) } }, icon('more'));
     fill(foot, buttons.approve, buttons.deny, buttons.edit, buttons.more);
     context.redrawn();
     lockUnseen();
@@ -218,7 +218,7 @@ function drawInput(input, chat, onInput) {
     if (text !== null) fill(place, drawFields(text));
     else {
       fill(place, h('p.problem', { id: 'unseen-input' }, 'The input cannot be read now, and what was not seen cannot be approved. '),
-        h('button.button.small', { type: 'button', on: { click: read } }, 'Read it again'));
+        h('button.button.small', { on: { click: read } }, 'Read it again'));
     }
     onInput(text === null);
   };

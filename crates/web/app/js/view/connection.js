@@ -60,7 +60,7 @@ export function connectionMark(store) {
 /** The line that shows every state but live. @param {HTMLElement} container @param {any} store */
 export function watchConnection(container, store) {
   const text = h('span.grow');
-  const button = h('button.button.small', { type: 'button', on: { click: () => act(store.connection) } });
+  const button = h('button.button.small', { on: { click: () => act(store.connection) } });
   const line = h('div.banner', null, h('span.mark-dot', { 'aria-hidden': 'true' }), text, button);
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let ticking;

@@ -1,17 +1,49 @@
-// What a session is made of, for the third column: agent, folders, who is here. Must not know: chats.
+// What a session is made of and what its chat used, for the third column: agent, folders, who is here, tokens, cost. Must not know: turns.
 
 import { fill, h, onFrame } from '../ui/dom.js';
 import { writeOutName } from '../ui/visible.js';
 import { ageInWords, pathOf, textOf } from './format.js';
+import { lastModel } from './picker.js';
 import { modifiedAt, stateInWords } from './summary.js';
+import { describeContext, describeUsage } from './usage.js';
 
 /** @type {import('./shell.js').Mount} */
-export function mountDetails(container, { store, route }) {
+export function mountDetails(container, { store, route: first }) {
+  let route = first;
   const list = h('dl.details-list');
   fill(container, h('div.scroller', null, list));
   /** @type {any} */
   let session = null;
+  /** @type {any} */
+  let chat;
+  /** @type {string | undefined} */
+  let chatUri;
+  let releaseChat = () => {};
   const row = (/** @type {string} */ name, /** @type {any} */ ...values) => (values.flat().filter(Boolean).length > 0 ? [h('dt', null, name), h('dd', { dir: 'auto' }, values)] : []);
+
+  function openChat() {
+    const uri = route.chat ?? session?.defaultChat;
+    if (!uri || uri === chatUri) return; // not known yet, or open already
+    releaseChat();
+    chatUri = uri;
+    chat = undefined;
+    releaseChat = store.watch(uri, (/** @type {any} */ state, /** @type {any[]} */ changes) => {
+      chat = state;
+      if (changes.some((change) => change.kind !== 'append' && change.kind !== 'part')) onFrame(draw);
+    });
+  }
+
+  /** @param {any[]} models */
+  function drawUsage(models) {
+    const usages = [...(chat?.turns ?? []), chat?.activeTurn].map((turn) => turn?.usage).filter(Boolean);
+    const model = lastModel(chat)?.id;
+    const all = describeUsage(usages);
+    const part = chat?.turnsNextCursor === undefined ? '' : ' (without earlier turns)';
+    return usages.length === 0 ? [] : [
+      row('Context', describeContext(usages.at(-1), (models.find((one) => one.id === model) ?? models[0])?.maxContextWindow)),
+      row('Tokens', all && all + part),
+    ];
+  }
 
   function draw() {
     const summary = store.sessions().find((/** @type {any} */ one) => one.resource === route.session) ?? session;
@@ -28,12 +60,25 @@ export function mountDetails(container, { store, route }) {
       row('Workers', workers > 0 && String(workers)),
       row('Here now', clients.map((/** @type {string} */ name) => h('div', null, name))),
       row('Used', ageInWords(modifiedAt(summary))),
+      drawUsage(agent?.models ?? []),
       config.filter(([, value]) => value !== undefined).map(([name, value]) => row(String(name), typeof value === 'string' ? value : JSON.stringify(value))));
   }
   const release = store.watch(route.session, (/** @type {any} */ state) => {
     session = state;
+    openChat();
     onFrame(draw);
   });
   const releaseSessions = store.onSessions(() => onFrame(draw));
-  return { update() {}, unmount() { release(); releaseSessions(); } };
+  return {
+    update(next) {
+      route = next;
+      openChat();
+      onFrame(draw);
+    },
+    unmount() {
+      release();
+      releaseSessions();
+      releaseChat();
+    },
+  };
 }

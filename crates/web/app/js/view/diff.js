@@ -48,7 +48,7 @@ export function drawDiff(diff, options = {}) {
     at = offset + part.length;
     body.append(piece);
     if (at < rows.length) {
-      const more = h('button.diff-more', { type: 'button', on: { click: () => { more.remove(); addRows(ROWS_MORE); } } },
+      const more = h('button.diff-more', { on: { click: () => { more.remove(); addRows(ROWS_MORE); } } },
         `Show ${plural(Math.min(ROWS_MORE, rows.length - at), 'more row')} of ${plural(rows.length - at, 'row')} left`);
       body.append(more);
     }
@@ -124,13 +124,18 @@ function drawRow(row, change, options) {
   return line;
 }
 
+/** Where a row stands: a removed one in the file as it was, any other in the file as it is. @param {Row} row @returns {DiffLine} */
+function lineOf([sign, old, next, text]) {
+  return { side: sign === '-' ? 'old' : 'new', line: Number(sign === '-' ? old : next), text: String(text) };
+}
+
 /** @param {number | null} number @param {'old' | 'new'} side @param {Row} row @param {HTMLElement} line @param {DiffOptions} options */
 function drawNumber(number, side, row, line, options) {
   const text = number === null ? '' : String(number);
   if (!options.onLine || number === null) return h(`span.diff-number.diff-${side}`, { data: { number: text } });
   return h(`button.diff-number.diff-${side}`, {
-    type: 'button', data: { number: text }, 'aria-label': `Comment on line ${text}`, title: 'Comment',
-    on: { click: () => options.onLine?.({ side, line: number, text: String(row[3]) }, line) },
+    data: { number: text }, 'aria-label': `Note on line ${lineOf(row).line}`, title: 'Write a note',
+    on: { click: () => options.onLine?.(lineOf(row), line) },
   });
 }
 
@@ -154,7 +159,7 @@ function drawFold(row, options) {
   const [, old, next, count] = row;
   const label = `⋯ ${plural(Number(count), 'line')} unchanged`;
   if (!options.loadLines) return h('div.diff-fold', null, label);
-  const button = h('button.diff-fold', { type: 'button' }, label);
+  const button = h('button.diff-fold', null, label);
   button.addEventListener('click', async () => {
     button.disabled = true;
     const lines = await options.loadLines?.();
@@ -210,4 +215,10 @@ export function drawCounts(added, removed) {
   if (added === undefined && removed === undefined) return h('span');
   return h('span.counts', { role: 'img', 'aria-label': `${added ?? 0} added, ${removed ?? 0} removed` },
     h('span.count-add', null, `+${added ?? 0}`), ' ', h('span.count-del', null, `−${removed ?? 0}`));
+}
+
+/** The counts of some edits together; how many they are where not all were counted. @param {any[]} edits */
+export function drawTotal(edits) {
+  const sum = (/** @type {'added' | 'removed'} */ field) => edits.reduce((total, edit) => total + (edit.diff?.[field] ?? 0), 0);
+  return edits.length > 0 && edits.every((edit) => edit.diff) ? drawCounts(sum('added'), sum('removed')) : plural(edits.length, 'file');
 }

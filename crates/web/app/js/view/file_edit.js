@@ -65,7 +65,7 @@ async function loadDiff(context, edit, path, body, options) {
   const answer = await context.markup.render({ diff: { before, after, path } });
   if (!answer || (!answer.rows && !answer.binary)) {
     fill(body, h('p.diff-note', null, 'The diff cannot be shown now. '),
-      h('button.button.small', { type: 'button', on: { click: () => loadDiff(context, edit, path, body, options) } }, 'Try again'));
+      h('button.button.small', { on: { click: () => loadDiff(context, edit, path, body, options) } }, 'Try again'));
     return;
   }
   const isWide = WIDE.matches && body.clientWidth >= WIDE_PLACE;

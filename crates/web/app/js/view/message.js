@@ -53,7 +53,7 @@ export function drawMessage(context, message) {
   const body = h('div.message-text', { dir: 'auto' });
   drawPieces(body, text, inText, SHOWN_CHARS);
   if (text.length > SHOWN_CHARS) {
-    const more = h('button.output-more', { type: 'button' }, 'Show the whole message');
+    const more = h('button.output-more', null, 'Show the whole message');
     more.addEventListener('click', () => { body.replaceChildren(); drawPieces(body, text, inText, Infinity); more.remove(); });
     return [body, more, drawAttachments(context, below)];
   }

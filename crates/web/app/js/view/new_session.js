@@ -5,7 +5,7 @@
 import { randomId } from '../state/device.js';
 import { fill, h, iconButton, setAttribute, setText, show } from '../ui/dom.js';
 import { createSchemaForm } from '../ui/form.js';
-import { showNote } from '../ui/menu.js';
+import { describeProblem, showNote } from '../ui/menu.js';
 import { connectionMark } from './connection.js';
 import { followCreation } from './creation.js';
 import { nameOf, pathOf, textOf } from './format.js';
@@ -87,7 +87,7 @@ export function mountNewSession(container, context) {
     const root = pathOf(store.defaultDirectory);
     const paths = [...new Set(root ? [root, ...used] : used)].slice(0, FOLDERS_MAX);
     fill(folders, paths.map((path) => h('button.button', {
-      type: 'button', title: path, 'aria-pressed': String(folder.value === path || (folder.value === '' && path === root)), on: { click: () => { folder.value = folder.value === path ? '' : path; drawFolders(); } },
+      title: path, 'aria-pressed': String(folder.value === path || (folder.value === '' && path === root)), on: { click: () => { folder.value = folder.value === path ? '' : path; drawFolders(); } },
     }, h('span.truncate', { dir: 'auto' }, nameOf(path)))));
     show(folders, paths.length > 0);
   }
@@ -187,16 +187,16 @@ export function mountNewSession(container, context) {
       const gone = state ? undefined : store.errorOf(chat);
       if (!isWaiting || (!state && !gone)) return; // it was sent, or the chat is on its way
       isWaiting = false;
-      const over = (/** @type {string | undefined} */ why) => {
-        if (why !== undefined) {
+      const over = (/** @type {string} */ why) => {
+        if (why) {
           store.drafts.set(chat, first);
-          showNote(`The first message was not taken: ${why}. It is in the message field.`, { isProblem: true });
+          showNote(`The first message is in the message field. ${why}`, { isProblem: true });
         }
         queueMicrotask(() => { leave(); release(); });
       };
-      if (gone) return over(gone.message);
+      if (gone) return over(`Not sent: ${gone.message}`);
       const sent = store.dispatch(chat, { type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(), message: first });
-      sent.done.then((/** @type {any} */ { status, reason }) => over(status === 'confirmed' ? undefined : reason ?? status));
+      describeProblem(sent, 'Not sent').then(over);
     }, { view: { turns: 1 } });
   }
 

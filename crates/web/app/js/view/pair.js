@@ -4,12 +4,16 @@
 import { api } from '../state/api.js';
 import { device } from '../state/device.js';
 import { fill, h, setText, show } from '../ui/dom.js';
+import { showCount, withdrawNotifications } from '../ui/notify.js';
 
 /**
  * @param {HTMLElement} container
  * @param {{code: string | null, wasSignedOut?: boolean, onPaired: () => void}} given
  */
 export function mountPair(container, { code, wasSignedOut = false, onPaired }) {
+  // Of what waited for a device that was signed out nothing is shown any more, outside of the page neither.
+  showCount(0);
+  withdrawNotifications(() => true).catch(reportError);
   fill(container, h('div.scroller', null, code === null ? explain(wasSignedOut) : askToPair(code, onPaired)));
 }
 
@@ -39,7 +43,7 @@ function askToPair(code, onPaired) {
     h('p', null, 'It can then read every session on ', h('strong.mono', null, location.host), ', answer for you and start work there.'),
     h('div.setting', null, h('label.label', { for: 'device-name' }, 'Name of this device'), name, h('p.hint', null, 'By this name you find it again to sign it out.')),
     problem,
-    h('div.row', null, button, h('button.button', { type: 'button', on: { click: () => location.reload() } }, 'Cancel')));
+    h('div.row', null, button, h('button.button', { on: { click: () => location.reload() } }, 'Cancel')));
 
   async function pair() {
     button.disabled = true;

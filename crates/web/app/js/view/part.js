@@ -130,7 +130,7 @@ export function drawContent(context, ref) {
       chip.replaceWith(picture);
     });
   } else if (ref.uri?.startsWith('ahp-content:') && /^text\/|json$/.test(ref.contentType ?? 'text/plain')) {
-    const open = h('button.chip.chip-button', { type: 'button' }, `${chip.textContent} · show`);
+    const open = h('button.chip.chip-button', null, `${chip.textContent} · show`);
     open.addEventListener('click', async () => {
       const text = await context.readText(String(ref.uri));
       open.replaceWith(text === null ? chip : h('pre.output', { tabIndex: 0 }, text));
@@ -144,7 +144,7 @@ export function drawContent(context, ref) {
 function createQuestion(context, part, place) {
   const title = h('span.grow', { dir: 'auto' });
   const word = h('span.tool-word');
-  const button = h('button.button.primary.small', { type: 'button' }, 'Answer');
+  const button = h('button.button.primary.small', null, 'Answer');
   const answers = h('dl.answers');
   const element = h('div.part-question', null, h('div.row', null, h('span.tool-mark', { 'aria-hidden': 'true' }, '?'), title, word, button), answers);
   button.addEventListener('click', () => context.navigate({
@@ -182,7 +182,7 @@ function drawAnswers(request) {
 function createError(context, part, place) {
   const text = h('p', { dir: 'auto' });
   const kind = h('small.muted');
-  const button = h('button.button.small', { type: 'button' }, 'Resume');
+  const button = h('button.button.small', null, 'Resume');
   const element = h('div.part-error', { role: 'group', 'aria-label': 'Error' }, h('div.row', null, h('strong', null, 'Stopped by an error'), h('span.grow'), button), text, kind);
   let turnId = place.turnId;
   button.addEventListener('click', async () => {

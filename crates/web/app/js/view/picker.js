@@ -5,7 +5,7 @@
 
 import { fill, h, setAttribute, setText } from '../ui/dom.js';
 import { createSchemaForm } from '../ui/form.js';
-import { showNote } from '../ui/menu.js';
+import { reportProblem } from '../ui/menu.js';
 import { writeOutName } from '../ui/visible.js';
 import { formatCount } from './format.js';
 
@@ -15,7 +15,7 @@ import { formatCount } from './format.js';
 const APPROVALS = 'approvals';
 
 /** The model of the last message that named one. @param {any} chat @returns {ModelSelection | undefined} */
-function lastModel(chat) {
+export function lastModel(chat) {
   if (chat?.activeTurn?.message?.model) return chat.activeTurn.message.model;
   const turns = chat?.turns ?? [];
   for (let index = turns.length - 1; index >= 0; index -= 1) {
@@ -31,7 +31,7 @@ export function createPickers(context, onChange) {
   /** @type {any} */
   let chat;
   const label = h('span.truncate');
-  const button = h('button.button.quiet.small.picker', { type: 'button', 'aria-haspopup': 'dialog', on: { click: () => open() } }, label);
+  const button = h('button.button.quiet.small.picker', { 'aria-haspopup': 'dialog', on: { click: () => open() } }, label);
   const modelField = h('select.field', { id: 'picker-model', on: { change: () => choose({ id: modelField.value }) } });
   const modelHint = h('p.hint');
   const modelForm = createSchemaForm({ onChange: (values) => choose({ id: wanted()?.id ?? modelField.value, config: values }) });
@@ -58,8 +58,9 @@ export function createPickers(context, onChange) {
     const before = context.sessionState()?.config?.values ?? {};
     const config = Object.fromEntries(Object.entries(values).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(before[key])));
     if (Object.keys(config).length === 0) return; // nothing differs
-    const { status, reason } = await context.store.dispatch(context.session, { type: 'session/configChanged', config }).done;
-    if (status !== 'confirmed') showNote(`The setting was not changed: ${reason ?? 'the host did not say'}`, { isProblem: true });
+    const sent = context.store.dispatch(context.session, { type: 'session/configChanged', config });
+    draw();
+    await reportProblem(sent, 'The setting was not changed');
     draw();
   }
 
@@ -94,7 +95,8 @@ export function createPickers(context, onChange) {
 
   function draw() {
     const model = wanted()?.id ?? models()[0]?.id;
-    const config = context.sessionState()?.config;
+    // What is named here counts: a setting that is on its way does not yet.
+    const config = context.store.confirmed(context.session)?.config;
     const property = config?.schema?.properties?.[APPROVALS];
     const mode = config?.values?.[APPROVALS] ?? property?.default;
     const modeLabel = property?.enumLabels?.[property.enum?.indexOf(mode)] ?? mode;

@@ -40,7 +40,7 @@ class PromptView {
     this.head = h('header.prompt-head', null, !isPanel && back, !isPanel && h('h1.head-title', null, 'Prompt'), this.position, isPanel && h('span.grow'), this.previous, this.next, this.facts);
     this.body = h('div.scroller.prompt-scroller', { role: 'tabpanel', tabIndex: 0, id: 'prompt-body' });
     this.tabs = Object.entries(TABS).map(([name, label]) => h('button.prompt-tab', {
-      type: 'button', role: 'tab', 'aria-controls': 'prompt-body', data: { name }, on: { click: () => this.choose(name) },
+      role: 'tab', 'aria-controls': 'prompt-body', data: { name }, on: { click: () => this.choose(name) },
     }, label));
     this.element = h('div.screen', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'What of the call' }, this.tabs));
     container.append(this.element);
@@ -105,7 +105,7 @@ class PromptView {
     fill(this.body, h('div.empty', { role: 'alert' },
       h('h2', null, isForbidden ? 'This device may not look at prompts' : 'The prompt cannot be read now'),
       h('p.muted', null, isForbidden ? 'Pair it again with “greenroom pair --inspect”, or use the browser that “greenroom open” starts.' : String(error?.message ?? error)),
-      !isForbidden && h('button.button', { type: 'button', on: { click: () => { const chat = this.chatUri; this.chatUri = ''; this.open(chat); } } }, 'Try again')));
+      !isForbidden && h('button.button', { on: { click: () => { const chat = this.chatUri; this.chatUri = ''; this.open(chat); } } }, 'Try again')));
     this.drawHead();
   }
 
@@ -240,6 +240,6 @@ function drawBody(text) {
   const seen = writeOut(text);
   const block = h('pre.output.prompt-request', { tabIndex: 0 }, seen.slice(0, CHARS));
   if (seen.length <= CHARS) return block;
-  const more = h('button.output-more', { type: 'button', on: { click: () => { setText(block, seen); more.remove(); } } }, `Show all ${formatBytes(seen.length)}`);
+  const more = h('button.output-more', { on: { click: () => { setText(block, seen); more.remove(); } } }, `Show all ${formatBytes(seen.length)}`);
   return h('div', null, block, more);
 }

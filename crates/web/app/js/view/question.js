@@ -41,7 +41,7 @@ export function mountQuestion({ body, foot, title }, context) {
   function drawButtons() {
     const hasQuestions = fields.size > 0;
     const button = (/** @type {string} */ label, /** @type {string} */ classes, /** @type {() => void} */ run) =>
-      h('button.button', { type: 'button', class: classes, on: { click: run } }, label);
+      h('button.button', { class: classes, on: { click: run } }, label);
     fill(foot,
       button(hasQuestions ? 'Send' : 'Accept', 'primary', accept),
       button('Decline', '', () => complete('decline', 'Declined.')),

@@ -101,7 +101,7 @@ function numberInput(question, id, onChange) {
     onChange();
   };
   const stepper = (/** @type {string} */ sign, /** @type {string} */ name, /** @type {number} */ by) =>
-    h('button.button.icon', { type: 'button', 'aria-label': name, on: { click: () => step(by) } }, sign);
+    h('button.button.icon', { 'aria-label': name, on: { click: () => step(by) } }, sign);
   const parsed = () => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(field.value.trim()) ? Number(field.value) : NaN);
   return {
     element: h('div.row', null, isWhole && stepper('−', 'Less', -1), field, isWhole && stepper('+', 'More', 1)),

@@ -4,7 +4,7 @@
 // that is paused says so and can be set in motion. Must not know: how a message is written.
 
 import { h, iconButton, keyedList, setText, show } from '../ui/dom.js';
-import { showNote } from '../ui/menu.js';
+import { reportProblem } from '../ui/menu.js';
 import { plural } from './format.js';
 import { labelOf } from './message.js';
 
@@ -16,7 +16,7 @@ const PAUSED_AFTER_MS = 400;
 /** @param {ChatContext} context @param {{ onEdit: (message: any) => void }} hooks */
 export function createQueue(context, { onEdit }) {
   const title = h('span.grow');
-  const release = h('button.button.small.primary', { type: 'button', hidden: true, on: { click: () => sendNow() } }, 'Send now');
+  const release = h('button.button.small.primary', { hidden: true, on: { click: () => sendNow() } }, 'Send now');
   const list = h('ul.queue-list');
   const element = h('section.queue', { 'aria-label': 'Waiting messages', hidden: true }, h('div.queue-head', null, title, release), list);
   /** @type {any} */
@@ -54,7 +54,7 @@ export function createQueue(context, { onEdit }) {
       const position = queued.findIndex((/** @type {any} */ one) => one.id === next.id);
       const names = (next.message?.attachments ?? []).map(labelOf).join(', ');
       setText(text, String(next.message?.text ?? '').trim() || names);
-      const isPending = context.store.isPending(context.chat, (/** @type {any} */ action) => action.id === next.id);
+      const isPending = context.store.isPending(context.chat, (/** @type {any} */ action) => action.id === next.id || action.order?.includes(next.id));
       setText(word, [next.isSteering ? 'steers this turn' : position === 0 ? 'next' : '', isPending ? 'not confirmed yet' : ''].filter(Boolean).join(' · '));
       row.draggable = !next.isSteering && queued.length > 1;
       show(grip, row.draggable);
@@ -66,10 +66,7 @@ export function createQueue(context, { onEdit }) {
   }
 
   /** @param {string[]} order */
-  async function reorder(order) {
-    const { status, reason } = await context.dispatch({ type: 'chat/queuedMessagesReordered', order }).done;
-    if (status !== 'confirmed') showNote(`The order was not changed: ${reason ?? ''}`, { isProblem: true });
-  }
+  const reorder = (order) => reportProblem(context.dispatch({ type: 'chat/queuedMessagesReordered', order }), 'The order was not changed');
 
   /** @param {string} id @param {number} step */
   function move(id, step) {
@@ -95,17 +92,13 @@ export function createQueue(context, { onEdit }) {
   /** @param {any} item @param {boolean} isEdited */
   async function takeOut(item, isEdited) {
     const sent = context.dispatch({ type: 'chat/pendingMessageRemoved', kind: item.isSteering ? 'steering' : 'queued', id: item.id });
-    const { status, reason } = await sent.done;
-    if (status === 'confirmed' && isEdited) onEdit(item.message);
-    if (status === 'refused') showNote('The agent has this message already.', { isProblem: true });
-    if (status === 'unknown') showNote(reason ?? 'It is not known whether the message was removed.', { isProblem: true });
+    if ((await reportProblem(sent, 'Not taken out of the queue')) && isEdited) onEdit(item.message);
   }
 
-  async function sendNow() {
+  function sendNow() {
     const head = state.queuedMessages?.[0];
     if (!head) return; // it was sent or removed meanwhile
-    const { status, reason } = await context.dispatch({ type: 'chat/pendingMessageSet', kind: 'queued', id: head.id, message: head.message }).done;
-    if (status !== 'confirmed') showNote(`Not sent: ${reason ?? ''}`, { isProblem: true });
+    reportProblem(context.dispatch({ type: 'chat/pendingMessageSet', kind: 'queued', id: head.id, message: head.message }), 'Not sent');
   }
 
   function drawHead() {

@@ -7,6 +7,7 @@
  * @property {string} [session] the URI of the session
  * @property {string} [chat] the URI of the chat; without one, the session's default chat
  * @property {string} [turn] a turn to go to
+ * @property {string} [changes] which changes are shown, by the last part of their address, if not those of a turn
  * @property {string} [call] the model call that the prompt screen shows
  * @property {string} [terminal] the URI of the terminal that is open
  * @property {string} [ask] the request whose sheet is open over the screen, as `askKey` names it
@@ -38,8 +39,9 @@ export function formatRoute(route) {
   if (route.chat) path += `/c/${shorten(route.chat, CHAT)}`;
   if (route.turn) path += `/t/${encodeURIComponent(route.turn)}`;
   if (route.screen === 'changes' || route.screen === 'prompt') path += `/${route.screen}`;
+  if (route.screen === 'changes' && route.changes) path += `/${encodeURIComponent(route.changes)}`;
   if (route.screen === 'terminal' && route.terminal) path += `/terminal/${shorten(route.terminal, TERMINAL)}`;
-  if (route.call) path += `/${encodeURIComponent(route.call)}`;
+  if (route.screen === 'prompt' && route.call) path += `/${encodeURIComponent(route.call)}`;
   return path + ask;
 }
 
@@ -71,7 +73,7 @@ function readPath(parts) {
       route.terminal = lengthen(rest.shift() ?? '', TERMINAL);
     } else if (part === 'changes' || part === 'prompt') {
       route.screen = part;
-      if (rest.length > 0) route.call = decodeURIComponent(rest.shift() ?? '');
+      if (rest.length > 0) route[part === 'changes' ? 'changes' : 'call'] = decodeURIComponent(rest.shift() ?? '');
     }
   }
   return route;

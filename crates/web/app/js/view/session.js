@@ -4,8 +4,8 @@
 // Must not know: how a turn or a message is drawn.
 
 import { fill, h, iconButton, keyedList, onFrame, setAttribute, setData, setText, show } from '../ui/dom.js';
-import { makeId } from '../ui/id.js';
-import { openMenu, showNote } from '../ui/menu.js';
+import { openMenu } from '../ui/menu.js';
+import { speak } from '../ui/notify.js';
 import { stayAboveKeyboard } from '../ui/scroll.js';
 import { writeOutName } from '../ui/visible.js';
 import { STATUS } from '../state/store.js';
@@ -15,7 +15,7 @@ import { connectionMark } from './connection.js';
 import { createFind } from './find.js';
 import { createQueue } from './queue.js';
 import { formatRoute } from './route.js';
-import { openSessionMenu } from './session_actions.js';
+import { createChat, openSessionMenu, reportFailure } from './session_actions.js';
 import { createSignIns } from './sign_in.js';
 import { stateInWords, stateOf, titleOf } from './summary.js';
 import { Transcript } from './transcript.js';
@@ -152,7 +152,7 @@ class SessionView {
     this.queue = createQueue(context, { onEdit: (message) => this.composer?.edit(message) });
     this.find = createFind(this.transcript);
     this.newText = h('span');
-    this.newBelow = h('button.button.new-below', { type: 'button', hidden: true, on: { click: () => this.transcript?.keeper.follow() } }, this.newText);
+    this.newBelow = h('button.button.new-below', { hidden: true, on: { click: () => this.transcript?.keeper.follow() } }, this.newText);
     fill(this.body, this.find.element, h('div.reading', null, this.transcript.element, this.newBelow), h('div.dock', null, this.signIns.element, this.queue.element, this.composer.element));
     if (this.route.turn) this.transcript.goTo(this.route.turn);
     this.releaseChat = this.store.watch(uri, (/** @type {any} */ state, /** @type {any[]} */ changes) => this.heardChat(state, changes));
@@ -189,7 +189,7 @@ class SessionView {
   drawProblem() {
     const why = this.store.errorOf(this.chatUri) ?? this.store.errorOf(this.sessionUri);
     if (why) fill(this.body, h('div.empty', { role: 'alert' }, h('h2', null, 'This chat is not there'), h('p.muted', null, String(why.message ?? why)),
-      h('button.button', { type: 'button', on: { click: () => this.given.navigate({ screen: 'sessions' }) } }, 'To the sessions')));
+      h('button.button', { on: { click: () => this.given.navigate({ screen: 'sessions' }) } }, 'To the sessions')));
   }
 
   drawDock() {
@@ -261,7 +261,7 @@ class SessionView {
       ...this.listTerminals(),
       'line',
       ...(parent?.chat ? [{ label: 'Open the chat it came from', run: () => this.given.navigate({ screen: 'session', session: this.sessionUri, chat: parent.chat, turn: parent.turnId }) }] : []),
-      ...(capability ? [{ label: 'New chat', run: () => this.createChat(undefined) }] : []),
+      ...(capability ? [{ label: 'New chat', run: () => this.createChat() }] : []),
       ...(capability?.sideChat && lastTurn ? [{ label: 'Side chat', hint: 'Knows this chat, leaves it alone', run: () => this.createChat({ kind: 'sideChat', chat: this.chatUri, turnId: lastTurn }) }] : []),
       ...(capability?.fork && lastComplete ? [{ label: 'Fork this chat', hint: 'A copy up to the last answer', run: () => this.createChat({ kind: 'fork', chat: this.chatUri, turnId: lastComplete }) }] : []),
       { label: 'Rename, archive, delete …', run: () => this.openSessionMenu(anchor) },
@@ -288,19 +288,13 @@ class SessionView {
       const { createTerminal } = await import('./terminal.js');
       open(await createTerminal(this.store, this.session?.workingDirectories?.[0]));
     } catch (error) {
-      showNote(`No terminal was started: ${error instanceof Error ? error.message : error}`, { isProblem: true });
+      reportFailure(error, 'No terminal was started');
     }
   }
 
-  /** @param {any} source */
-  async createChat(source) {
-    const chat = `ahp-chat:/${makeId()}`;
-    try {
-      await this.store.request('createChat', { channel: this.sessionUri, chat, ...(source ? { source } : {}) });
-      this.given.navigate({ screen: 'session', session: this.sessionUri, chat });
-    } catch (error) {
-      showNote(`No chat was made: ${error instanceof Error ? error.message : error}`, { isProblem: true });
-    }
+  /** @param {any} [source] */
+  createChat(source) {
+    createChat({ store: this.store, session: this.sessionUri, navigate: this.given.navigate }, source);
   }
 
   /** @param {HTMLElement} anchor */
@@ -325,10 +319,4 @@ function keepInRow(row, entry) {
     if (inner.left < outer.left) row.scrollLeft += inner.left - outer.left - 16;
     else if (inner.right > outer.right) row.scrollLeft += inner.right - outer.right + 16;
   });
-}
-
-/** @param {string} text */
-function speak(text) {
-  const line = document.getElementById('spoken');
-  if (line) setText(line, text);
 }

@@ -1,7 +1,7 @@
 // What can be done with a session from the list and from its head: rename, archive, fork, delete.
 // Promises: deleting asks first and says what is lost; what the host refuses is said. Must not know: where the menu is opened.
 
-import { makeId } from '../ui/id.js';
+import { randomId } from '../state/device.js';
 import { askText, askYesNo, openMenu, reportProblem, showNote } from '../ui/menu.js';
 import { isArchived, isRead, titleOf } from './summary.js';
 
@@ -48,7 +48,7 @@ async function remove(store, summary, onDeleted) {
     if (typeof kept === 'string') showNote(`Deleted; ${kept}`);
     onDeleted?.();
   } catch (error) {
-    showNote(`Not deleted: ${messageOf(error)}`, { isProblem: true });
+    reportFailure(error, 'Not deleted');
   }
 }
 
@@ -60,12 +60,17 @@ async function fork(store, summary, navigate) {
     showNote('There is no complete answer to fork from yet.');
     return;
   }
-  const chat = `ahp-chat:/${makeId()}`;
+  await createChat({ store, session: summary.resource, navigate }, { kind: 'fork', chat: source, turnId: turn });
+}
+
+/** Makes a chat of a session and goes there. @param {{store: any, session: string | undefined, navigate: (route: any) => void}} context @param {any} [source] what it begins with */
+export async function createChat({ store, session, navigate }, source) {
+  const chat = `ahp-chat:/${randomId()}`;
   try {
-    await store.request('createChat', { channel: summary.resource, chat, source: { kind: 'fork', chat: source, turnId: turn } });
-    navigate({ screen: 'session', session: summary.resource, chat });
+    await store.request('createChat', { channel: session, chat, ...(source ? { source } : {}) });
+    navigate({ screen: 'session', session, chat });
   } catch (error) {
-    showNote(`Not forked: ${messageOf(error)}`, { isProblem: true });
+    reportFailure(error, 'No chat was made');
   }
 }
 
@@ -93,4 +98,10 @@ function lastTurn(store, chat) {
 /** @param {any} error */
 export function messageOf(error) {
   return error?.message ? String(error.message) : String(error);
+}
+
+/** Says that a request failed. Only the host's own word, or that it was not sent, says that nothing was done. @param {any} error @param {string} problem such as "Not deleted" */
+export function reportFailure(error, problem) {
+  const isKnown = error?.code !== undefined || error?.wasOpen === false;
+  showNote(`${isKnown ? problem : 'It is not known whether that was done'}: ${messageOf(error)}`, { isProblem: true });
 }

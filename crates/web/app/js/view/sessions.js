@@ -84,7 +84,7 @@ export function mountSessions(container, context) {
       fill(empty,
         h('h2', null, 'No sessions yet'),
         h('p.muted', null, 'A session is one piece of work with an agent. It goes on when you close this page.'),
-        h('button.button.primary', { type: 'button', on: { click: () => navigate({ screen: 'new' }) } }, 'Start one'));
+        h('button.button.primary', { on: { click: () => navigate({ screen: 'new' }) } }, 'Start one'));
     }
   }
 

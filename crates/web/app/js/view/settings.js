@@ -52,7 +52,7 @@ const typing = () => section('Typing',
 
 function notifications() {
   const text = h('p.hint');
-  const button = h('button.button', { type: 'button', on: { click: toggle } });
+  const button = h('button.button', { on: { click: toggle } });
   async function toggle() {
     if (device.settings().isNotifying) device.change({ isNotifying: false });
     else device.change({ isNotifying: await allowNotifications() });
@@ -80,7 +80,7 @@ function devices() {
   const own = h('p');
   const list = h('ul');
   const problem = h('p.problem', { hidden: true });
-  const out = h('button.button.danger', { type: 'button', on: { click: leave } }, 'Sign out this device');
+  const out = h('button.button.danger', { on: { click: leave } }, 'Sign out this device');
   const drawList = keyedList(list, { key: (/** @type {any} */ one) => one.id, create: createDevice, update: (element, one) => element.update(one) });
 
   /** @param {any} first */
@@ -88,7 +88,7 @@ function devices() {
     let current = first;
     const name = h('span.label', { dir: 'auto' });
     const used = h('span.hint');
-    const button = h('button.button.small', { type: 'button', on: { click: () => revoke(current) } }, 'Sign out');
+    const button = h('button.button.small', { on: { click: () => revoke(current) } }, 'Sign out');
     const element = h('li.device', null, h('span.grow', null, name, used), button);
     element.update = (/** @type {any} */ next) => {
       current = next;

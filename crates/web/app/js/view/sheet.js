@@ -258,7 +258,7 @@ export function startSheet({ store, shell }) {
 
   function offerNext() {
     const hasNext = entries().some((entry) => askKey(entry) !== open?.key);
-    const button = h('button.button.primary', { type: 'button', on: { click: followOn } }, hasNext ? 'Next' : 'Close');
+    const button = h('button.button.primary', { on: { click: followOn } }, hasNext ? 'Next' : 'Close');
     fill(foot, button);
     if (dialog.contains(document.activeElement) && !isTyping(document.activeElement)) parts.title.focus();
   }

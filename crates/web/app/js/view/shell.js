@@ -138,7 +138,7 @@ function mountNothing(container, { navigate }) {
   container.append(h('div.empty', null,
     h('span.splash-mark', { 'aria-hidden': 'true' }),
     h('p.muted', null, 'Choose a session on the left, or start one.'),
-    h('button.button.primary', { type: 'button', on: { click: () => navigate({ screen: 'new' }) } }, 'New session')));
+    h('button.button.primary', { on: { click: () => navigate({ screen: 'new' }) } }, 'New session')));
   return { update() {}, unmount: () => fill(container) };
 }
 
@@ -153,7 +153,7 @@ function createPanel(container) {
   let context = null;
   let chosen = 'changes';
   const buttons = Object.entries(names).map(([name, label]) => {
-    const button = h('button.panel-tab', { type: 'button', role: 'tab', 'aria-controls': 'panel-body', data: { name }, text: label, on: { click: () => choose(name) } });
+    const button = h('button.panel-tab', { role: 'tab', 'aria-controls': 'panel-body', data: { name }, text: label, on: { click: () => choose(name) } });
     tabs.append(button);
     return button;
   });
@@ -270,6 +270,6 @@ function failure(retry) {
     h('h2', null, 'This screen did not load'),
     h('p.muted', null, 'The host may be restarting, or this page is older than the host.'),
     h('div.row', null,
-      h('button.button', { type: 'button', on: { click: retry } }, 'Try again'),
-      h('button.button', { type: 'button', on: { click: () => location.reload() } }, 'Reload')));
+      h('button.button', { on: { click: retry } }, 'Try again'),
+      h('button.button', { on: { click: () => location.reload() } }, 'Reload')));
 }

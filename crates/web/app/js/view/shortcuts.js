@@ -84,7 +84,7 @@ function moveInList(by) {
 function showList(keys) {
   const all = [...keys.list(), ...ELSEWHERE];
   const groups = [...new Set(all.map((one) => one.group))];
-  const close = h('button.button', { type: 'button', autofocus: true, on: { click: () => dialog.close() } }, 'Close');
+  const close = h('button.button', { autofocus: true, on: { click: () => dialog.close() } }, 'Close');
   const dialog = h('dialog.dialog.wide', { 'aria-labelledby': 'keys-title', on: { close: () => dialog.remove() } },
     h('h2', { id: 'keys-title' }, 'Keys'),
     h('div.scroller', null, groups.map((group) => h('section', null, h('h3', null, group),

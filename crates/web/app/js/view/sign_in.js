@@ -38,8 +38,8 @@ export function createSignIns(store) {
 /** A line that leads to the page of one server. @param {any} store @param {{name: string, auth: any}} wanted */
 export function createSignIn(store, { name, auth }) {
   const text = h('span.grow', { dir: 'auto', role: 'status' }, `${name} wants you to sign in`);
-  const begin = h('button.button.small.primary', { type: 'button', on: { click: () => find() } }, 'Sign in');
-  const other = h('button.button.small', { type: 'button', hidden: true, on: { click: () => bring() } }, 'Paste the address');
+  const begin = h('button.button.small.primary', { on: { click: () => find() } }, 'Sign in');
+  const other = h('button.button.small', { hidden: true, on: { click: () => bring() } }, 'Paste the address');
   const row = h('div.queue-head', null, text, other, begin);
 
   async function find() {

@@ -1,5 +1,5 @@
 // Signs this device out. Promises: the host is told first, and if it was not, nothing is removed here unless the user says so; then
-// nothing of the user is left on the device: storage, caches, service worker. Must not know: who asked.
+// nothing of the user is left on the device: storage, caches, notifications, service worker. Must not know: who asked.
 
 import { ApiError, api } from '../state/api.js';
 import { device } from '../state/device.js';
@@ -10,7 +10,10 @@ export async function signOut() {
   if (!(await tellHost()) && !(await askAnyway())) return; // it stays signed in
   device.forget();
   for (const name of (await globalThis.caches?.keys()) ?? []) await caches.delete(name);
-  for (const worker of (await navigator.serviceWorker?.getRegistrations()) ?? []) await worker.unregister();
+  for (const worker of (await navigator.serviceWorker?.getRegistrations()) ?? []) {
+    for (const shown of await worker.getNotifications()) shown.close();
+    await worker.unregister();
+  }
   location.replace('/');
 }
 

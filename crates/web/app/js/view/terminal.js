@@ -4,13 +4,13 @@
 // program answers it, never before. Must not know: how escape sequences are carried out.
 
 import { cancelFrame, fill, h, iconButton, onFrame, setData, setText, show } from '../ui/dom.js';
-import { makeId } from '../ui/id.js';
-import { askYesNo, showNote } from '../ui/menu.js';
+import { randomId } from '../state/device.js';
+import { askYesNo, reportProblem, showNote } from '../ui/menu.js';
 import { Screen } from '../ui/screen.js';
 import { writeOutName } from '../ui/visible.js';
 import { connectionMark } from './connection.js';
 import { pathOf } from './format.js';
-import { messageOf } from './session_actions.js';
+import { reportFailure } from './session_actions.js';
 
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 /** A smaller one is of no use: it is scrolled instead. */
@@ -92,7 +92,7 @@ function isSamePart(before, after) {
 
 /** Starts a terminal in a folder. @param {any} store @param {string | undefined} cwd @returns {Promise<string>} */
 export async function createTerminal(store, cwd) {
-  const channel = `ahp-terminal:/${makeId()}`;
+  const channel = `ahp-terminal:/${randomId()}`;
   await store.request('createTerminal', { channel, claim: { kind: 'client', clientId: store.clientId }, ...(cwd ? { cwd } : {}), ...DEFAULT_SIZE });
   return channel;
 }
@@ -114,10 +114,10 @@ export function mountTerminal(container, context) {
   const lines = h('div.terminal-lines', { role: 'log', 'aria-live': 'off' });
   const view = h('div.terminal-screen', { tabindex: '0', role: 'group', 'aria-label': 'Screen of the terminal', on: { keydown: takeKey, paste: takePaste } }, probe, lines);
   const notice = h('p.terminal-notice', { hidden: true });
-  const claim = h('button.button.small', { type: 'button', hidden: true, on: { click: takeOver } }, 'Take over');
+  const claim = h('button.button.small', { hidden: true, on: { click: takeOver } }, 'Take over');
   const field = h('input.field.mono', { type: 'text', 'aria-label': 'Line to send', placeholder: 'Type a line', autocapitalize: 'off', autocomplete: 'off', spellcheck: false, enterkeyhint: 'send' });
   const form = h('form.terminal-form', { on: { submit: sendLine } }, field, h('button.button', { type: 'submit' }, 'Send'));
-  const buttons = h('div.terminal-keys', null, BUTTONS.map(([label, bytes]) => h('button.button.small', { type: 'button', on: { click: () => send(bytes) } }, label)));
+  const buttons = h('div.terminal-keys', null, BUTTONS.map(([label, bytes]) => h('button.button.small', { on: { click: () => send(bytes) } }, label)));
   const mark = connectionMark(store);
   const element = h('div.screen.terminal', null,
     h('header.head.session-head', null, iconButton('back', 'Back', () => goBack({ screen: 'session', session: route.session, chat: route.chat })),
@@ -125,10 +125,7 @@ export function mountTerminal(container, context) {
     view, h('div.terminal-foot', null, h('div.row', null, notice, claim), form, buttons));
   container.append(element);
 
-  const release = store.watch(uri, (/** @type {any} */ next) => {
-    state = next;
-    onFrame(draw);
-  });
+  const release = store.watch(uri, () => onFrame(draw));
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let sizing;
   const sizes = new ResizeObserver(() => {
@@ -141,6 +138,7 @@ export function mountTerminal(container, context) {
   const isRunning = () => state?.lifecycle?.status === 'running';
 
   function draw() {
+    state = store.confirmed(uri); // who holds it, the host says
     if (!state) {
       setText(title, store.errorOf(uri) ? 'This terminal is not there' : 'Terminal');
       return;
@@ -174,7 +172,7 @@ export function mountTerminal(container, context) {
     const cols = Math.max(SMALLEST.cols, Math.min(LARGEST.cols, Math.floor(width / (cell.width / 20))));
     const rows = Math.max(SMALLEST.rows, Math.min(LARGEST.rows, Math.floor(height / parseFloat(style.lineHeight))));
     if (cols === state.cols && rows === state.rows) return; // it has that size
-    store.dispatch(uri, { type: 'terminal/resized', cols, rows });
+    store.dispatch(uri, { type: 'terminal/resized', cols, rows }).done.then(() => onFrame(draw));
   }
 
   function drawLines() {
@@ -203,10 +201,7 @@ export function mountTerminal(container, context) {
   /** @param {string} data */
   function send(data) {
     if (!isOurs() || !isRunning()) return void showNote('Take the terminal over first.');
-    const sent = store.dispatch(uri, { type: 'terminal/input', data });
-    return void sent.done.then((/** @type {any} */ { status, reason }) => {
-      if (status !== 'confirmed') showNote(`Not typed: ${reason ?? 'it is not known whether it arrived'}`, { isProblem: true });
-    });
+    return void reportProblem(store.dispatch(uri, { type: 'terminal/input', data }), 'Not typed');
   }
 
   /** @param {Event} event */
@@ -235,9 +230,10 @@ export function mountTerminal(container, context) {
   }
 
   async function takeOver() {
-    const { status, reason } = await store.dispatch(uri, { type: 'terminal/claimed', claim: { kind: 'client', clientId: store.clientId } }).done;
-    if (status !== 'confirmed') showNote(`Not taken over: ${reason ?? 'it is not known what became of it'}`, { isProblem: true });
-    else view.focus();
+    const sent = store.dispatch(uri, { type: 'terminal/claimed', claim: { kind: 'client', clientId: store.clientId } });
+    if (!(await reportProblem(sent, 'Not taken over'))) return; // it was said
+    draw();
+    view.focus();
   }
 
   async function end() {
@@ -246,7 +242,7 @@ export function mountTerminal(container, context) {
       await store.request('disposeTerminal', { channel: uri });
       navigate({ screen: 'session', session: route.session, chat: route.chat }, { replace: true });
     } catch (error) {
-      showNote(`Not ended: ${messageOf(error)}`, { isProblem: true });
+      reportFailure(error, 'Not ended');
     }
   }
 

@@ -6,7 +6,7 @@
 import { h, fill, setData, setText, show } from '../ui/dom.js';
 import { colourCode } from '../ui/highlight.js';
 import { writeOut, writeOutName } from '../ui/visible.js';
-import { drawCounts } from './diff.js';
+import { drawTotal } from './diff.js';
 import { drawFileEdit } from './file_edit.js';
 import { drawContent } from './part.js';
 import { plural, shortPath, textOf } from './format.js';
@@ -65,9 +65,7 @@ export function editsOf(call) {
 /** @param {any} call */
 function countLines(call) {
   const edits = editsOf(call);
-  if (edits.length === 0) return undefined;
-  const sum = (/** @type {'added' | 'removed'} */ field) => edits.reduce((total, edit) => total + (edit.diff?.[field] ?? 0), 0);
-  return drawCounts(sum('added'), sum('removed'));
+  return edits.length === 0 ? undefined : drawTotal(edits);
 }
 
 /** The state with what is known beside it: an answer that is not confirmed, a worker that waits. @param {ChatContext} context @param {any} call @returns {[string, string, string]} */
@@ -96,7 +94,7 @@ export function createToolPart(context, part, place) {
   const line = h('span.tool-line', { dir: 'auto' });
   const word = h('span.tool-word');
   const counts = h('span.tool-counts');
-  const review = h('button.button.primary.small', { type: 'button' }, 'Review');
+  const review = h('button.button.primary.small', null, 'Review');
   const body = h('div.tool-body');
   const details = h('details.tool', null, h('summary.tool-head', null, mark, line, counts, word), body);
   const element = h('div.part-tool', null, details, review);
@@ -204,7 +202,7 @@ function drawLong(text, language, context) {
     context.markup.render({ code: seen, lang: language }).then((answer) => answer?.runs && code.isConnected && colourCode(code, answer.runs));
   }
   if (seen.length <= INPUT_CHARS) return block;
-  const more = h('button.output-more', { type: 'button', on: { click: () => { setText(code, seen); more.remove(); } } }, `Show all ${plural(seen.length, 'character')}`);
+  const more = h('button.output-more', { on: { click: () => { setText(code, seen); more.remove(); } } }, `Show all ${plural(seen.length, 'character')}`);
   return h('div', null, block, more);
 }
 
@@ -258,11 +256,11 @@ function drawBlock(context, block, showsAll, showAll) {
       return h('div', null, drawLines(String(block.result?.preview ?? block.title ?? ''), showsAll, showAll),
         block.result?.exitCode !== undefined && h('p.muted', null, `Exit code ${Number(block.result.exitCode)}`),
         block.resource && h('button.button.small', {
-          type: 'button', on: { click: () => context.navigate({ screen: 'terminal', session: context.session, chat: context.chat, terminal: String(block.resource) }) },
+          on: { click: () => context.navigate({ screen: 'terminal', session: context.session, chat: context.chat, terminal: String(block.resource) }) },
         }, 'Open the terminal'));
     case 'subagent':
       return h('button.button.small', {
-        type: 'button', on: { click: () => context.navigate({ screen: 'session', session: context.session, chat: block.resource }) },
+        on: { click: () => context.navigate({ screen: 'session', session: context.session, chat: block.resource }) },
       }, `Open worker: ${writeOutName(String(block.title ?? 'untitled'))}`);
     default:
       return h('p.muted', null, `Content of the kind “${writeOutName(String(block?.type))}” is not shown.`);
@@ -275,5 +273,5 @@ function drawLines(text, showsAll, showAll) {
   const hidden = showsAll ? 0 : Math.max(0, lines.length - LINES_SHOWN);
   const block = h('pre.output', { tabIndex: 0 }, lines.slice(hidden).join('\n'));
   if (hidden === 0) return block;
-  return h('div', null, h('button.output-more', { type: 'button', on: { click: showAll } }, `Show ${plural(hidden, 'earlier line')}`), block);
+  return h('div', null, h('button.output-more', { on: { click: showAll } }, `Show ${plural(hidden, 'earlier line')}`), block);
 }

@@ -3,13 +3,15 @@
 // Promises: an article with a heading; its parts keep their elements; only what changed is touched. Must not know: the list, scrolling.
 
 import { h, fill, iconButton, setData, setText, show } from '../ui/dom.js';
-import { makeId } from '../ui/id.js';
+import { randomId } from '../state/device.js';
 import { askYesNo, openMenu, reportProblem, showNote } from '../ui/menu.js';
 import { partKey } from '../state/store.js';
 import { createPart } from './part.js';
 import { drawMessage } from './message.js';
-import { formatCost, formatCount, formatDuration, formatPassed, formatTime, plural } from './format.js';
+import { formatDuration, formatPassed, formatTime, plural } from './format.js';
 import { formatRoute } from './route.js';
+import { createChat } from './session_actions.js';
+import { describeUsage } from './usage.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
 /** @typedef {import('./part.js').PartView} PartView */
@@ -155,20 +157,9 @@ export class TurnView {
       { label: 'Copy link to this turn', run: () => copyText(new URL(formatRoute(route), location.href).href) },
       { label: 'Changes of this turn', run: () => context.navigate({ ...route, screen: 'changes' }) },
       'line',
-      { label: 'Branch from here', hint: 'A new chat with everything up to this turn', run: () => this.branch() },
+      { label: 'Branch from here', hint: 'A new chat with everything up to this turn', run: () => createChat(context, { kind: 'fork', chat: context.chat, turnId: this.id }) },
       ...(later > 0 && !isBusy ? [{ label: 'Rewind to here', hint: `Removes ${plural(later, 'later turn')}`, danger: true, run: () => this.rewind(later) }] : []),
     ]);
-  }
-
-  async branch() {
-    const { context } = this;
-    const chat = `ahp-chat:/${makeId()}`;
-    try {
-      await context.store.request('createChat', { channel: context.session, chat, source: { kind: 'fork', chat: context.chat, turnId: this.id } });
-      context.navigate({ screen: 'session', session: context.session, chat });
-    } catch (error) {
-      showNote(`Not branched: ${error instanceof Error ? error.message : error}`, { isProblem: true });
-    }
   }
 
   /** @param {number} later */
@@ -179,7 +170,7 @@ export class TurnView {
     });
     if (!isSure) return;
     const sent = this.context.dispatch({
-      type: 'chat/turnStarted', turnId: `turn-${makeId()}`, startedAt: new Date().toISOString(),
+      type: 'chat/turnStarted', turnId: `turn-${randomId()}`, startedAt: new Date().toISOString(),
       message: { text: `/rewind ${later}`, origin: { kind: 'user' } },
     });
     await reportProblem(sent, 'Not rewound');
@@ -196,11 +187,9 @@ function countLater(chat, id) {
 /** Model, duration, tokens, cost, as far as they are known. @param {any} turn */
 function describeTurn(turn) {
   const usage = turn.usage ?? {};
-  const sums = usage._meta?.turn ?? usage;
-  const tokens = sums.inputTokens === undefined ? '' : `${formatCount(sums.inputTokens)} in${sums.cacheReadTokens ? ` (${formatCount(sums.cacheReadTokens)} cached)` : ''}, ${formatCount(sums.outputTokens ?? 0)} out`;
   const end = turn.state === 'cancelled' ? 'stopped' : turn.state === 'error' ? 'failed' : '';
   const model = usage.model ?? turn.message?.model?.id ?? '';
-  return [end, model, formatDuration(turn.duration), tokens, formatCost(usage._meta?.cost)].filter(Boolean).join(' · ');
+  return [end, model, formatDuration(turn.duration), describeUsage([usage])].filter(Boolean).join(' · ');
 }
 
 /** @param {string} text */

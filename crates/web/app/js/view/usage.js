@@ -1,0 +1,37 @@
+// What turns used: tokens, cost, how full the window of the model is. Promises: what is not reported is not guessed.
+// Must not know: elements.
+
+import { formatCost, formatCount } from './format.js';
+
+const COUNTED = ['inputTokens', 'cacheReadTokens', 'outputTokens'];
+
+/** The sums of what some turns report. @param {any[]} usages */
+function addUp(usages) {
+  /** @type {any} */
+  const all = {};
+  for (const usage of usages) {
+    // Agents that do not count the turn report its last call.
+    const sums = usage._meta?.turn ?? usage;
+    for (const field of COUNTED) if (Number.isFinite(sums[field])) all[field] = (all[field] ?? 0) + sums[field];
+    const cost = usage._meta?.cost;
+    // Amounts of another currency cannot be added up: the first one counts.
+    if (typeof cost?.amount === 'number' && (all.cost ?? cost).currency === cost.currency) all.cost = { ...cost, amount: (all.cost?.amount ?? 0) + cost.amount };
+  }
+  return all;
+}
+
+/** Tokens and cost of some turns, as far as they are known. @param {any[]} usages */
+export function describeUsage(usages) {
+  const { inputTokens, cacheReadTokens, outputTokens, cost } = addUp(usages);
+  const cached = cacheReadTokens ? ` (${formatCount(cacheReadTokens)} cached)` : '';
+  const tokens = inputTokens === undefined ? '' : `${formatCount(inputTokens)} in${cached}, ${formatCount(outputTokens ?? 0)} out`;
+  return [tokens, formatCost(cost)].filter(Boolean).join(' · ');
+}
+
+/** How much of what its model can look at a chat has used. @param {any} usage of its last turn @param {number | undefined} modelWindow */
+export function describeContext(usage, modelWindow) {
+  const { contextUsed, contextSize = modelWindow } = usage?._meta ?? {};
+  const used = contextUsed ?? usage?.inputTokens + (usage?.outputTokens ?? 0);
+  if (!Number.isFinite(used)) return '';
+  return contextSize > 0 ? `${Math.ceil((used * 100) / contextSize)} % of ${formatCount(contextSize)} tokens` : `${formatCount(used)} tokens`;
+}
