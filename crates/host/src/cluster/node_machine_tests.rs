@@ -112,7 +112,7 @@ fn a_space_that_failed_is_loaded_anew_though_nobody_wants_it() {
     let given_up = node.answer(LeaseAsk::Find { space: SPACE }, LeaseAnswer::Unknown);
     let nobody = NodeCommand::Tell(SPACE, SpaceFinding::Unavailable);
     assert_eq!(given_up, [nobody]);
-    assert_eq!(node.beat(&[]), [find()]);
+    assert_eq!(node.beat(&[]), [list_work(), find()]);
     node.load();
     assert_eq!(node.beat(&[]), [], "it is here");
 }
