@@ -23,7 +23,7 @@ const { writeOut, writeOutName } = await import('app/js/ui/visible.js');
 const { countUnits, findFence } = await import('app/js/view/markdown.js');
 const { Accepted } = await import('app/js/view/completion.js');
 const { collectEdits } = await import('app/js/view/changes.js');
-const { describeContext, describeUsage } = await import('app/js/view/usage.js');
+const { describeUsage } = await import('app/js/view/usage.js');
 const accept = ({ text, accepted }) => {
   const all = new Accepted();
   for (const words of accepted) all.add({ insertText: words, attachment: { type: 'simple', label: words } });
@@ -31,7 +31,6 @@ const accept = ({ text, accepted }) => {
 };
 const calls = {
   accept, findFence, describeUsage,
-  describeContext: ({ usage, size }) => describeContext(usage, size),
   writeOut: (text) => [writeOut(text), writeOutName(text)],
   countUnits: ({ text, bytes }) => countUnits(text, bytes),
   collectEdits: (turns) => collectEdits(turns),
@@ -193,15 +192,5 @@ fn what_a_chat_used_is_added_up_as_far_as_it_is_reported() {
         ),
     ] {
         assert_eq!(call("describeUsage", &usages), json!(expected), "{usages}");
-    }
-    let said = json!({"inputTokens": 1, "_meta": {"contextUsed": 38_000, "contextSize": 100_000}});
-    for (usage, size, expected) in [
-        (&turn, json!(10_000), "10 % of 10.0k tokens"),
-        (&turn, Value::Null, "950 tokens"),
-        (&said, json!(10_000), "38 % of 100k tokens"),
-        (&json!({"model": "m"}), json!(10_000), ""),
-    ] {
-        let given = json!({"usage": usage, "size": size});
-        assert_eq!(call("describeContext", &given), json!(expected), "{given}");
     }
 }

@@ -123,7 +123,7 @@ async fn take_pictures(page: &Page, width: u32) -> Result<()> {
     let is_kept = std::env::var("GREENROOM_KEEP").as_deref() == Ok("pictures");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/img");
     for theme in ["light", "dark"] {
-        let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
         page.command("Emulation.setEmulatedMedia", media).await?;
         let file = format!("web-changes-{width}-{theme}.png");
         if let Some(directory) = &wanted {

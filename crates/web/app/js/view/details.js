@@ -3,9 +3,8 @@
 import { fill, h, onFrame } from '../ui/dom.js';
 import { writeOutName } from '../ui/visible.js';
 import { ageInWords, pathOf, textOf } from './format.js';
-import { lastModel } from './picker.js';
 import { modifiedAt, stateInWords } from './summary.js';
-import { describeContext, describeUsage } from './usage.js';
+import { describeUsage } from './usage.js';
 
 /** @type {import('./shell.js').Mount} */
 export function mountDetails(container, { store, route: first }) {
@@ -33,16 +32,10 @@ export function mountDetails(container, { store, route: first }) {
     });
   }
 
-  /** @param {any[]} models */
-  function drawUsage(models) {
+  function drawUsage() {
     const usages = [...(chat?.turns ?? []), chat?.activeTurn].map((turn) => turn?.usage).filter(Boolean);
-    const model = lastModel(chat)?.id;
     const all = describeUsage(usages);
-    const part = chat?.turnsNextCursor === undefined ? '' : ' (without earlier turns)';
-    return usages.length === 0 ? [] : [
-      row('Context', describeContext(usages.at(-1), (models.find((one) => one.id === model) ?? models[0])?.maxContextWindow)),
-      row('Tokens', all && all + part),
-    ];
+    return row('Tokens', all && all + (chat?.turnsNextCursor === undefined ? '' : ' (without earlier turns)'));
   }
 
   function draw() {
@@ -60,7 +53,7 @@ export function mountDetails(container, { store, route: first }) {
       row('Workers', workers > 0 && String(workers)),
       row('Here now', clients.map((/** @type {string} */ name) => h('div', null, name))),
       row('Used', ageInWords(modifiedAt(summary))),
-      drawUsage(agent?.models ?? []),
+      drawUsage(),
       config.filter(([, value]) => value !== undefined).map(([name, value]) => row(String(name), typeof value === 'string' ? value : JSON.stringify(value))));
   }
   const release = store.watch(route.session, (/** @type {any} */ state) => {

@@ -1,5 +1,4 @@
-// What turns used: tokens, cost, how full the window of the model is. Promises: what is not reported is not guessed.
-// Must not know: elements.
+// What turns used: tokens and cost. Promises: what is not reported is not guessed. Must not know: elements.
 
 import { formatCost, formatCount } from './format.js';
 
@@ -26,12 +25,4 @@ export function describeUsage(usages) {
   const cached = cacheReadTokens ? ` (${formatCount(cacheReadTokens)} cached)` : '';
   const tokens = inputTokens === undefined ? '' : `${formatCount(inputTokens)} in${cached}, ${formatCount(outputTokens ?? 0)} out`;
   return [tokens, formatCost(cost)].filter(Boolean).join(' · ');
-}
-
-/** How much of what its model can look at a chat has used. @param {any} usage of its last turn @param {number | undefined} modelWindow */
-export function describeContext(usage, modelWindow) {
-  const { contextUsed, contextSize = modelWindow } = usage?._meta ?? {};
-  const used = contextUsed ?? usage?.inputTokens + (usage?.outputTokens ?? 0);
-  if (!Number.isFinite(used)) return '';
-  return contextSize > 0 ? `${Math.ceil((used * 100) / contextSize)} % of ${formatCount(contextSize)} tokens` : `${formatCount(used)} tokens`;
 }
