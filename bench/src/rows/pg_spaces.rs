@@ -39,8 +39,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             spread(&values(&results, Writer::Sqlite, value)),
         )
     };
-    let (rate, cpu): (fn(&FullLoad) -> f64, fn(&FullLoad) -> f64) =
-        (|load| load.rate, |load| load.cpu_us);
+    let rate: fn(&FullLoad) -> f64 = |load| load.rate;
+    let cpu: fn(&FullLoad) -> f64 = |load| load.cpu_us;
     Ok(vec![
         Figure::at_least(
             "batches/s of 100 spaces, 1 record each, against 100 SQLite files",

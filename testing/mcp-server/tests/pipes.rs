@@ -209,7 +209,7 @@ async fn mc_2_a_server_is_told_when_the_working_directories_change() {
     let told = server.log().matches("the roots changed").count();
     assert_eq!(told, 1, "the same ones are no news");
 
-    server.set_roots(&[first.clone()]);
+    server.set_roots(std::slice::from_ref(&first));
     server.stop();
     server.start();
     server.settled().await;

@@ -4,10 +4,11 @@
 //! what is not coloured in it is sent without them.
 //! Must not know: HTTP, who asks.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use markup::highlight::{self, Language, NoColours};
-use markup::markdown::{self, Definitions};
+use markup::markdown::{self, MarkdownBlock};
 use markup::{diff, stable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,9 +61,9 @@ pub(crate) struct DiffSides {
     context: Option<u32>,
 }
 
-/// An answer, and whether it would be the same the next time.
+/// An answer as JSON, and whether it would be the same the next time.
 pub(super) struct RenderedItem {
-    pub answer: Value,
+    pub answer: Vec<u8>,
     pub is_final: bool,
 }
 
@@ -76,9 +77,13 @@ pub(super) fn render(item: &MarkupItem, blobs: &dyn Blobs, time: Duration) -> Re
         MarkupItem::Markdown { markdown, open } => {
             read_text(markdown, blobs).and_then(|text| render_markdown(&text, *open, &mut clock))
         }
-        MarkupItem::Code { code, lang } => read_text(code, blobs)
-            .map(|code| render_code(&code, lang.as_deref().and_then(Language::find), &mut clock)),
-        MarkupItem::Diff { diff } => render_diff(diff, blobs),
+        MarkupItem::Code { code, lang } => read_text(code, blobs).map(|code| {
+            let language = lang.as_deref().and_then(Language::find);
+            wire::rpc::to_json(&render_code(&code, language, &mut clock))
+        }),
+        MarkupItem::Diff { diff } => {
+            render_diff(diff, blobs).map(|compared| wire::rpc::to_json(&compared))
+        }
     };
     match answer {
         Ok(answer) => RenderedItem {
@@ -86,7 +91,7 @@ pub(super) fn render(item: &MarkupItem, blobs: &dyn Blobs, time: Duration) -> Re
             is_final: !clock.was_cut,
         },
         Err(why) => RenderedItem {
-            answer: json!({"error": why}),
+            answer: wire::rpc::to_json(&json!({"error": why})),
             is_final: false,
         },
     }
@@ -122,24 +127,70 @@ impl ColourTime {
     }
 }
 
-fn render_markdown(text: &str, is_open: bool, clock: &mut ColourTime) -> Result<Value, String> {
+/// The answer for a Markdown text. `stable` and `blocks` are said of one that is being written.
+#[derive(Serialize)]
+struct MarkdownAnswer {
+    tree: Vec<WrittenBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stable: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<usize>,
+}
+
+/// Most blocks are written as they are; one with code gets its colours first.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WrittenBlock {
+    AsItIs(MarkdownBlock),
+    Coloured(Value),
+}
+
+fn render_markdown(text: &str, is_open: bool, clock: &mut ColourTime) -> Result<Vec<u8>, String> {
     let too_large = |error: markup::MarkupTooLarge| error.to_string();
-    let unwritable = |error: serde_json::Error| error.to_string();
     if !is_open {
-        let blocks = markdown::parse(text).map_err(too_large)?;
-        let mut tree = serde_json::to_value(blocks).map_err(unwritable)?;
-        colour_blocks(&mut tree, clock);
-        return Ok(json!({"tree": tree}));
+        let tree = markdown::parse(text).map_err(too_large)?;
+        return Ok(wire::rpc::to_json(&MarkdownAnswer {
+            tree: colour_tree(tree, clock)?,
+            stable: None,
+            blocks: None,
+        }));
     }
-    let stable = stable::find_stable(text).map_err(too_large)?;
-    let (done, end) = text.split_at_checked(stable).unwrap_or(("", text));
-    let mut definitions = Definitions::default();
-    let mut blocks = markdown::parse_part(done, &mut definitions).map_err(too_large)?;
-    let count = blocks.len();
-    blocks.extend(stable::parse_open(end, &definitions).map_err(too_large)?);
-    let mut tree = serde_json::to_value(blocks).map_err(unwritable)?;
-    colour_blocks(&mut tree, clock);
-    Ok(json!({"tree": tree, "stable": done.len(), "blocks": count}))
+    let open = stable::parse_open_text(text).map_err(too_large)?;
+    Ok(wire::rpc::to_json(&MarkdownAnswer {
+        tree: colour_tree(open.blocks, clock)?,
+        stable: Some(open.stable),
+        blocks: Some(open.stable_blocks),
+    }))
+}
+
+fn colour_tree(
+    tree: Vec<MarkdownBlock>,
+    clock: &mut ColourTime,
+) -> Result<Vec<WrittenBlock>, String> {
+    let mut written = Vec::with_capacity(tree.len());
+    for block in tree {
+        if !has_code(std::slice::from_ref(&block)) {
+            written.push(WrittenBlock::AsItIs(block));
+            continue;
+        }
+        let mut block = serde_json::to_value(block).map_err(|error| error.to_string())?;
+        colour_blocks(&mut block, clock);
+        written.push(WrittenBlock::Coloured(block));
+    }
+    Ok(written)
+}
+
+/// Whether there is code of a language in blocks. They are at most as deep as `markdown` makes them.
+fn has_code(blocks: &[MarkdownBlock]) -> bool {
+    blocks.iter().any(|block| match block {
+        MarkdownBlock::Code { language, .. } => language.is_some(),
+        MarkdownBlock::Quote(blocks) => has_code(blocks),
+        MarkdownBlock::List(list) => list.items.iter().any(|item| has_code(&item.blocks)),
+        MarkdownBlock::Heading { .. }
+        | MarkdownBlock::Paragraph(_)
+        | MarkdownBlock::Table(_)
+        | MarkdownBlock::Rule => false,
+    })
 }
 
 /// Adds the runs of each code block to its attributes. A tree is at most as deep as `markdown` makes it.
@@ -185,13 +236,15 @@ fn render_diff(sides: &DiffSides, blobs: &dyn Blobs) -> Result<Value, String> {
     serde_json::to_value(compared).map_err(|error| error.to_string())
 }
 
-fn read_text(text: &MarkupText, blobs: &dyn Blobs) -> Result<String, String> {
+fn read_text<'a>(text: &'a MarkupText, blobs: &dyn Blobs) -> Result<Cow<'a, str>, String> {
     match text {
-        MarkupText::Text(text) => Ok(text.clone()),
+        MarkupText::Text(text) => Ok(Cow::Borrowed(text)),
         MarkupText::Content { uri } => {
             let digest = Digest::from_uri(uri).ok_or("`uri` is not the name of content")?;
             let bytes = read_content(&digest, blobs, TEXT_BYTES_MAX)?;
-            String::from_utf8(bytes).map_err(|_| "the content is not text".to_owned())
+            let text = String::from_utf8(bytes);
+            let text = text.map_err(|_| "the content is not text".to_owned())?;
+            Ok(Cow::Owned(text))
         }
     }
 }
@@ -221,7 +274,11 @@ mod tests {
 
     fn answer(item: &Value, blobs: &MemoryBlobs) -> Value {
         let item: MarkupItem = serde_json::from_value(item.clone()).unwrap();
-        render(&item, blobs, LONG).answer
+        read(&render(&item, blobs, LONG))
+    }
+
+    fn read(rendered: &RenderedItem) -> Value {
+        serde_json::from_slice(&rendered.answer).unwrap()
     }
 
     #[test]
@@ -237,6 +294,11 @@ mod tests {
                 ["pre", {"language": "rust", "runs": [["keyword", 0, 3], ["number", 8, 1]]}, "let ä = 1;"],
             ]})
         );
+        let nested = answer(
+            &json!({"markdown": "> - ```rust\n>   let a;\n>   ```\n"}),
+            &blobs,
+        );
+        assert!(nested.to_string().contains("\"runs\""), "{nested}");
         let code = answer(&json!({"code": "let a = 1;", "lang": "rs"}), &blobs);
         assert_eq!(code["language"], "rust");
         assert_eq!(code["runs"][0], json!(["keyword", 0, 3]));
@@ -304,7 +366,7 @@ mod tests {
         let item: MarkupItem = serde_json::from_value(item).unwrap();
         let cut = render(&item, &MemoryBlobs::new(), Duration::ZERO);
         assert_eq!(
-            cut.answer,
+            read(&cut),
             json!({"tree": [["pre", {"language": "rust"}, "let a;"]]})
         );
         assert!(!cut.is_final, "the next time there may be");

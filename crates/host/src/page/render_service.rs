@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
+use wire::Digest;
 
 use super::markup_cache::MarkupCache;
-use super::render_markup::{MarkupItem, render};
+use super::render_markup::{MarkupItem, MarkupText, render};
 use crate::blobs::{Blobs, digest_of};
 
 /// How long one item may be coloured; grammars are loaded within it, too.
@@ -111,12 +113,12 @@ impl MarkupService {
     }
 
     fn find_or_render(&self, item: &MarkupItem) -> Bytes {
-        let key = digest_of(&wire::rpc::to_json(item));
+        let key = key_of(item);
         if let Some(known) = lock(&self.cache).find(&key) {
             return known;
         }
         let rendered = render(item, &*self.blobs, ITEM_TIME);
-        let answer = Bytes::from(wire::rpc::to_json(&rendered.answer));
+        let answer = Bytes::from(rendered.answer);
         if rendered.is_final {
             lock(&self.cache).insert(key, answer.clone());
         }
@@ -124,10 +126,41 @@ impl MarkupService {
     }
 }
 
+/// What an item is remembered by.
+fn key_of(item: &MarkupItem) -> Digest {
+    match item {
+        // The text as it is: most items are texts, and to write one as JSON first takes longer than to hash it. JSON begins otherwise.
+        MarkupItem::Markdown {
+            markdown: MarkupText::Text(text),
+            open,
+        } => {
+            let mut hash = Sha256::new_with_prefix([b'm', u8::from(*open)]);
+            hash.update(text);
+            Digest::new(hash.finalize().into())
+        }
+        MarkupItem::Markdown { .. } | MarkupItem::Code { .. } | MarkupItem::Diff { .. } => {
+            digest_of(&wire::rpc::to_json(item))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::blobs::MemoryBlobs;
+
+    #[test]
+    fn items_that_differ_are_remembered_apart() {
+        let items = json!([
+            {"markdown": "a"}, {"markdown": "a", "open": true}, {"markdown": "b"}, {"code": "a"},
+            {"code": "a", "lang": "rust"}, {"markdown": {"uri": "a"}}, {"diff": {"after": "a", "path": "a"}},
+        ]);
+        let items: Vec<MarkupItem> = serde_json::from_value(items).unwrap();
+        let keys: std::collections::BTreeSet<Digest> = items.iter().map(key_of).collect();
+        assert_eq!(keys.len(), items.len());
+    }
 
     #[tokio::test]
     async fn a_device_has_four_requests_in_flight_and_others_have_theirs() {
@@ -157,7 +190,7 @@ mod tests {
                 r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#
             );
         }
-        let key = digest_of(&wire::rpc::to_json(&items()[0]));
+        let key = key_of(&items()[0]);
         lock(&service.cache).insert(key, Bytes::from_static(b"0"));
         let answer = service
             .render_all(service.begin("phone").unwrap(), items(), |answer| answer)

@@ -118,13 +118,8 @@ async fn open_in(
     live: Option<Arc<LiveSession>>,
 ) -> Result<PreparedTurn, TurnStopped> {
     let (core, facts, input) = (turn.core, turn.facts, &turn.input);
-    let is_known = |through: Option<&str>| {
-        knows(
-            input.turn_id.as_str(),
-            input.last_turn_id.as_deref(),
-            through,
-        )
-    };
+    let last = input.last_turn_id.as_deref();
+    let is_known = |through: Option<&str>| knows(&input.turn_id, last, through);
     let system_prompt = render(turn, &process).await?;
     let handed = match place.directories.first() {
         Some(primary) => find_handed_over(turn, &process, primary).await?,
