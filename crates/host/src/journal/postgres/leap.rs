@@ -19,10 +19,10 @@ const MOMENT: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::
      (SELECT count(*) FROM greenroom.lease)";
 
 /// At least so much further, should the clock lag behind what an earlier leap has led to.
-const LEAP_SPACES: &str = "WITH some AS (SELECT space FROM greenroom.lease WHERE space > $1 ORDER BY space LIMIT $2),
+const LEAP_SPACES: &str = "WITH part AS (SELECT space FROM greenroom.lease WHERE space > $1 ORDER BY space LIMIT $2),
      leapt AS (UPDATE greenroom.lease l SET node = NULL, epoch = greatest(l.epoch + 1048576, $3::bigint),
          seq = greatest(l.seq + 1048576, $3::bigint), log_floor = greatest(l.seq + 1048576, $3::bigint)
-         FROM some WHERE l.space = some.space RETURNING l.space)
+         FROM part WHERE l.space = part.space RETURNING l.space)
      SELECT max(space), count(*) FROM leapt";
 
 const LEAP_IDS: &str =
