@@ -114,6 +114,15 @@ impl ChannelState {
                     // No action up to 0.6 tells it: the list of sessions does.
                     value["workingDirectory"] = Value::Null;
                 }
+                let waits = value["inputNeeded"]
+                    .as_array()
+                    .is_some_and(|all| !all.is_empty());
+                if VERSION >= "0.5.1" && VERSION < "0.6" && !waits {
+                    // A wait for a sign-in was none to whoever was there: idle. When it is over a session is in progress by the
+                    // rules of the newest version, and whoever comes then is told so.
+                    let status = value["status"].as_u64().unwrap_or(0);
+                    value["status"] = json!((status & !31) | 1);
+                }
                 if VERSION < "0.8"
                     && let Some(status) = value["status"].as_u64()
                 {
