@@ -1,4 +1,4 @@
-//! The agents: the scripted one, the native one with its providers, tools and prompt sections, and those of others over ACP.
+//! The agents: the scripted one, the native one with its providers, tools and prompt sections, and external ones over ACP.
 //!
 //! Promises: an agent is driven through `agent_api` alone; dropping a turn's future stops it.
 //! Must not know: channels, peers, sequence numbers.

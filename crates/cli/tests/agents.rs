@@ -1,4 +1,4 @@
-//! Agents of others with the real binary: listed, chosen, and started only in directories that somebody trusts.
+//! External agents with the real binary: listed, chosen, and started only in directories that somebody trusts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Agents of others: which of them a host offers by its settings, and the directories that they may be started in.
+//! External agents: which of them a host offers by its settings, and the directories that they may be started in.
 //!
 //! Promises: nothing is run to find an agent. A wrong entry is an error; a program that is not there is none (AG-1).
 //! Must not know: what agents do.
@@ -26,7 +26,7 @@ pub struct OfferedAgent {
 }
 
 impl Config {
-    /// The agents of others that a host offers, in the order in which it lists them: those of the settings as they are
+    /// The external agents that a host offers, in the order in which it lists them: those of the settings as they are
     /// written, then presets that are installed and that no entry uses (AG-2).
     pub fn offered_agents(&self) -> Result<Vec<OfferedAgent>, EntryError> {
         self.offered_agents_on(std::env::var_os("PATH").as_deref())

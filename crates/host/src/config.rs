@@ -135,14 +135,14 @@ pub struct Config {
     pub web_fetch_allow: Vec<String>,
     /// Whether agents that are installed on this machine are offered though no table names them (AG-2).
     pub agents_auto: bool,
-    /// Directories that agents of others may be started in without a question (TR-1).
+    /// Directories that external agents may be started in without a question (TR-1).
     pub trusted: Vec<PathBuf>,
     /// Directories of plugins, beside those in `~/.agents/plugins` (CU-4).
     pub plugins: Vec<PathBuf>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Agents of others.
+    /// External agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentEntry>,
     /// What clients may ask for outside the roots (G-55).

@@ -54,7 +54,7 @@ kernel::limits_table! {
         inspect_calls_max: u64 = 50, ..=10_000;
         /// Bytes that they may take for each chat; the oldest go first, the newest stays. Bodies of attachments do not count.
         inspect_bytes_max: u64 = 64 * MIB as u64, ..;
-        /// Longest line taken from an agent of others: one that sends a longer one is stopped (AG-17).
+        /// Longest line taken from an external agent: one that sends a longer one is stopped (AG-17).
         agent_line_bytes: usize = 32 * MIB, 65_536..;
         /// How long a database that is away is waited for before nothing can be recorded.
         journal_patience_ms: u64 = 2_000, 100..=60_000;

@@ -45,7 +45,7 @@ impl AgentRoster {
     ) -> Self {
         let models = config.models.iter();
         models.for_each(warn_of_open_key_file);
-        // Agents of others run commands too.
+        // External agents run commands too.
         if native.has_models() || agents.iter().any(|agent| agent.has_own_commands()) {
             hide_environment();
         }

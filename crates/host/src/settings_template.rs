@@ -138,7 +138,7 @@ const SETTINGS: &[Setting] = &[
     ),
     (
         "trusted",
-        "Directories in which agents of others may be started without a question, with all that is below. Whole paths.",
+        "Directories in which external agents may be started without a question, with all that is below. Whole paths.",
         Some("[\"/home/me/src\"]"),
     ),
     (
@@ -171,7 +171,7 @@ const MODELS_HEAD: &str = "
 ";
 
 const AGENTS_HEAD: &str = "
-# Agents of others that speak the Agent Client Protocol, each with an [[agents]] line of its own. `greenroom agents` lists them.
+# External agents that speak the Agent Client Protocol, each with an [[agents]] line of its own. `greenroom agents` lists them.
 #
 #[[agents]]
 ";

@@ -244,7 +244,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     Ok(AgentRoster::new(config, native, agents))
 }
 
-/// The agents of others, in the order in which they are listed (AG-2). No process is started.
+/// The external agents, in the order in which they are listed (AG-2). No process is started.
 fn create_acp_agents(
     config: &Config,
     mcp: &Arc<McpSettings>,

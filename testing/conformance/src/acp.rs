@@ -1,4 +1,4 @@
-//! A conversation with an agent of others: a host, the scripted ACP agent behind it as a process, a client before it.
+//! A conversation with an external agent: a host, the scripted ACP agent behind it as a process, a client before it.
 //!
 //! Promises: everything is waited for as a condition, of what the client sees or of what the agent noted; nothing waits for time
 //! to pass.

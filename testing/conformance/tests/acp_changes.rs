@@ -1,4 +1,4 @@
-//! What an agent of others changes in files: found by comparing the tree, told as the changeset of its turn, counted in the session's
+//! What an external agent changes in files: found by comparing the tree, told as the changeset of its turn, counted in the session's
 //! summary, and taken back (G-53, G-72).
 
 use ahp::{Client, ClientEventStream, SubscriptionEvent};

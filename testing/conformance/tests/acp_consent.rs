@@ -1,4 +1,4 @@
-//! What a yes to an agent of others is good for (AG-31b, AG-52): the question that was answered, and just the command that it showed.
+//! What a yes to an external agent is good for (AG-31b, AG-52): the question that was answered, and just the command that it showed.
 
 use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::calls_of;

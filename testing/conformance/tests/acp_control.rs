@@ -1,4 +1,4 @@
-//! Cancel, queue and steering of a turn whose agent is a process of others.
+//! Cancel, queue and steering of a turn whose agent is an external process.
 
 use conformance::acp::{AcpHarness, AcpSetup, is_alive, scene};
 use conformance::native::texts_in;

@@ -1,4 +1,4 @@
-//! Files that an agent of others reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
+//! Files that an external agent reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
 
 use conformance::acp::{AcpHarness, AcpSetup, scene};
 use conformance::native::calls_of;

@@ -1,4 +1,4 @@
-//! Commands that an agent of others runs in terminals of the host (AG-52): what is asked, what runs, what is refused, what is seen.
+//! Commands that an external agent runs in terminals of the host (AG-52): what is asked, what runs, what is refused, what is seen.
 
 use conformance::acp::{AcpHarness, AcpSetup, is_alive, scene};
 use conformance::native::calls_of;

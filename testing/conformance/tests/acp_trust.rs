@@ -1,4 +1,4 @@
-//! An agent of others starts in a directory only after a yes: a cloned repository can make it run commands.
+//! An external agent starts in a directory only after a yes: a cloned repository can make it run commands.
 
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::{error_of, texts_in};

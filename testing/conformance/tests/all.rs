@@ -1,4 +1,4 @@
-//! Published clients, ours, and agents of others over real sockets. One executable: it is linked once.
+//! Published clients, ours, and external agents over real sockets. One executable: it is linked once.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! MCP servers that an agent of others is handed over, and how clients see them.
+//! MCP servers that an external agent is handed over, and how clients see them.
 
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use conformance::native::calls_of;

@@ -1,4 +1,4 @@
-//! What plugins that clients brought say to an agent of others (AG-37): rules that always hold, and which other rules and skills there are.
+//! What plugins that clients brought say to an external agent (AG-37): rules that always hold, and which other rules and skills there are.
 //!
 //! Promises: bounded; nothing that is switched off is told. Only plugins of clients are: what lies in directories the agent reads itself
 //! (CU-11).

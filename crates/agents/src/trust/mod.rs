@@ -1,4 +1,4 @@
-//! Trust in directories: an agent of others starts only where its user lets it, since files of a directory can make it run
+//! Trust in directories: an external agent starts only where its user lets it, since files of a directory can make it run
 //! commands without asking (TR-1).
 //!
 //! Promises: nothing is trusted but by the settings file or by an answer of the user; no permission mode answers for them

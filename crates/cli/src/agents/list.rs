@@ -1,4 +1,4 @@
-//! The agents of others as people and programs read them: those that a host offers, and those that could be installed.
+//! The external agents as people and programs read them: those that a host offers, and those that could be installed.
 
 use std::path::PathBuf;
 
@@ -203,7 +203,7 @@ fn describe_list(listed: &[ListedAgent], is_auto: bool) -> String {
     };
     let (offered, known) = (lines(true), lines(false));
     let mut text = match offered.is_empty() {
-        true => "No agent of others is offered.\n".to_owned(),
+        true => "No external agent is offered.\n".to_owned(),
         false => format!("Offered (`greenroom chat --agent ID`):\n{offered}"),
     };
     if !known.is_empty() {

@@ -1,4 +1,4 @@
-//! `greenroom agents`: lists the agents of others, and which directories they may be started in.
+//! `greenroom agents`: lists the external agents, and which directories they may be started in.
 //!
 //! Promises: nothing is run to list an agent. What is shown of files and agents cannot control the terminal.
 //! Must not know: how an agent is talked to.

@@ -1,4 +1,4 @@
-//! `greenroom agents trust`: which directories agents of others may be started in, and which MCP servers of directories were allowed.
+//! `greenroom agents trust`: which directories external agents may be started in, and which MCP servers of directories were allowed.
 //!
 //! Promises: what is trusted is what a host that runs goes by from the next start of an agent on.
 
@@ -17,7 +17,7 @@ use crate::terminal::escape_line;
 /// Who trusted a directory, in the record.
 const BY: &str = "greenroom agents trust";
 
-/// Trust a directory for agents of others, or list those that are trusted
+/// Trust a directory for external agents, or list those that are trusted
 #[derive(Debug, clap::Args)]
 pub(super) struct TrustOptions {
     /// The directory; what is below it is trusted with it. Without it, all are listed

@@ -54,7 +54,7 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
     (findings, config)
 }
 
-/// The agents of others, and the directories that they may be started in.
+/// The external agents, and the directories that they may be started in.
 fn check_agents(config: &Config) -> Vec<Finding> {
     const WHAT: &str = "agent";
     // Settings that are wrong were said to be so.

@@ -20,7 +20,7 @@ const LIFETIME_SECONDS_MAX: u64 = 36_525 * 86_400;
   greenroom space token team-a --for dashboard --role viewer --expires 90d
 
 Roles: a viewer reads; a member takes part in every session; an owner changes the settings of the space too. \
-Clients show the token as they would that of a data directory: greenroom chat --url wss://HOST/ --token-file FILE")]
+Clients show the token as they would that of a data directory: greenroom chat --host wss://HOST/ --token-file FILE")]
 pub(super) struct IssueOptions {
     /// The space it is for
     name: String,

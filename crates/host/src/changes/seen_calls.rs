@@ -48,7 +48,7 @@ impl SeenCalls {
         if result["success"] == false {
             self.forget(call);
         } else if !has_edits {
-            // Agents of others say it with the result.
+            // External agents say it with the result.
             let mut done = result.clone();
             done["status"] = json!("completed");
             let edits = edits_of_call(&done);
