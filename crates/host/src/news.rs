@@ -105,7 +105,7 @@ async fn send_word(word: NewsItem, roster: &AgentRoster, arrivals: &KernelQueue)
             // The kernel hears of changes in the order in which they were made.
             let _order = roster.lock().await;
             let Some(facts) = roster.facts_of(*info) else {
-                tracing::error!("an agent speaks of one that this host does not have");
+                tracing::error!("news of an agent is dropped: this host has no such agent");
                 return KernelState::There;
             };
             let input = Input::AgentChanged(Box::new(facts));
@@ -132,7 +132,7 @@ impl WaitingNews {
                 if words.len() >= WORDS_MAX {
                     words.pop_front();
                     tracing::warn!(
-                        "agents say more between turns than can be heard; the oldest word is dropped"
+                        "too much news from agents between turns; the oldest is dropped"
                     );
                 }
                 words.push_back(word);
@@ -151,7 +151,7 @@ impl AgentNews {
     fn put(&self, conversation: &str, change: SessionChange) {
         let Ok(session) = ChannelUri::parse(conversation) else {
             // Conversations are named by the host: an agent that makes one up is wrong.
-            tracing::error!(provider = %self.provider, "an agent speaks of a session that there cannot be");
+            tracing::error!(provider = %self.provider, "news of an agent is dropped: it names a session that cannot exist");
             return;
         };
         self.waiting.put(NewsItem::Session(SessionNews {
@@ -165,7 +165,7 @@ impl AgentNews {
 impl HostNews for AgentNews {
     fn agent_changed(&self, info: AgentInfo) {
         if info.provider != self.provider {
-            tracing::error!(provider = %self.provider, "an agent speaks of another one");
+            tracing::error!(provider = %self.provider, "news of an agent is dropped: it is about another agent");
             return;
         }
         self.waiting.put(NewsItem::Agent(Box::new(info)));

@@ -198,7 +198,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     for model in models.iter().filter(|model| model.is_of_environment) {
         let variable = model.key_env.as_deref().unwrap_or_default();
         let server = model.endpoint().map_err(wrong)?.authority();
-        tracing::info!(model = %model.id, variable, server, "no model is configured: this one is there by the key in the environment");
+        tracing::info!(model = %model.id, variable, server, "no model is configured: this one is offered because its key is in the environment");
     }
     let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
     let native = native.sharing_models(config.shared.models());
@@ -258,7 +258,7 @@ fn create_acp_agents(
             is_configured,
         } = offered;
         if !is_configured {
-            tracing::info!(agent = %agent.id, "this agent is installed, and offered for that reason");
+            tracing::info!(agent = %agent.id, "agent offered because its command is installed");
         }
         let agent = AcpAgent::new(agent, &config.data, Arc::clone(&trust));
         Arc::new(agent.with_mcp(Arc::clone(mcp)))

@@ -37,7 +37,7 @@ pub enum AccountError {
         "`{0}` is no name of a space: it takes small letters, digits and `-`, at most 64 of them"
     )]
     BadSpaceName(String),
-    #[error("`{0}` is no name of somebody: it takes 1 to 128 characters that can be seen")]
+    #[error("`{0}` is not a valid name: use 1 to 128 visible characters")]
     BadPrincipal(String),
     #[error("there is no token `{0}`; `greenroom space list NAME` shows those of a space")]
     UnknownToken(String),

@@ -219,7 +219,9 @@ pub(crate) async fn tell_git(
         }
         Err(_) => {
             // What git says may hold a path.
-            tracing::warn!("git could not tell where the repository of a session stands");
+            tracing::warn!(
+                "git could not read the state of a session's repository; clients see none"
+            );
             false
         }
     }

@@ -153,7 +153,7 @@ async fn take_back(
         records: store::records_of(session_id, "", &session),
     };
     if let Err(error) = services.journal.append(batch).await {
-        tracing::warn!(%error, "what a session changed is not recorded any more as it is");
+        tracing::warn!(%error, "the recorded changes of a session could not be updated and may be out of date");
     }
     let counted = Input::Changes(ChangesInput::Counted {
         session: operation.place.session.clone(),

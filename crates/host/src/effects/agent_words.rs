@@ -49,7 +49,9 @@ impl Effects {
     pub(crate) fn tell_settings(&self, session: &ChannelUri, provider: &str, values: &Object) {
         match self.agent(provider) {
             Some(agent) => agent.settings_changed(session.as_str(), values),
-            None => tracing::debug!("settings of a session whose agent is gone changed"),
+            None => tracing::debug!(
+                "settings changed in a session whose agent is not configured any more; no agent is told"
+            ),
         }
     }
 
@@ -57,7 +59,9 @@ impl Effects {
     pub(crate) fn tell_title(&self, chat: &ChannelUri, provider: &str, title: &str) {
         match self.agent(provider) {
             Some(agent) => agent.title_changed(chat.as_str(), title),
-            None => tracing::debug!("a session whose agent is gone was named"),
+            None => tracing::debug!(
+                "a title changed in a session whose agent is not configured any more; no agent is told"
+            ),
         }
     }
 
@@ -65,7 +69,9 @@ impl Effects {
     pub(crate) fn request_mcp(&self, wish: &McpWish) {
         match self.agent(&wish.provider) {
             Some(agent) => agent.mcp_requested(wish.session.as_str(), &wish.id, wish.request),
-            None => tracing::debug!("an MCP server of a session whose agent is gone was wanted"),
+            None => tracing::debug!(
+                "a request about an MCP server is dropped: the agent of its session is not configured any more"
+            ),
         }
     }
 
@@ -79,7 +85,7 @@ impl Effects {
     /// Hands a token to the agent that it was brought for.
     pub(crate) fn authenticate(&mut self, brought: BroughtToken) {
         let Some(agent) = self.agent(&brought.provider) else {
-            return tracing::debug!("a token was brought for an agent that is gone");
+            return tracing::debug!("a token is dropped: its agent is not configured any more");
         };
         let (provider, resource) = (brought.provider, brought.resource);
         let ends = &mut self.token_ends.0;

@@ -260,12 +260,12 @@ impl Bodies {
             let collected = journal.collect(some.to_vec(), move |unreferred| {
                 for digest in unreferred.iter().filter(|digest| !held.contains(digest)) {
                     if let Err(error) = blobs.remove(digest, before) {
-                        tracing::warn!(%error, "a body that nothing refers to stays");
+                        tracing::warn!(%error, "a body that nothing refers to could not be removed; a later collection tries again");
                     }
                 }
             });
             if let Err(error) = collected.await {
-                tracing::warn!(%error, "bodies that nothing refers to stay");
+                tracing::warn!(%error, "bodies that nothing refers to could not be looked up; the next collection tries again");
                 return;
             }
         }

@@ -238,7 +238,7 @@ impl HostServices for KernelSink {
             records: vec![record],
         };
         if let Err(error) = self.services.journal.append(batch).await {
-            tracing::warn!(run = ?self.run, %error, "what a model's server wants back is not recorded");
+            tracing::warn!(run = ?self.run, %error, "data that a model's server wants with later requests could not be recorded");
         }
     }
 
@@ -289,7 +289,7 @@ impl HostServices for KernelSink {
         if let Some(budget) = &self.budget
             && let Err(error) = budget.release_call().await
         {
-            tracing::warn!(run = ?self.run, %error, "what was set aside for a call that failed stays spent");
+            tracing::warn!(run = ?self.run, %error, "the budget reserved for a failed model call could not be released; it counts as spent");
         }
     }
 

@@ -123,7 +123,7 @@ pub(super) async fn find_space(
         return Ok(None);
     };
     let space = accounts.space_of(id).await.map_err(|error| {
-        tracing::warn!(%error, "it is not known whose an address is");
+        tracing::warn!(%error, "the space of a device could not be looked up");
         HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
     })?;
     let Some(space) = space else {

@@ -167,7 +167,7 @@ pub(super) async fn revoke(
         }
         Revocation::Unknown => Err(HttpResponse::new(404, "there is no such device\n")),
         Revocation::Unsaved(error) => {
-            tracing::error!(%error, "that a device was signed out is not on the disk");
+            tracing::error!(%error, "a device was signed out, but that could not be written to disk; it is tried again");
             let text = format!(
                 "the device is signed out, but that is not on the disk yet: {error}. Free the disk: the host tries again every minute\n"
             );

@@ -44,7 +44,7 @@ pub(super) async fn answer(
     };
     let read = tokio::task::spawn_blocking(read).await;
     let broken = |reason: String| {
-        tracing::error!(reason, "what was sent cannot be shown");
+        tracing::error!(reason, "a request to a model cannot be shown");
         HttpResponse::new(
             500,
             "what is stored cannot be read; the host's log says why\n",
