@@ -7,62 +7,84 @@
 use super::shell::Word;
 
 /// A program, and its options of this kind, without dashes.
-const STEERING: &[(&str, &[&str])] = &[
-    ("bun", &["config", "cwd", "preload"]),
+const STEERING: &[(&str, &str)] = &[
+    (
+        "bun",
+        "c config cwd env-file import preload r require shell",
+    ),
     (
         "cargo",
-        &["C", "Z", "config", "manifest-path", "target-dir"],
+        "C Z artifact-dir config config-file index lockfile-path manifest-path out-dir registry \
+         target-dir tool-config-file",
     ),
-    ("deno", &["c", "config", "import-map", "preload"]),
-    ("dotnet", &["o", "output"]),
+    // Its tests may only compute unless they are allowed more.
+    (
+        "deno",
+        "A E I N P R S W allow-all allow-env allow-ffi allow-import allow-net allow-read \
+         allow-run allow-scripts allow-sys allow-write c cert config coverage env-file \
+         import-map junit-path lock permission-set preload unsafely-ignore-certificate-errors",
+    ),
+    (
+        "dotnet",
+        "l logger o output p property s settings test-adapter-path",
+    ),
     (
         "eslint",
-        &[
-            "c",
-            "config",
-            "o",
-            "output-file",
-            "plugin",
-            "resolve-plugins-relative-to",
-            "rulesdir",
-        ],
+        "c cache-file cache-location config f format o output-file parser plugin \
+         resolve-plugins-relative-to rulesdir",
     ),
     (
         "go",
-        &[
-            "C", "exec", "modfile", "o", "overlay", "toolexec", "vettool",
-        ],
+        "C asmflags blockprofile compiler coverprofile cpuprofile exec gcflags gccgoflags \
+         ldflags memprofile modfile mutexprofile o outputdir overlay pkgdir toolexec trace \
+         vettool",
     ),
     (
         "jest",
-        &[
-            "c",
-            "config",
-            "globalSetup",
-            "outputFile",
-            "rootDir",
-            "setupFiles",
-        ],
+        "c cacheDirectory config coverageDirectory dependencyExtractor filter globalSetup \
+         globalTeardown moduleDirectories moduleNameMapper modulePaths outputFile preset \
+         prettierPath projects reporters resolver rootDir roots runner setupFiles \
+         setupFilesAfterEnv snapshotSerializers testEnvironment testResultsProcessor testRunner \
+         testSequencer transform watchPlugins",
     ),
-    ("kubectl", &["kubeconfig"]),
-    ("mypy", &["config-file", "python-executable"]),
+    ("kubectl", "kubeconfig"),
+    (
+        "mypy",
+        "any-exprs-report cobertura-xml-report config-file html-report install-types junit-xml \
+         linecount-report linecoverage-report lineprecision-report python-executable txt-report \
+         xml-report xslt-html-report xslt-txt-report",
+    ),
     (
         "npm",
-        &["C", "globalconfig", "prefix", "script-shell", "userconfig"],
+        "C globalconfig node-options prefix registry script-shell userconfig",
     ),
     (
         "pnpm",
-        &["C", "dir", "prefix", "script-shell", "shell-emulator"],
+        "C config dir node-options prefix registry script-shell shell-emulator",
     ),
-    ("pytest", &["c", "o", "p", "override-ini", "rootdir"]),
-    ("ruff", &["config", "output-file"]),
-    ("tsc", &["outDir", "outFile", "p", "project"]),
-    ("vitest", &["c", "config", "outputFile", "root"]),
-    ("yarn", &["cwd", "use-yarnrc"]),
+    // A base for temporary files is emptied first.
+    (
+        "pytest",
+        "basetemp c junit-xml log-file o override-ini p pastebin pdbcls rootdir",
+    ),
+    ("ruff", "cache-dir config o output-file"),
+    (
+        "tsc",
+        "b build declarationDir generateCpuProfile generateTrace outDir outFile p project \
+         tsBuildInfoFile",
+    ),
+    (
+        "vitest",
+        "c config dir environment globalSetup outputFile root",
+    ),
+    ("yarn", "cwd registry use-yarnrc"),
 ];
 
 /// Programs that take several short options in one word.
 const CLUSTERING: &[&str] = &["cargo", "pytest"];
+
+/// Programs that know their options by their whole names alone.
+const EXACT: &[&str] = &["cargo", "deno", "go", "ruff", "tsc"];
 
 /// Shorter beginnings of an option are other options.
 const ABBREVIATION_MIN: usize = 4;
@@ -79,9 +101,9 @@ pub(super) fn steers(command: &[Word]) -> bool {
     let before_end = words.iter().take_while(|word| word.text != "--");
     before_end
         .into_iter()
-        .any(|word| match word.text.strip_prefix('-') {
+        .any(|word| match option_of(name, &word.text) {
             Some(option) => {
-                is_one_of(option, options)
+                is_one_of(option, options, EXACT.contains(&name))
                     || (CLUSTERING.contains(&name) && has_short(option, options))
             }
             // It may become an option.
@@ -95,18 +117,40 @@ pub(super) fn steers(command: &[Word]) -> bool {
 }
 
 /// Whether one of several short options in a word is such an option, or may be.
-fn has_short(word: &str, options: &[&str]) -> bool {
-    let short = options.iter().filter(|option| option.len() == 1);
+fn has_short(word: &str, options: &str) -> bool {
+    let options = options.split_whitespace();
+    let short = options.filter(|option| option.len() == 1);
     let mut short = short.filter_map(|option| option.chars().next());
     !word.starts_with('-') && short.any(|option| word.contains(option))
 }
 
-fn is_one_of(option: &str, options: &[&str]) -> bool {
+/// What stands behind the sign of an option. To MSBuild a slash is one, too.
+fn option_of<'a>(program: &str, word: &'a str) -> Option<&'a str> {
+    let slash = || word.strip_prefix('/').filter(|_| program == "dotnet");
+    word.strip_prefix('-').or_else(slash)
+}
+
+/// `outputFile`, `output-file` and `OutputFile` are one option to many programs.
+fn spell(option: &str) -> String {
+    option.replace(['-', '_'], "").to_ascii_lowercase()
+}
+
+fn is_one_of(option: &str, options: &str, is_exact: bool) -> bool {
+    let is_long = option.starts_with('-');
     let option = option.trim_start_matches('-');
-    let option = option.split('=').next().unwrap_or_default();
-    options.iter().any(|steering| {
-        let is_short_with_value = steering.len() == 1 && option.starts_with(steering);
-        let is_abbreviated = option.len() >= ABBREVIATION_MIN && steering.starts_with(option);
-        option == *steering || is_short_with_value || is_abbreviated
-    })
+    // A value stands behind one of these, or a part of the option.
+    let option = option.split(['=', ':', '.']).next().unwrap_or_default();
+    let spelled = spell(option);
+    let may_be_begun = !is_exact && spelled.len() >= ABBREVIATION_MIN;
+    options
+        .split_whitespace()
+        .any(|steering| match steering.len() {
+            // Its value may follow at once.
+            1 if !is_long => option.starts_with(steering),
+            1 => option == steering,
+            _ => {
+                let steering = spell(steering);
+                spelled == steering || (may_be_begun && steering.starts_with(&spelled))
+            }
+        })
 }

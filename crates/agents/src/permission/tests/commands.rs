@@ -107,6 +107,54 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
     ] {
         assert_eq!(allows_text("bash(pytest:*)", text), is_allowed, "{text}");
     }
+    // What is allowed to tests that may do nothing is not allowed to those that may do everything.
+    for (rule, text, is_allowed) in [
+        ("deno test", "deno test src/", true),
+        ("deno test", "deno test -A src/", false),
+        ("deno test", "deno test --allow-run=sh", false),
+        ("pytest", "pytest --basetemp=src", false),
+        ("pytest", "pytest --basetemp src", false),
+        ("eslint", "eslint -f ./evil.js .", false),
+        ("eslint", "eslint --parser=./evil.js .", false),
+        ("eslint", "eslint --fix .", true),
+        ("jest", "jest --global-setup ./evil.js", false),
+        ("jest", "jest --runInBand", true),
+        ("jest", "jest --test-runner=./evil.js", false),
+        ("vitest", "vitest run --output-file=x", false),
+        ("tsc", "tsc --OUTDIR x", false),
+        ("tsc", "tsc --noEmit", true),
+        ("go test", "go test -ldflags=-extld=./evil ./...", false),
+        ("go test", "go test -coverprofile main.go", false),
+        ("go test", "go test -cover -run TestX ./...", true),
+        (
+            "cargo test",
+            "cargo test --target x86_64-unknown-linux-gnu",
+            true,
+        ),
+        (
+            "npm test",
+            "npm test --node-options=--require=./evil.js",
+            false,
+        ),
+        ("npm ci", "npm ci --registry http://127.0.0.1", false),
+        ("pnpm test", "pnpm test --config.script-shell=./evil", false),
+        (
+            "cargo nextest",
+            "cargo nextest run --config-file x.toml",
+            false,
+        ),
+        (
+            "dotnet build",
+            "dotnet build /p:CustomBeforeMicrosoftCommonTargets=x",
+            false,
+        ),
+        ("dotnet test", "dotnet test --logger:evil", false),
+        ("dotnet test", "dotnet test --no-build", true),
+        ("mypy", "mypy --install-types x", false),
+    ] {
+        let rule = format!("bash({rule}:*)");
+        assert_eq!(allows_text(&rule, text), is_allowed, "{text}");
+    }
     assert!(!allows_text("bash(npm test:*)", "npm test --script-sh=./x"));
     assert!(!allows_text("bash(go test:*)", "go test -exec ./x ./..."));
 }
