@@ -64,6 +64,12 @@ pub(super) fn blocks_of(content: &Value, text_block: impl Fn(&str) -> Value) -> 
     }
 }
 
+/// Whether a block is a text that says nothing. Models write such a one before a call, and their own servers refuse it later.
+pub(super) fn is_blank_text(block: &Value) -> bool {
+    let text = block["text"].as_str();
+    block["type"] == "text" && text.is_some_and(|text| text.trim().is_empty())
+}
+
 /// Adds blocks to a list of messages in which roles take turns: what one role says in a row is one message.
 pub(super) fn push_blocks(
     messages: &mut Vec<Value>,

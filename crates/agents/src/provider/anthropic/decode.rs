@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
 use super::super::error_body::ErrorBody;
-use super::super::items::{input_object, link};
+use super::super::items::{input_object, is_blank_text, link};
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
@@ -30,6 +30,8 @@ pub(crate) struct MessageReader {
 /// A block of the answer.
 #[derive(Default)]
 struct AnswerBlock {
+    /// Its number at the server, which need not begin with 0: gateways leave blocks out.
+    at: u64,
     /// As it began.
     value: Value,
     /// What came since.
@@ -47,7 +49,9 @@ impl ReadAnswer for MessageReader {
         let event: Value = serde_json::from_str(data).map_err(|_| invalid(data))?;
         match event["type"].as_str().unwrap_or("") {
             "message_start" => self.count(&event["message"]["usage"]),
-            "content_block_start" => self.begin_block(&event["content_block"], events)?,
+            "content_block_start" => {
+                self.begin_block(event["index"].as_u64(), &event["content_block"], events)?;
+            }
             "content_block_delta" => self.grow(&event, events),
             "content_block_stop" => self.end_block(&event, events),
             "message_delta" => {
@@ -77,9 +81,9 @@ impl ReadAnswer for MessageReader {
         };
         self.count(&message["usage"]);
         for block in content {
-            self.begin_block(block, events)?;
-            let index = self.blocks.len() - 1;
-            self.end_block(&json!({"index": index}), events);
+            let at = self.blocks.len() as u64;
+            self.begin_block(Some(at), block, events)?;
+            self.end_block(&json!({"index": at}), events);
         }
         self.stop = message["stop_reason"].as_str().map(str::to_owned);
         self.conclude(events)
@@ -95,7 +99,7 @@ impl ReadAnswer for MessageReader {
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
             .into_iter()
             .map(AnswerBlock::into_item)
-            .filter(|item| item["text"].as_str().is_none_or(|text| !text.is_empty()))
+            .filter(|item| !is_blank_text(item))
             .collect();
         if !items.is_empty() {
             events.push(ModelEvent::Items(items));
@@ -151,6 +155,7 @@ impl MessageReader {
 
     fn begin_block(
         &mut self,
+        at: Option<u64>,
         block: &Value,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
@@ -158,6 +163,7 @@ impl MessageReader {
             return Err(invalid("more blocks than an answer can have"));
         }
         let mut block = AnswerBlock {
+            at: at.unwrap_or(self.blocks.len() as u64),
             value: block.clone(),
             ..AnswerBlock::default()
         };
@@ -248,8 +254,11 @@ impl MessageReader {
 }
 
 fn block_at<'a>(blocks: &'a mut [AnswerBlock], event: &Value) -> Option<&'a mut AnswerBlock> {
-    let index = usize::try_from(event["index"].as_u64()?).ok()?;
-    blocks.get_mut(index)
+    match event["index"].as_u64() {
+        Some(at) => blocks.iter_mut().rev().find(|block| block.at == at),
+        // What has no number belongs to what began last.
+        None => blocks.last_mut(),
+    }
 }
 
 fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {

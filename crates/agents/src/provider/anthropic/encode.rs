@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::items::{apply_settings, blocks_of, input_object, push_blocks};
+use super::super::items::{apply_settings, blocks_of, input_object, is_blank_text, push_blocks};
 use super::super::{ModelMessage, ModelRequest, ToolSpec};
 use crate::prompt;
 
@@ -97,7 +97,10 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
             }
             ModelMessage::Assistant {
                 items: Some(items), ..
-            } => push_blocks(&mut messages, "assistant", "content", items.iter().cloned()),
+            } => {
+                let items = items.iter().filter(|item| !is_blank_text(item));
+                push_blocks(&mut messages, "assistant", "content", items.cloned());
+            }
             ModelMessage::Assistant {
                 text: said, calls, ..
             } => {

@@ -262,6 +262,59 @@ fn there_is_an_end_to_citations() {
     assert_eq!(read.matches("\"url\":").count(), 256);
 }
 
+/// Gateways that leave thoughts out do not always number the rest anew.
+#[test]
+fn blocks_are_found_by_their_numbers() {
+    let event = |value: serde_json::Value| format!("data: {value}\n\n");
+    let text = |index: u64, text: &str| {
+        let delta = json!({"type": "text_delta", "text": text});
+        event(json!({"type": "content_block_delta", "index": index, "delta": delta}))
+    };
+    let begins = |index: u64, block: Value| {
+        event(json!({"type": "content_block_start", "index": index, "content_block": block}))
+    };
+    let call = json!({"type": "tool_use", "id": "t1", "name": "read", "input": {}});
+    let input = json!({"type": "input_json_delta", "partial_json": "{\"path\":\"a\"}"});
+    let stream = [
+        begins(1, json!({"type": "text", "text": ""})),
+        text(1, "Hi"),
+        text(0, "nobody's"),
+        begins(3, call),
+        event(json!({"type": "content_block_delta", "index": 3, "delta": input})),
+        event(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})),
+        event(json!({"type": "message_stop"})),
+    ];
+    expect![[r#"
+        Text("Hi")
+        CallStarted { index: 0, id: "t1", name: "read" }
+        CallInput { index: 0, text: "{\"path\":\"a\"}" }
+        item {"type":"text","text":"Hi"}
+        item {"type":"tool_use","id":"t1","name":"read","input":{"path":"a"}}
+        Stopped(ToolCalls)
+    "#]]
+    .assert_eq(&decode(super::decoder(), [stream.concat().as_bytes()]));
+}
+
+/// Models write such texts before a call, and their server refuses them when they come back.
+#[test]
+fn texts_that_say_nothing_do_not_go_back() {
+    let mut request = request();
+    let call = json!({"type": "tool_use", "id": "c1", "name": "read", "input": {}});
+    let blank = json!({"type": "text", "text": "\n\n"});
+    for message in &mut request.messages {
+        if let ModelMessage::Assistant {
+            items: Some(items), ..
+        } = message
+        {
+            *items = std::sync::Arc::new(vec![blank.clone(), call.clone()]);
+        }
+    }
+    let sent = body(&request);
+    let content = sent["messages"][3]["content"].as_array().unwrap();
+    assert_eq!(content.len(), 1, "{content:?}");
+    assert_eq!(content[0]["type"], "tool_use");
+}
+
 proptest! {
     #[test]
     fn damaged_bytes_never_panic(
