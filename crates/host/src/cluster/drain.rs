@@ -2,7 +2,7 @@
 //!
 //! Promises: a turn has the time of `drain_turns_s` to end, then it ends resumable; a few spaces leave at a time, and no more
 //! than `CLOSED_PER_SECOND` connections are closed a second beyond those of these few; one that is ordered to a node is that
-//! node's before any other may take it.
+//! node's before any other may take it; nobody is kept from a space by a lease that this node holds without serving it.
 //! Must not know: how a space ends, how leases are kept.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::ClusterNode;
+use super::lease_table::SpaceId;
 use super::node::lock;
 use super::node_driver::{DriverInput, LoadedSpace};
 use crate::journal::{MoveOrder, NodeOrders};
@@ -27,6 +28,8 @@ const LEAVING_MAX: usize = 8;
 const ORDERS_EVERY: Duration = Duration::from_millis(500);
 /// Between two looks at spaces whose turns are to end.
 const TURNS_EVERY: Duration = Duration::from_millis(100);
+/// Between two looks for leases of spaces that failed while the node drains: it does not load them anew.
+const ORPHANS_EVERY: Duration = Duration::from_secs(1);
 
 /// When the next connections may be closed.
 struct ClosePace(Mutex<Instant>);
@@ -69,11 +72,18 @@ impl ClusterNode {
         }
         let until = Instant::now() + self.turns_limit();
         let pace = ClosePace::new();
+        let mut freed_at: Option<Instant> = None;
         loop {
-            let loaded = self.loaded().await;
-            if loaded.is_empty() {
-                return self.free_orphans().await;
+            let mut loaded = self.loaded().await;
+            let is_empty = loaded.iter().all(|space| space.is_held);
+            if is_empty || freed_at.is_none_or(|at| at.elapsed() >= ORPHANS_EVERY) {
+                self.free_orphans(&loaded).await;
+                freed_at = Some(Instant::now());
             }
+            if is_empty {
+                return;
+            }
+            loaded.retain(|space| !space.is_held);
             let is_over = Instant::now() >= until;
             let leaving = loaded.into_iter();
             let leaving = leaving.filter(|space| is_over || !space.is_busy);
@@ -85,8 +95,9 @@ impl ClusterNode {
         }
     }
 
-    async fn free_orphans(&self) {
-        if let Err(error) = self.database().free_orphans(self.id()).await {
+    async fn free_orphans(&self, loaded: &[LoadedSpace]) {
+        let served: Vec<SpaceId> = loaded.iter().map(|space| space.id).collect();
+        if let Err(error) = self.database().free_orphans(self.id(), &served).await {
             tracing::debug!(%error, "leases that nobody uses are still held");
         }
     }
@@ -137,7 +148,7 @@ impl ClusterNode {
         }
     }
 
-    async fn follow_move(&self, order: &MoveOrder) {
+    pub(super) async fn follow_move(&self, order: &MoveOrder) {
         match order.target == self.id() {
             true => self.take_in(order).await,
             false => self.move_out(order).await,
@@ -161,15 +172,18 @@ impl ClusterNode {
         loop {
             let loaded = self.loaded().await;
             let Some(space) = loaded.iter().find(|space| space.id == order.space) else {
-                break; // it is not here any more
+                break; // it is not here any more, though its lease may be: it failed, or could not be given back
             };
+            if space.is_held {
+                return; // it stays here as long as the node runs
+            }
             if !space.is_busy || Instant::now() >= until {
                 self.give_back_some(Some(order.space)).await;
                 break;
             }
             sleep(TURNS_EVERY).await;
         }
-        match self.database().hand_over(order.space).await {
+        match self.database().hand_over(order.space, self.id()).await {
             Ok(true) => tracing::info!(node = self.id(), space = order.space, "a space moved"),
             Ok(false) => {} // the target has it, or is gone
             Err(error) => tracing::debug!(%error, "a space was not handed over"),

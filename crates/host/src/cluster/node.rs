@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ pub(super) struct ClusterShared {
     pub peers: Mutex<Option<TcpListener>>,
     /// The driver ends with the node.
     pub stop: CancellationToken,
+    /// No space is taken any more.
+    draining: AtomicBool,
     /// Where spaces are served. Heartbeats have a thread of their own, and nothing else runs there.
     pub runtime: Handle,
     /// Whether anything goes on in it.
@@ -152,6 +155,7 @@ impl ClusterNode {
             counters: NodeCounters::default(),
             peers: Mutex::new(peers),
             stop: CancellationToken::new(),
+            draining: AtomicBool::new(false),
             runtime: Handle::current(),
             pulse: RuntimePulse::new(sent),
             inputs,
@@ -219,7 +223,8 @@ impl ClusterNode {
         lock(&self.shared.doors).insert(name.to_owned(), door);
     }
 
-    /// Where a space is; it is taken and loaded here if nobody serves it. No statement is made for one that is here.
+    /// Where a space is; it is taken and loaded here if nobody serves it, or where it is to be taken if this node drains. No
+    /// statement is made for one that is here.
     pub(crate) async fn space(&self, name: &str) -> Result<SpacePlace, SpaceUnavailable> {
         if let Some(door) = self.door(name)? {
             return Ok(SpacePlace::Here(door));
@@ -251,7 +256,20 @@ impl ClusterNode {
             },
             Ok(SpaceFinding::At(node)) => Ok(SpacePlace::At(node)),
             Ok(SpaceFinding::Missing) => Err(SpaceUnavailable::Missing),
-            Ok(SpaceFinding::Unavailable) | Err(_) => Err(SpaceUnavailable::Nobody),
+            Ok(SpaceFinding::Unavailable) | Err(_) => self.find_taker(space).await,
+        }
+    }
+
+    /// Where a space goes that nobody serves and that this node does not take because it drains: whoever asks there has it taken.
+    async fn find_taker(&self, space: SpaceId) -> Result<SpacePlace, SpaceUnavailable> {
+        if !self.shared.draining.load(Ordering::Relaxed) {
+            return Err(SpaceUnavailable::Nobody);
+        }
+        let taker = self.shared.database.find_taker(self.shared.id, space);
+        match taker.await {
+            Ok(Some(node)) => Ok(SpacePlace::At(node)),
+            Ok(None) => Err(SpaceUnavailable::Nobody), // it is the only one
+            Err(error) => Err(SpaceUnavailable::Failed(error.to_string())),
         }
     }
 
@@ -371,6 +389,7 @@ impl ClusterNode {
 
     /// Takes no space any more.
     pub(crate) async fn drain(&self) -> Result<(), JournalError> {
+        self.shared.draining.store(true, Ordering::Relaxed);
         let input = DriverInput::Machine(NodeInput::Drain);
         self.shared.tell(input).await;
         let database = &self.shared.database;

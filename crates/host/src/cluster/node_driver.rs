@@ -45,7 +45,7 @@ pub(super) enum DriverInput {
         name: String,
         door: SpaceDoor,
     },
-    /// Which spaces are here that can be given back?
+    /// Which spaces are here?
     List(oneshot::Sender<Vec<LoadedSpace>>),
     /// A space is to be given back, or all are; told when it is.
     GiveBack {
@@ -54,10 +54,12 @@ pub(super) enum DriverInput {
     },
 }
 
-/// A space that is here until somebody wants it elsewhere.
+/// A space that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LoadedSpace {
     pub id: SpaceId,
+    /// It is the node's for as long as that runs, whoever wants it elsewhere.
+    pub is_held: bool,
     /// `None`: it is still being started.
     pub name: Option<String>,
     /// Turns or terminals run.
@@ -186,12 +188,12 @@ impl NodeDriver {
 
     fn list_loaded(&self) -> Vec<LoadedSpace> {
         let doors = lock(&self.node.doors);
-        let loaded = self.spaces.iter().filter(|(_, driven)| !driven.is_held);
-        let loaded = loaded.map(|(space, driven)| {
+        let loaded = self.spaces.iter().map(|(space, driven)| {
             let name = driven.name.clone();
             let door = name.as_ref().and_then(|name| doors.get(name));
             LoadedSpace {
                 id: *space,
+                is_held: driven.is_held,
                 is_busy: driven.control.tenure.is_busy(),
                 users: door.map_or(0, SpaceDoor::users),
                 name,

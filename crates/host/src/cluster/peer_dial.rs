@@ -62,13 +62,25 @@ pub(super) async fn dial(
     identity: &PeerIdentity,
     node: &PeerNode,
     client: &RelayedClient,
-    gone: NodeGone,
+    mut gone: NodeGone,
 ) -> Result<OwnerSocket, DialError> {
-    let connected = timeout(CONNECT_WAIT, connect(identity, node)).await;
-    let stream =
-        connected.map_err(|_| DialError::Unreachable("it does not answer".to_owned()))??;
-    let asked = timeout(ANSWER_WAIT, ask(stream, (node, client), gone)).await;
-    asked.map_err(|_| DialError::Unreachable("it did not answer in time".to_owned()))?
+    let late = |words: &str| DialError::Unreachable(words.to_owned());
+    let opening = async {
+        let connected = timeout(CONNECT_WAIT, connect(identity, node)).await;
+        let stream = connected.map_err(|_| late("it does not answer"))??;
+        let asked = timeout(ANSWER_WAIT, ask(stream, node, client)).await;
+        asked.map_err(|_| late("it did not answer in time"))?
+    };
+    // The system takes connections for a process that is stopped: whoever is judged meanwhile is not waited for.
+    let (stream, early) = tokio::select! {
+        opened = opening => opened?,
+        () = &mut gone => return Err(late("it is gone")),
+    };
+    Ok(OwnerSocket {
+        stream,
+        early,
+        gone,
+    })
 }
 
 pub(super) async fn connect(
@@ -92,11 +104,12 @@ pub(super) async fn connect(
         .map_err(unreachable_by)
 }
 
+/// The connection as the owner has opened it, and what it said already.
 async fn ask(
     stream: TlsStream<TcpStream>,
-    (node, client): (&PeerNode, &RelayedClient),
-    gone: NodeGone,
-) -> Result<OwnerSocket, DialError> {
+    node: &PeerNode,
+    client: &RelayedClient,
+) -> Result<(TlsStream<TcpStream>, Bytes), DialError> {
     let about = serde_json::to_vec(client).map_err(unreachable_by)?;
     let request = Request::get(RELAY_PATH)
         .header(HOST, &node.address)
@@ -121,9 +134,5 @@ async fn ask(
     drop(carrying);
     let parts = upgraded.downcast::<TokioIo<TlsStream<TcpStream>>>();
     let parts = parts.map_err(|_| DialError::Unreachable("no socket was left".to_owned()))?;
-    Ok(OwnerSocket {
-        stream: parts.io.into_inner(),
-        early: parts.read_buf,
-        gone,
-    })
+    Ok((parts.io.into_inner(), parts.read_buf))
 }

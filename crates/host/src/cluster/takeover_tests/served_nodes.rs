@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::server::{ServeError, ServerReady, serve};
 
 /// A node that serves.
-struct ServedNode {
+pub(super) struct ServedNode {
     url: String,
     token: Option<String>,
     served: JoinHandle<Result<(), ServeError>>,
@@ -32,7 +32,11 @@ impl Drop for ServedNode {
 }
 
 impl ServedNode {
-    async fn start(cluster: &TestCluster, name: &str, change: impl FnOnce(&mut Config)) -> Self {
+    pub(super) async fn start(
+        cluster: &TestCluster,
+        name: &str,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = config(name, &cluster.data(name), &cluster.settings.url);
         config.listen = ([127, 0, 0, 1], 0).into();
         change(&mut config);
@@ -51,7 +55,7 @@ impl ServedNode {
         json!({"url": self.url, "token": self.token})
     }
 
-    fn address_for(&self, token: &str) -> Value {
+    pub(super) fn address_for(&self, token: &str) -> Value {
         json!({"url": self.url, "token": token})
     }
 
@@ -65,7 +69,12 @@ impl ServedNode {
     }
 
     /// Status and body of what is answered to a request.
-    async fn request(&self, head: &str, token: Option<&str>, body: &str) -> (u16, String) {
+    pub(super) async fn request(
+        &self,
+        head: &str,
+        token: Option<&str>,
+        body: &str,
+    ) -> (u16, String) {
         let host = self.url.trim_start_matches("ws://").trim_end_matches('/');
         let mut request = format!("{head} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         if let Some(token) = token {

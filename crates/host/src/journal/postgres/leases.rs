@@ -159,14 +159,35 @@ impl PostgresNode {
         Ok(())
     }
 
-    /// Frees what a node holds without serving it: a lease that was taken without an answer, or could not be given back. For one
-    /// that serves none but its own spaces.
-    pub(crate) async fn free_orphans(&self, node: NodeId) -> Result<(), JournalError> {
-        let sql = "UPDATE greenroom.lease l SET node = NULL FROM greenroom.node n
-             WHERE n.id = $1 AND l.node = n.id AND l.space <> ALL (n.held)";
+    /// Frees what a node that takes no more holds beside its own spaces and those it serves: a lease that was taken without an
+    /// answer, that could not be given back, or whose space failed. What was begun under one of them writes nothing.
+    pub(crate) async fn free_orphans(
+        &self,
+        node: NodeId,
+        served: &[SpaceId],
+    ) -> Result<(), JournalError> {
+        let sql =
+            "UPDATE greenroom.lease l SET node = NULL, epoch = l.epoch + 1 FROM greenroom.node n
+             WHERE n.id = $1 AND l.node = n.id AND l.space <> ALL (n.held) AND l.space <> ALL ($2)";
         let mut connection = self.lease_connection().await?;
-        let freed = connection.query(sql, &[&node]).await;
+        let freed = connection.query(sql, &[&node, &served]).await;
         freed.map(drop).map_err(unwritten)
+    }
+
+    /// A node that takes spaces, other than this one and always the same for a space, as long as it lives.
+    pub(crate) async fn find_taker(
+        &self,
+        node: NodeId,
+        space: SpaceId,
+    ) -> Result<Option<PeerNode>, JournalError> {
+        let sql = "SELECT id, id, name, address, fingerprint FROM greenroom.node
+             WHERE id <> $1 AND NOT draining AND expires > clock_timestamp() AND address <> '' AND format >= $3
+             ORDER BY md5(id::text || ' ' || $2::bigint::text) LIMIT 1";
+        let mut connection = self.lease_connection().await?;
+        let found = connection.query(sql, &[&node, &space, &FORMAT]).await;
+        let found = found.map_err(unwritten)?;
+        let taker = found.first().map(found_lease).transpose();
+        Ok(taker.map_err(damaged)?.and_then(|found| found.alive))
     }
 
     /// Whether the node takes spaces.

@@ -40,10 +40,11 @@ const CLAIM: &str = "INSERT INTO greenroom.move_order (space, target, asked_at)
 const HELD: &str =
     "UPDATE greenroom.node SET held = array_append(array_remove(held, $2), $2) WHERE id = $1";
 
-/// A space that nobody has goes to the one it is ordered to.
+/// A space that nobody has, or that its holder does not serve, goes to the one it is ordered to. Whatever was begun under the old
+/// epoch writes nothing.
 const HAND_OVER: &str = "UPDATE greenroom.lease l SET node = o.target, epoch = l.epoch + 1
      FROM greenroom.move_order o JOIN greenroom.node n ON n.id = o.target
-     WHERE l.space = $1 AND o.space = $1 AND l.node IS NULL AND n.expires > clock_timestamp() AND NOT n.draining
+     WHERE l.space = $1 AND o.space = $1 AND (l.node IS NULL OR l.node = $2) AND n.expires > clock_timestamp() AND NOT n.draining
      RETURNING l.node";
 
 /// A space that is ordered to a node and that nobody who lives has is the node's to take: no other may for a minute.
@@ -144,8 +145,9 @@ impl PostgresNode {
             return Ok(false);
         };
         let space: SpaceId = row.try_get(0).map_err(damaged)?;
+        let nobody: Option<NodeId> = None;
         connection
-            .query(HAND_OVER, &[&space])
+            .query(HAND_OVER, &[&space, &nobody])
             .await
             .map_err(unwritten)?;
         Ok(true)
@@ -165,10 +167,15 @@ impl PostgresNode {
         noted.map(drop).map_err(unwritten)
     }
 
-    /// Hands a space that was given back to the node it is ordered to; false: that one is gone, or it has an owner already.
-    pub(crate) async fn hand_over(&self, space: SpaceId) -> Result<bool, JournalError> {
+    /// Hands a space that a node does not serve any more to the one it is ordered to, whether its lease could be given back or not;
+    /// false: that one is gone, or it has an owner already.
+    pub(crate) async fn hand_over(
+        &self,
+        space: SpaceId,
+        from: NodeId,
+    ) -> Result<bool, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let rows = connection.query(HAND_OVER, &[&space]).await;
+        let rows = connection.query(HAND_OVER, &[&space, &from]).await;
         Ok(!rows.map_err(unwritten)?.is_empty())
     }
 
