@@ -59,15 +59,19 @@ impl Supervisor {
         let (report_end, ended) = oneshot::channel();
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (stopped, aborted) = (stop.clone(), abort.clone());
-        // Boxed, as is the boot: there may be thousands of them at rest, and futures have room for every copy they make.
+        // Boxed, as is the boot, and all of the work: there may be thousands of them at rest, and futures have room for every copy
+        // they make.
         let (mut task, boot) = (Box::new(task), Box::new(boot));
-        let work = async move {
+        let work = Box::pin(async move {
             let _readiness = Readiness(admission);
-            Box::pin(task.finish_boot(*boot)).await;
+            {
+                let boot = boot; // its box goes with the block
+                Box::pin(task.finish_boot(*boot)).await;
+            }
             // The receiver is gone if the host was stopped meanwhile.
             let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
-        };
+        });
         let work = aborted.run_until_cancelled_owned(work);
         let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;

@@ -73,7 +73,7 @@ pub(super) async fn serve_space(
     control: SpaceControl,
 ) {
     let room = node.loading.acquire().await;
-    // Boxed: starting takes much more than waiting for the end, and thousands wait.
+    // Boxed, as is whatever happens once: it takes much more than waiting for the end, and thousands wait.
     let started = Box::pin(start_space(&node, space, lease, &control.tenure)).await;
     drop(room);
     let ended = match started {
@@ -105,7 +105,7 @@ async fn start_space(
     space: SpaceId,
     lease: TakenLease,
     tenure: &Tenure,
-) -> Result<(String, SpaceHost), ServeError> {
+) -> Result<(String, Box<SpaceHost>), ServeError> {
     let journal = node.database.journal_of(space, node.id, lease);
     let started = start_over(node, space, &journal, tenure).await;
     if started.is_err() {
@@ -119,7 +119,7 @@ async fn start_over(
     space: SpaceId,
     journal: &PostgresJournal,
     tenure: &Tenure,
-) -> Result<(String, SpaceHost), ServeError> {
+) -> Result<(String, Box<SpaceHost>), ServeError> {
     let facts = node.database.name_space(space).await?;
     let removed = || ServeError::Spaces("the space was removed".to_owned());
     let name = facts.ok_or_else(removed)?.name;
@@ -144,7 +144,7 @@ async fn start_over(
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
     let mut prepared = prepared.map_err(died)??;
     node.share(&mut prepared);
-    let mut host = prepared.start()?;
+    let mut host = Box::new(prepared.start()?);
     host.supervisor.wait_until_booted().await?;
     host.admission.set_ready(true);
     Ok((name, host))
@@ -180,14 +180,14 @@ fn prepare_space(
 async fn end_space(
     node: &ClusterShared,
     space: SpaceId,
-    mut host: SpaceHost,
+    mut host: Box<SpaceHost>,
     control: &SpaceControl,
 ) -> NodeInput {
     let limit = Duration::from_millis(node.config.limits.server.shutdown_ms);
     let end = tokio::select! {
         () = control.unload.cancelled() => {
             host.admission.set_ready(false);
-            let stopped = host.stop(limit).await;
+            let stopped = Box::pin(host.stop(limit)).await;
             stopped.err().map(|error| SpaceEnd::Kernel(error.to_string()))
         }
         end = host.supervisor.wait_for_end() => Some(end),
@@ -204,7 +204,7 @@ async fn end_space(
                 reason,
                 "a space is loaded anew, here or where it was taken"
             );
-            host.supervisor.wait_until_over(limit).await;
+            Box::pin(host.supervisor.wait_until_over(limit)).await;
             NodeInput::Failed(space)
         }
         Some(SpaceEnd::Kernel(_)) if is_lost => {
@@ -221,7 +221,7 @@ async fn end_space(
             NodeInput::Ended(space)
         }
     };
-    if let Err(error) = host.close().await {
+    if let Err(error) = Box::pin((*host).close()).await {
         tracing::debug!(node = node.id, space, %error, "the journal of a space had ended");
     }
     ended

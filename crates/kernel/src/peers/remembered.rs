@@ -23,6 +23,8 @@ impl RememberedClients {
 
     pub(super) fn add(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
         self.forget(&client.client_id);
+        // No room for more than there are: few come back to most kernels, and there may be thousands at rest.
+        self.clients.reserve_exact(1);
         self.clients.push_back((client, floors));
         if self.clients.len() > REMEMBERED_MAX {
             self.clients.pop_front();

@@ -5,7 +5,6 @@
 //! count, since a restart is nobody's business; a database that was slow is believed to be fast again a few seconds later.
 //! Must not know: what follows from it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +20,8 @@ pub(super) struct AppendPace(Arc<Mutex<PaceState>>);
 #[derive(Debug, Default)]
 struct PaceState {
     begun: u64,
-    /// When those that are under way were handed over.
-    under_way: BTreeMap<u64, Instant>,
+    /// When those that are under way were handed over; a space has one at a time, or a few whose connections were lost.
+    under_way: Vec<(u64, Instant)>,
     /// When one was answered, and how long it took: the slowest of those that are remembered.
     slowest: Option<(Instant, Duration)>,
 }
@@ -47,7 +46,7 @@ impl AppendPace {
         let number = state.begun;
         state.begun += 1;
         let since = now.checked_sub(waited).unwrap_or(now);
-        state.under_way.insert(number, since);
+        state.under_way.push((number, since));
         PacedAppend {
             pace: self.clone(),
             number,
@@ -58,8 +57,8 @@ impl AppendPace {
     pub(super) fn current(&self) -> Duration {
         let now = Instant::now();
         let state = self.lock();
-        let oldest = state.under_way.values().min();
-        let oldest = oldest.map(|since| now.duration_since(*since));
+        let oldest = state.under_way.iter().map(|(_, since)| *since).min();
+        let oldest = oldest.map(|since| now.duration_since(since));
         let slowest = state.slowest.filter(|(at, _)| now < *at + REMEMBERED);
         let slowest = slowest.map(|(_, took)| took);
         oldest.max(slowest).unwrap_or_default()
@@ -71,7 +70,8 @@ impl PacedAppend {
     pub(super) fn answered(self) {
         let now = Instant::now();
         let mut state = self.pace.lock();
-        let Some(since) = state.under_way.get(&self.number) else {
+        let mut under_way = state.under_way.iter();
+        let Some((_, since)) = under_way.find(|(number, _)| *number == self.number) else {
             return; // only this value removes it
         };
         let took = now.duration_since(*since);
@@ -84,7 +84,8 @@ impl PacedAppend {
 
 impl Drop for PacedAppend {
     fn drop(&mut self) {
-        self.pace.lock().under_way.remove(&self.number);
+        let mut state = self.pace.lock();
+        state.under_way.retain(|(number, _)| *number != self.number);
     }
 }
 
