@@ -61,6 +61,7 @@ impl Fallback {
             Reduction::PlainText => false,
         };
         request.strings_only = view.refusals().strings_only;
+        request.blank_reasoning = view.refusals().blank_reasoning;
     }
 
     /// Makes a request that failed smaller, so that it can be sent again; what is learned if that one is answered. The
@@ -79,6 +80,7 @@ impl Fallback {
                 has_lists: view.has_lists(),
                 has_signatures: view.has_signatures(entries),
                 lacks_signatures: view.refusals().signatures,
+                without: view.refusals(),
                 answered: sent.answered,
                 is_refused: error.kind == ProviderErrorKind::Rejected,
             };
@@ -104,6 +106,8 @@ struct SentRequest<'a> {
     has_signatures: bool,
     /// Whether it was already sent without them.
     lacks_signatures: bool,
+    /// What else it did without.
+    without: &'a Refusals,
     /// What stands before this position was taken before.
     answered: usize,
     /// Whether the server said that it does not take it, and not merely failed.
@@ -143,6 +147,7 @@ fn choose(
     let has_bodies = !sent.natives.is_empty();
     match (reduction, blame) {
         (Reduction::PlainText, _) => None,
+        (_, Blame::ReasoningMissing) => choose_blank_reasoning(reduction, sent),
         (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => {
             choose_plain(known, sent)
         }
@@ -184,6 +189,22 @@ fn choose(
             Some(Less::without(refusals, Vec::new()))
         }
     }
+}
+
+/// Thoughts are wanted that nobody has: empty ones do. Whatever else the request did without stays out.
+fn choose_blank_reasoning(reduction: Reduction, sent: &SentRequest<'_>) -> Option<Less> {
+    if sent.without.blank_reasoning {
+        return None; // it would be the same
+    }
+    let mut refusals = sent.without.clone();
+    refusals.blank_reasoning = true;
+    Some(Less {
+        reduction: match reduction {
+            Reduction::AsMeant => Reduction::WithoutRefused,
+            Reduction::WithoutRefused | Reduction::PlainText => Reduction::PlainText,
+        },
+        ..Less::without(refusals, Vec::new())
+    })
 }
 
 /// Nothing that could be refused: neither bodies, nor lists, nor what the server had added.
@@ -232,6 +253,8 @@ fn describe_bodies(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     fn chosen(blame: &Blame, sent: &SentRequest<'_>) -> Option<Reduction> {
@@ -240,9 +263,12 @@ mod tests {
         chosen.map(|less| less.reduction)
     }
 
+    static NOTHING: LazyLock<Refusals> = LazyLock::new(Refusals::default);
+
     fn sent<'a>(natives: Vec<NativeBody<'a>>) -> SentRequest<'a> {
         SentRequest {
             natives,
+            without: &NOTHING,
             has_lists: false,
             has_signatures: false,
             lacks_signatures: false,
@@ -291,6 +317,29 @@ mod tests {
         sent.lacks_signatures = true;
         let more = choose(&known, &Blame::Unknown, less.reduction, &sent);
         assert!(more.is_none(), "{more:?}");
+    }
+
+    #[test]
+    fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
+        let known = Refusals::default();
+        let missing = Blame::ReasoningMissing;
+        let less = choose(&known, &missing, Reduction::AsMeant, &sent(Vec::new())).unwrap();
+        assert!(less.without.blank_reasoning && less.learned.blank_reasoning);
+        assert_eq!(less.reduction, Reduction::WithoutRefused);
+        let mut without = Refusals::default();
+        without.kinds.insert(MediaKind::Image);
+        let without_images = SentRequest {
+            without: &without,
+            ..sent(Vec::new())
+        };
+        let less = choose(&known, &missing, Reduction::WithoutRefused, &without_images).unwrap();
+        assert!(less.without.blank_reasoning && less.learned.kinds.contains(&MediaKind::Image));
+        let same = SentRequest {
+            without: &less.without,
+            ..sent(Vec::new())
+        };
+        assert!(choose(&known, &missing, Reduction::AsMeant, &same).is_none());
+        assert!(choose(&known, &missing, less.reduction, &same).is_none());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::outputs::OutputSource;
 use super::refusals::Refusals;
 use super::{Model, NativeContext};
 use crate::lower::{MessageToLower, lower_messages};
-use crate::provider::{Api, MediaKind, ModelMessage};
+use crate::provider::{self, Api, MediaKind, ModelMessage};
 
 /// One entry of a conversation: a user's message, not yet in any vendor's shape, or anything else.
 #[derive(Debug, Clone, PartialEq)]
@@ -321,11 +321,7 @@ impl<'a> ModelView<'a> {
     /// Whether the model's answers go back as its server wants them, and not in our words. It is the same for all of them:
     /// a server takes what it signed also after something else of the conversation was left out, but not some of it.
     fn sends_items(&self) -> bool {
-        match self.api {
-            // Ours are in the form of a server that takes lists.
-            Api::Chat => !self.refusals.strings_only,
-            Api::Anthropic | Api::Responses | Api::Gemini => !self.refusals.signatures,
-        }
+        !self.refusals.signatures
     }
 
     /// A message of the model as it goes back: without what its server had added, if that is refused.
@@ -372,13 +368,13 @@ impl<'a> ModelView<'a> {
 
     /// Whether something of the model goes back that only its server can read.
     pub(super) fn has_signatures(&self, entries: &[HistoryEntry]) -> bool {
-        let is_signed = |entry: &HistoryEntry| {
-            matches!(
-                entry,
-                HistoryEntry::Model(ModelMessage::Assistant { items: Some(_), .. })
-            )
+        let is_signed = |entry: &HistoryEntry| match entry {
+            HistoryEntry::Model(ModelMessage::Assistant {
+                items: Some(items), ..
+            }) => provider::has_additions(self.api, items),
+            HistoryEntry::Model(_) | HistoryEntry::User(_) | HistoryEntry::Result { .. } => false,
         };
-        self.api != Api::Chat && self.sends_items() && entries.iter().any(is_signed)
+        self.sends_items() && entries.iter().any(is_signed)
     }
 
     /// The attachments of messages before a position that the model was not sent as themselves when they were last lowered.

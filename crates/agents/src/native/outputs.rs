@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::answer::ModelAnswer;
 use super::orphans::Findings;
-use crate::provider::{Api, ToolUse};
+use crate::provider::{self, Api, ToolUse};
 
 /// An answer that takes more is not recorded: later requests tell it in the chat's own words.
 const OUTPUT_BYTES_MAX: usize = 2 << 20;
@@ -87,8 +87,10 @@ pub(super) fn record(
 pub(super) fn has_sealed(outputs: &[ModelOutput], model: &str) -> bool {
     outputs.iter().any(|output| {
         let stored = serde_json::from_slice::<StoredOutput>(&output.json);
-        // Over Chat Completions servers add nothing. What cannot be read is nobody's.
-        stored.is_ok_and(|stored| stored.api != Api::Chat && stored.model == model)
+        // What cannot be read is nobody's.
+        stored.is_ok_and(|stored| {
+            stored.model == model && provider::has_additions(stored.api, &stored.items)
+        })
     })
 }
 

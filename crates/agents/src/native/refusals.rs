@@ -35,6 +35,8 @@ pub(super) struct Refusals {
     pub strings_only: bool,
     /// Its server does not take back what it had added to the model's answers.
     pub signatures: bool,
+    /// Its server wants thoughts with each of the model's answers, if only empty ones.
+    pub blank_reasoning: bool,
 }
 
 /// What a refusal taught, as soon as the smaller request is answered.
@@ -71,7 +73,11 @@ impl Refusals {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.kinds.is_empty() && self.bodies.is_empty() && !self.strings_only && !self.signatures
+        self.kinds.is_empty()
+            && self.bodies.is_empty()
+            && !self.strings_only
+            && !self.signatures
+            && !self.blank_reasoning
     }
 
     /// As it is stored; empty if there is nothing to remember.
@@ -152,6 +158,10 @@ impl Refusals {
         if self.signatures && !before.signatures {
             let words =
                 "The model's server does not take its earlier reasoning any more; it is left out.";
+            return words.to_owned();
+        }
+        if self.blank_reasoning && !before.blank_reasoning {
+            let words = "The model's server wants the model's reasoning with all its answers; those that have none got an empty one.";
             return words.to_owned();
         }
         let names = bodies.join(", ");

@@ -54,16 +54,29 @@ impl ErrorBody {
             return None;
         }
         let codes = ["type", "code", "status"].map(|field| &object[field]);
-        Some(Self {
+        let words = codes.iter().filter_map(|code| code.as_str());
+        let own = Self {
             message: message.unwrap_or_default(),
             status: codes.iter().find_map(|code| status_of(code)),
-            words: codes
-                .iter()
-                .filter_map(|code| code.as_str())
-                .map(str::to_lowercase)
-                .collect::<Vec<_>>()
-                .join(" "),
+            words: words.map(str::to_lowercase).collect::<Vec<_>>().join(" "),
+        };
+        Some(match wrapped_body(object) {
+            Some(wrapped) => own.explained_by(&wrapped),
+            None => own,
         })
+    }
+
+    /// With what another server said, whose error this one hands on.
+    fn explained_by(self, wrapped: &Self) -> Self {
+        let separator = match self.message.is_empty() {
+            true => "",
+            false => ": ",
+        };
+        Self {
+            message: format!("{}{separator}{}", self.message, wrapped.message),
+            status: self.status.or(wrapped.status),
+            words: format!("{} {}", self.words, wrapped.words),
+        }
     }
 
     /// What a refusal is about, if a smaller request may mend it. `status` is that of the response.
@@ -111,6 +124,16 @@ impl ErrorBody {
     fn mentions(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.words.contains(word))
     }
+}
+
+/// The error of the server behind a broker, as OpenRouter hands it on: what the broker itself says explains nothing.
+fn wrapped_body(error: &Value) -> Option<ErrorBody> {
+    let raw = error.pointer("/metadata/raw")?;
+    let body = match raw {
+        Value::String(text) => ErrorBody::from_body(text.as_bytes()),
+        raw => ErrorBody::from_json(raw)?,
+    };
+    (!body.message.is_empty()).then_some(body)
 }
 
 fn is_something(value: &Value) -> bool {
@@ -185,6 +208,16 @@ mod tests {
             r#"{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}"#,
             "too long",
             Rejected,
+        );
+        check(
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"no images\",\"type\":\"invalid_request_error\"}}","provider_name":"X"}}}"#,
+            "Provider returned error: no images",
+            Rejected,
+        );
+        check(
+            r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"upstream is gone"}}}"#,
+            "Provider returned error: upstream is gone",
+            Unavailable,
         );
         check(
             r#"{"error":{"message":"Rate limit","type":"tokens","code":"rate_limit_exceeded"}}"#,

@@ -65,6 +65,8 @@ pub struct ModelRequest {
     pub reducible: bool,
     /// Whether its server takes texts only where others take lists.
     pub strings_only: bool,
+    /// Whether its server wants thoughts with each message of the model, if only empty ones.
+    pub blank_reasoning: bool,
 }
 
 /// One message of a conversation as models take it.
@@ -278,8 +280,8 @@ pub fn encode(endpoint: &ModelEndpoint, request: &ModelRequest) -> EncodedReques
     let vertex_path = anthropic::vertex::path(&request.model);
     let (path, body): (&[&str], _) = match endpoint.api() {
         Api::Chat => {
-            let limit_field = openai_chat::limit_field(endpoint.host());
-            (openai_chat::PATH, openai_chat::encode(request, limit_field))
+            let body = openai_chat::encode(request, endpoint.host());
+            (openai_chat::PATH, body)
         }
         Api::Anthropic if endpoint.is_vertex() => {
             let body = anthropic::vertex::encode_request(request);
@@ -320,6 +322,15 @@ pub fn own_items(api: Api, text: &str, calls: &[ToolUse]) -> Option<Vec<Value>> 
     match api {
         Api::Chat => openai_chat::assistant_message(text, calls, false).map(|it| vec![it]),
         Api::Anthropic | Api::Responses | Api::Gemini => None,
+    }
+}
+
+/// Whether an answer as it goes back holds something that its server added.
+pub fn has_additions(api: Api, items: &[Value]) -> bool {
+    match api {
+        Api::Chat => items.iter().any(openai_chat::has_additions),
+        // Their answers are recorded as they came.
+        Api::Anthropic | Api::Responses | Api::Gemini => true,
     }
 }
 

@@ -79,6 +79,9 @@ pub enum Blame {
     Lists,
     /// What the model itself had added to its answers: signatures, reasoning that only the server can read.
     Signatures,
+    /// Thoughts that the model's own server wants back and that are not there: another model wrote that part of the conversation, or
+    /// it was told in other words.
+    ReasoningMissing,
     /// All of it together: it is longer than what the model can take in.
     TooLong,
 }
@@ -87,7 +90,11 @@ impl Blame {
     /// Whether to send the same again is of no use: the words say why, or something else can be sent.
     pub(super) fn forbids_repeating(&self, reducible: bool) -> bool {
         match self {
-            Self::Lists | Self::Signatures | Self::Kinds(_) | Self::TooLong => true,
+            Self::Lists
+            | Self::Signatures
+            | Self::ReasoningMissing
+            | Self::Kinds(_)
+            | Self::TooLong => true,
             Self::Unknown | Self::Body(_) => reducible,
         }
     }
@@ -146,7 +153,14 @@ const SIGNATURES: &[&str] = &[
     "encrypted content",
     "reasoning item",
     "type 'reasoning'",
+    "reasoning_content",
+    "reasoning_details",
+    "extra_content",
 ];
+
+/// What servers call thoughts that they want back, and how they say that some are not there.
+const REASONING: &str = "reasoning_content";
+const REASONING_MISSING: &[&str] = &["missing", "passed back", "required", "must be provided"];
 
 const LISTS: &[&str] = &[
     "expected a string",
@@ -197,6 +211,13 @@ const BODY: &[&str] = &[
     "media type",
     "unsupported image",
     "image format",
+    // What one body shows is not allowed; others may be.
+    "safety system",
+    "content filter",
+    "content_filter",
+    "content policy",
+    "content management policy",
+    "moderation",
 ];
 
 /// What comes after one of these is what the server takes.
@@ -229,9 +250,21 @@ const TOO_LONG: &[&str] = &[
     "too many tokens",
     "string_above_max_length",
     "reduce the length",
+    "prompt length",
+    "prompt token count",
+    "model token limit",
+    "token limit exceeded",
+    "too many input tokens",
+    "range of input length",
+    "exceeds max length",
+    "`inputs` tokens",
+    "`inputs` must have less",
 ];
 
 fn read_words(words: &str) -> Blame {
+    if words.contains(REASONING) && names_any(words, REASONING_MISSING) {
+        return Blame::ReasoningMissing;
+    }
     if names_any(words, TOO_LONG) {
         return Blame::TooLong;
     }
@@ -376,9 +409,16 @@ mod tests {
             ),
             (400, "Provided image is not valid", Image),
             (400, "invalid image input", Image),
+            (
+                400,
+                "Your input image may contain content that is not allowed by our safety system.",
+                Image,
+            ),
         ] {
             check(status, words, body([kind]));
         }
+        let words = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.";
+        check(400, words, body([]));
         check(413, "Request Entity Too Large", body([]));
         check(413, "", body([]));
     }
@@ -407,6 +447,23 @@ mod tests {
                 500,
                 "Your input exceeds the context window of this model. Please adjust your input and try again.",
             ),
+            (
+                400,
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            ),
+            (
+                400,
+                "Invalid request: Your request exceeded model token limit: 262144",
+            ),
+            (
+                400,
+                "prompt token count of 197763 exceeds the limit of 128000",
+            ),
+            (
+                422,
+                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+            ),
+            (400, "Range of input length should be [1, 129024]"),
         ] {
             check(status, words, Some(Blame::TooLong));
         }
@@ -438,6 +495,19 @@ mod tests {
         let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
         check(400, words, Some(Blame::Signatures));
         let words = "The encrypted content gAAA... could not be verified.";
+        check(400, words, Some(Blame::Signatures));
+    }
+
+    #[test]
+    fn thoughts_that_are_missing_are_told_from_those_that_are_not_taken() {
+        for words in [
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+            "Missing `reasoning_content` field in the assistant message at message index 2.",
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 13",
+        ] {
+            check(400, words, Some(Blame::ReasoningMissing));
+        }
+        let words = "'messages.2': property 'reasoning_content' is unsupported";
         check(400, words, Some(Blame::Signatures));
     }
 

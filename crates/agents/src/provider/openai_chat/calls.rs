@@ -4,8 +4,9 @@
 //! their order.
 
 use super::super::ProviderErrorKind::Unreadable;
-use super::super::{ModelEvent, ProviderError};
+use super::super::{ModelEvent, ProviderError, ToolUse};
 use super::chunk::CallPiece;
+use serde_json::Value;
 
 /// More calls than this in one answer are no answer.
 const CALLS_MAX: usize = 128;
@@ -24,6 +25,8 @@ struct PartialCall {
     /// Empty until it is known; the call begins then.
     name: String,
     input: String,
+    /// What the server wants back with it.
+    extra: Option<Value>,
 }
 
 impl Calls {
@@ -43,12 +46,15 @@ impl Calls {
         piece: CallPiece,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        let index = match self.index_of(&piece) {
-            Some(index) if self.calls[index].is_repeated_by(&piece) => return Ok(()),
-            Some(index) => index,
-            None => self.open(&piece)?,
+        let (index, is_repeated) = match self.index_of(&piece) {
+            Some(index) => (index, self.calls[index].is_repeated_by(&piece)),
+            None => (self.open(&piece)?, false),
         };
         let call = &mut self.calls[index];
+        call.extra = piece.extra.or(call.extra.take());
+        if is_repeated {
+            return Ok(());
+        }
         if call.wire_id.is_none() {
             call.wire_id = piece.id;
         }
@@ -81,6 +87,19 @@ impl Calls {
                 }
             }
         }
+    }
+
+    /// The calls as they were made, and what the server wants back with each.
+    pub(super) fn take_all(&mut self) -> (Vec<ToolUse>, Vec<Option<Value>>) {
+        let calls = std::mem::take(&mut self.calls).into_iter();
+        calls
+            .map(|call| {
+                let PartialCall {
+                    id, name, input, ..
+                } = call;
+                (ToolUse { id, name, input }, call.extra)
+            })
+            .unzip()
     }
 
     /// The call a piece goes on with, or none if it begins one.

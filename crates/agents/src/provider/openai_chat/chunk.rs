@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::{ModelEvent, Usage};
+use super::super::{ModelEvent, ProviderError, Usage};
+use super::added::Additions;
 
 type Raw<'a> = Option<&'a RawValue>;
 
@@ -47,6 +48,12 @@ pub(super) struct Delta<'a> {
     /// Ollama, newer vLLM, OpenRouter.
     #[serde(borrow, default)]
     reasoning: Raw<'a>,
+    /// What OpenRouter's vendors want back.
+    #[serde(borrow, default)]
+    reasoning_details: Raw<'a>,
+    /// What Google wants back.
+    #[serde(borrow, default)]
+    extra_content: Raw<'a>,
     #[serde(borrow, default)]
     refusal: Raw<'a>,
     #[serde(borrow, default)]
@@ -64,6 +71,8 @@ struct WireCall<'a> {
     id: Raw<'a>,
     #[serde(borrow, default)]
     function: Option<WireFunction<'a>>,
+    #[serde(borrow, default)]
+    extra_content: Raw<'a>,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +91,8 @@ pub(super) struct CallPiece {
     pub name: Option<String>,
     /// May be empty.
     pub input: String,
+    /// What the server wants back with the call.
+    pub extra: Option<Value>,
 }
 
 impl Chunk<'_> {
@@ -122,11 +133,26 @@ impl Delta<'_> {
         events
     }
 
+    /// Keeps what goes back with the answer.
+    pub(super) fn add_to(&self, added: &mut Additions) -> Result<(), ProviderError> {
+        if let Some(text) = string(self.reasoning_content) {
+            added.add_reasoning(&text);
+        }
+        if let Some(Value::Array(details)) = value(self.reasoning_details) {
+            added.add_details(details)?;
+        }
+        if let Some(extra) = value(self.extra_content) {
+            added.set_extra(extra);
+        }
+        Ok(())
+    }
+
     pub(super) fn calls(self) -> impl Iterator<Item = CallPiece> {
         let calls = self.tool_calls.into_iter().flatten();
         let calls = calls.map(|call| CallPiece {
             index: number(call.index),
             id: string(call.id),
+            extra: value(call.extra_content),
             ..piece(call.function)
         });
         let old = self.function_call.map(|function| CallPiece {
@@ -182,9 +208,16 @@ fn usage(raw: Raw) -> Option<Usage> {
         cache_read_tokens: cached
             .or_else(|| at("/prompt_cache_hit_tokens"))
             .or_else(|| at("/cached_tokens")),
-        cache_write_tokens: None,
+        // OpenRouter tells what its vendors wrote.
+        cache_write_tokens: at("/prompt_tokens_details/cache_write_tokens"),
     };
     (usage != Usage::default()).then_some(usage)
+}
+
+/// A value that is not null.
+fn value(raw: Raw) -> Option<Value> {
+    let value: Value = serde_json::from_str(raw?.get()).ok()?;
+    (!value.is_null()).then_some(value)
 }
 
 /// A string that says something.

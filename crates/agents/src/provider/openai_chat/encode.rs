@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::super::items::{apply_settings, input_object};
 use super::super::{ModelMessage, ModelRequest, ToolSpec, ToolUse};
+use super::added::add_blank_reasoning;
 use crate::prompt;
 
 /// Fields that belong to the request itself.
 const NOT_SETTINGS: &[&str] = &["model", "messages", "tools", "stream", "n"];
 
 /// The name under which a server takes the output limit: OpenAI's newer models refuse the old one, others know only that.
-pub(crate) fn limit_field(host: &str) -> &'static str {
+fn limit_field(host: &str) -> &'static str {
     if host == "api.openai.com" || host.ends_with(".openai.azure.com") {
         "max_completion_tokens"
     } else {
@@ -20,7 +21,14 @@ pub(crate) fn limit_field(host: &str) -> &'static str {
     }
 }
 
-pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
+/// Whether the cache must be asked for: OpenRouter hands Claude's on, and marks where it ends by itself. All others keep what
+/// they like.
+fn asks_for_cache(host: &str, model: &str) -> bool {
+    host == "openrouter.ai" && model.starts_with("anthropic/")
+}
+
+/// A request for a server, which is known by its host.
+pub(crate) fn encode(request: &ModelRequest, host: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request));
@@ -35,7 +43,11 @@ pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     if let Some(limit) = request.max_output_tokens {
-        body.insert(limit_field.to_owned(), json!(limit));
+        body.insert(limit_field(host).to_owned(), json!(limit));
+    }
+    if asks_for_cache(host, &request.model) {
+        let cache = json!({"type": "ephemeral"});
+        body.insert("cache_control".to_owned(), cache);
     }
     apply_settings(&mut body, &request.settings, NOT_SETTINGS);
     Value::Object(body).to_string().into_bytes()
@@ -58,7 +70,13 @@ fn messages(request: &ModelRequest) -> Value {
                 messages.extend(take_bodies(&mut bodies));
             }
         }
-        messages.extend(message(it, request.strings_only));
+        let mut message = message(it, request.strings_only);
+        if let (Some(message), ModelMessage::Assistant { .. }) = (&mut message, it)
+            && request.blank_reasoning
+        {
+            add_blank_reasoning(message);
+        }
+        messages.extend(message);
     }
     messages.extend(take_bodies(&mut bodies));
     Value::Array(messages)
@@ -78,7 +96,13 @@ fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
         ModelMessage::Assistant {
             items: Some(items), ..
-        } => items.first().cloned(),
+        } => {
+            let mut message = items.first().cloned()?;
+            if strings_only && message["content"].is_null() {
+                message["content"] = json!("");
+            }
+            Some(message)
+        }
         ModelMessage::Assistant { text, calls, .. } => assistant_message(text, calls, strings_only),
         ModelMessage::ToolResult { id, text, .. } => {
             Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
@@ -129,7 +153,7 @@ mod tests {
     use agent_api::Section;
 
     fn check(request: &ModelRequest, expected: &Value) {
-        let body: Value = serde_json::from_slice(&encode(request, "max_tokens")).unwrap();
+        let body: Value = serde_json::from_slice(&encode(request, "localhost")).unwrap();
         assert_eq!(&body, expected);
     }
 
@@ -228,7 +252,7 @@ mod tests {
             result("c2", Vec::new()),
             ModelMessage::User("and?".into()),
         ]);
-        let body: Value = serde_json::from_slice(&encode(&request, "max_tokens")).unwrap();
+        let body: Value = serde_json::from_slice(&encode(&request, "localhost")).unwrap();
         let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "seen"});
         let which = json!({"type": "text", "text": "(What came with the result of call c1:)"});
         assert_eq!(
@@ -303,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn the_cache_of_claude_behind_openrouter_is_asked_for() {
+        let cache_of = |host: &str, model: &str| {
+            let request = ModelRequest {
+                model: model.to_owned(),
+                ..asking(Vec::new())
+            };
+            let body: Value = serde_json::from_slice(&encode(&request, host)).unwrap();
+            body["cache_control"].clone()
+        };
+        let asked = json!({"type": "ephemeral"});
+        assert_eq!(cache_of("openrouter.ai", "anthropic/claude-x"), asked);
+        assert_eq!(cache_of("openrouter.ai", "openai/gpt-x"), Value::Null);
+        assert_eq!(cache_of("localhost", "anthropic/claude-x"), Value::Null);
+    }
+
+    #[test]
     fn openai_takes_the_output_limit_under_another_name() {
         assert_eq!(limit_field("api.openai.com"), "max_completion_tokens");
         assert_eq!(
@@ -314,8 +354,7 @@ mod tests {
             max_output_tokens: Some(9),
             ..asking(Vec::new())
         };
-        let body: Value =
-            serde_json::from_slice(&encode(&request, "max_completion_tokens")).unwrap();
+        let body: Value = serde_json::from_slice(&encode(&request, "api.openai.com")).unwrap();
         assert_eq!(body["max_completion_tokens"], 9);
     }
 }

@@ -4,6 +4,7 @@
 //! the dialects of llama.cpp, Ollama, vLLM, LM Studio, DeepSeek and the brokers are understood without being asked for.
 //! Must not know: HTTP, who asks.
 
+mod added;
 mod calls;
 mod chunk;
 mod encode;
@@ -11,14 +12,18 @@ mod models;
 #[cfg(test)]
 mod tests;
 
+use serde_json::Value;
+
 use super::ProviderErrorKind::Interrupted;
 use super::answer_stream::{AnswerStream, ReadAnswer, broken_off, invalid, reported};
 use super::error_body::ErrorBody;
 use super::{ModelEvent, ProviderError, StopReason, Usage};
+use added::Additions;
 use calls::Calls;
 use chunk::{Chunk, ChunkChoice};
 
-pub(super) use encode::{assistant_message, encode, limit_field};
+pub(super) use added::has_additions;
+pub(super) use encode::{assistant_message, encode};
 pub(super) use models::model_names;
 
 pub(super) const PATH: &[&str] = &["chat", "completions"];
@@ -35,6 +40,9 @@ pub(super) fn decoder() -> AnswerStream<ChatReader> {
 /// The events of one answer.
 pub(super) struct ChatReader {
     calls: Calls,
+    /// All text that came.
+    text: String,
+    added: Additions,
     usage: Option<Usage>,
     /// Why the server says it stopped.
     finish: Option<String>,
@@ -71,6 +79,8 @@ impl ReadAnswer for ChatReader {
             return Err(broken_off());
         };
         let reason = self.stop_reason(finish)?;
+        let whole = self.take_message().map(|message| vec![message]);
+        events.extend(whole.map(ModelEvent::Items));
         events.push(ModelEvent::Stopped(reason));
         Ok(())
     }
@@ -89,6 +99,8 @@ impl ChatReader {
     fn naming_calls(prefix: &str) -> Self {
         Self {
             calls: Calls::naming(prefix),
+            text: String::new(),
+            added: Additions::default(),
             usage: None,
             finish: None,
             refused: false,
@@ -130,16 +142,32 @@ impl ChatReader {
         let finish = choice.finish_reason();
         if let Some(delta) = choice.delta.or(choice.message) {
             let said = delta.to_events();
-            self.refused |= said
-                .iter()
-                .any(|event| matches!(event, ModelEvent::Refusal(_)));
+            for event in &said {
+                self.refused |= matches!(event, ModelEvent::Refusal(_));
+                if let ModelEvent::Text(text) | ModelEvent::Refusal(text) = event {
+                    self.text.push_str(text);
+                }
+            }
             events.extend(said);
+            delta.add_to(&mut self.added)?;
             for call in delta.calls() {
                 self.calls.take(call, events)?;
             }
         }
         self.finish = finish.or(self.finish.take());
         Ok(())
+    }
+
+    /// The answer as its server wants it back, if it added something to it. Otherwise it is what everybody makes of it.
+    fn take_message(&mut self) -> Option<Value> {
+        let (calls, extras) = self.calls.take_all();
+        let added = std::mem::take(&mut self.added);
+        if added.is_empty(&extras) {
+            return None;
+        }
+        let mut message = assistant_message(&self.text, &calls, false)?;
+        added.apply(&mut message, extras);
+        Some(message)
     }
 
     fn stop_reason(&self, finish: &str) -> Result<StopReason, ProviderError> {

@@ -20,7 +20,14 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let ended = read_all(&mut decoder, pieces, &mut events);
     let mut lines = String::new();
     for event in &events {
-        writeln!(lines, "{event:?}").unwrap();
+        match event {
+            ModelEvent::Items(items) => {
+                for item in items {
+                    writeln!(lines, "item {item}").unwrap();
+                }
+            }
+            event => writeln!(lines, "{event:?}").unwrap(),
+        }
     }
     if let Err(error) = ended {
         writeln!(lines, "{:?}: {}", error.kind, error.message).unwrap();
@@ -64,6 +71,25 @@ macro_rules! recorded {
 }
 
 recorded! {
+    google_signs_calls: "google_signed_calls.sse" => expect![[r#"
+        CallStarted { index: 0, id: "function-call-1", name: "read" }
+        CallInput { index: 0, text: "{\"path\":\"a.rs\"}" }
+        CallStarted { index: 1, id: "function-call-2", name: "read" }
+        CallInput { index: 1, text: "{\"path\":\"b.rs\"}" }
+        Usage(Usage { input_tokens: Some(70), output_tokens: Some(20), cache_read_tokens: None, cache_write_tokens: None })
+        item {"role":"assistant","content":null,"tool_calls":[{"id":"function-call-1","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.rs\"}"},"extra_content":{"google":{"thought_signature":"CvQBAXLI2nw="}}},{"id":"function-call-2","type":"function","function":{"name":"read","arguments":"{\"path\":\"b.rs\"}"}}]}
+        Stopped(ToolCalls)
+    "#]];
+    openrouter_hands_on_details: "openrouter_details.sse" => expect![[r#"
+        Reasoning("Let me ")
+        Reasoning("see.")
+        Text("Reading.")
+        CallStarted { index: 0, id: "toolu_01", name: "read" }
+        CallInput { index: 0, text: "{\"path\":\"a.rs\"}" }
+        Usage(Usage { input_tokens: Some(900), output_tokens: Some(40), cache_read_tokens: Some(800), cache_write_tokens: Some(64) })
+        item {"role":"assistant","content":"Reading.","tool_calls":[{"id":"toolu_01","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.rs\"}"}}],"reasoning_details":[{"type":"reasoning.text","format":"anthropic-claude-v1","index":0,"text":"Let me see.","signature":"EqQBCgIYAhIM"}]}
+        Stopped(ToolCalls)
+    "#]];
     openai_text: "openai.sse" => expect![[r#"
         Text("Grüße")
         Text(", 世界 😀\n")
@@ -99,6 +125,7 @@ recorded! {
         CallInput { index: 0, text: "\"path\":\".\"" }
         CallInput { index: 0, text: "}" }
         Usage(Usage { input_tokens: Some(140), output_tokens: Some(31), cache_read_tokens: None, cache_write_tokens: None })
+        item {"role":"assistant","content":null,"tool_calls":[{"id":"Kb9","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}}],"reasoning_content":"The user wants"}
         Stopped(ToolCalls)
     "#]];
     llama_cpp_complains_in_a_field_of_its_own: "llama_cpp_error_field.sse" => expect![[r#"
@@ -125,12 +152,14 @@ recorded! {
         Text("Yes")
         Text(".")
         Usage(Usage { input_tokens: Some(7), output_tokens: Some(3), cache_read_tokens: None, cache_write_tokens: None })
+        item {"role":"assistant","content":"Yes.","reasoning_content":"Hm"}
         Stopped(Length)
     "#]];
     deepseek_keeps_the_line_open: "deepseek.sse" => expect![[r#"
         Reasoning("Hm.")
         Text("42")
         Usage(Usage { input_tokens: Some(9), output_tokens: Some(5), cache_read_tokens: Some(4), cache_write_tokens: None })
+        item {"role":"assistant","content":"42","reasoning_content":"Hm."}
         Stopped(End)
     "#]];
     mistral_thinks_in_parts: "mistral_thinking.sse" => expect![[r#"
@@ -203,6 +232,7 @@ recorded! {
         CallStarted { index: 1, id: "c2", name: "read" }
         CallInput { index: 1, text: "{}" }
         Usage(Usage { input_tokens: Some(2), output_tokens: Some(3), cache_read_tokens: None, cache_write_tokens: None })
+        item {"role":"assistant","content":"Both.","tool_calls":[{"id":"c1","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"c2","type":"function","function":{"name":"read","arguments":"{}"}}],"reasoning_content":"Hm"}
         Stopped(ToolCalls)
     "#]];
 }
