@@ -22,6 +22,9 @@ const SCRIPT: &str = r#"{"scenes": [
              {"wait_ms": 700}]}
 ]}"#;
 
+/// What an agent over ACP works among.
+const PROJECT_FILES: usize = 200;
+
 /// What the model server's only model is called.
 pub(crate) const MODEL: &str = "bench";
 
@@ -201,6 +204,22 @@ impl Harness {
         Ok(path)
     }
 
+    /// A directory without git, with [`PROJECT_FILES`] files of 2 KB; made once.
+    fn project(&self) -> Result<PathBuf> {
+        let project = self.scratch.join("project");
+        if project.exists() {
+            return Ok(project);
+        }
+        for number in 0..PROJECT_FILES {
+            let directory = project.join(format!("part-{}", number % 10));
+            std::fs::create_dir_all(&directory)?;
+            let line = format!("line of file {number}\n");
+            let text = line.repeat(2_048 / line.len());
+            std::fs::write(directory.join(format!("file-{number}.txt")), text)?;
+        }
+        Ok(project)
+    }
+
     /// A data directory with so many sessions of 20 turns, made once; whoever uses it leaves it as it is.
     pub(crate) fn sessions(&mut self, count: u32) -> Result<PathBuf> {
         if let Some(made) = self.sessions.get(&count) {
@@ -258,6 +277,11 @@ impl Harness {
             &config,
             format!("journal = \"{journal}\"\nagents_auto = false\n[limits]\n{limits}\n{agent}"),
         )?;
+        // The host looks at the files of an agent that it did not write; the data directories of other rows are no project.
+        let workspace = match setup.acp {
+            Some(_) => self.project()?,
+            None => self.scratch.clone(),
+        };
         let text = |path: &Path| path.display().to_string();
         let mut arguments = vec![
             "serve".to_owned(),
@@ -271,7 +295,7 @@ impl Harness {
             "--config".to_owned(),
             text(&config),
             "--workspace".to_owned(),
-            text(&self.scratch),
+            text(&workspace),
         ];
         if !setup.has_token {
             arguments.push("--no-token".to_owned());

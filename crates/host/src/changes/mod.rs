@@ -9,6 +9,7 @@ mod compute;
 mod discard;
 mod file_changes;
 mod operate;
+mod recent_looks;
 mod seen_calls;
 mod shared_looks;
 mod store;

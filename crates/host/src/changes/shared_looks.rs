@@ -12,6 +12,7 @@ use kernel::LookId;
 use tokio::sync::OnceCell;
 use workspace::{Cancellation, TreeLook, Workspace};
 
+use super::recent_looks::RecentLooks;
 use super::store;
 use crate::effects::Bodies;
 
@@ -32,6 +33,7 @@ pub(crate) struct SharedLook {
 #[derive(Clone, Default)]
 pub(crate) struct SharedLooks {
     kept: Arc<Mutex<KeptLooks>>,
+    recent: RecentLooks,
 }
 
 #[derive(Default)]
@@ -48,6 +50,11 @@ struct KeptLook {
 }
 
 impl SharedLooks {
+    /// What the next look at the same directories need not read again.
+    pub(crate) fn recent(&self) -> &RecentLooks {
+        &self.recent
+    }
+
     /// Names a look that is about to be taken, or will be when it is first needed.
     pub(crate) fn name(&self, directories: &[String]) -> LookId {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

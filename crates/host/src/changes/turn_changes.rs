@@ -17,6 +17,7 @@ use serde_json::Value;
 use wire::ChannelUri;
 use workspace::{Cancellation, TreeChange, TreeLook, Workspace};
 
+use super::recent_looks::RecentLook;
 use super::seen_calls::SeenCalls;
 use super::shared_looks::{SharedLook, SharedLooks};
 use super::{FileChanges, operations_of_turn, store, tell_git};
@@ -171,9 +172,11 @@ impl TurnChanges {
         }
         let (directories, bodies) = (self.turn.working_directories.clone(), self.bodies.clone());
         let hold = self.hold.clone();
+        let earlier = self.looks.recent().find(&directories);
         let taken = tokio::task::spawn_blocking(move || {
             let workspace = Workspace::open(&directories, bodies.confinement()).ok()?;
-            let taken = look_at(&workspace, &bodies, &hold);
+            let earlier = earlier.as_deref().map(RecentLook::look);
+            let taken = look_at(&workspace, &bodies, &hold, earlier);
             Some((workspace, taken))
         });
         // A directory that cannot be opened cannot be changed either: the turn says so itself.
@@ -313,6 +316,7 @@ impl TurnChanges {
             (seen.spans.clone(), edits, before_look)
         };
         let (bodies, hold, looks) = (self.bodies.clone(), self.hold.clone(), self.looks.clone());
+        let directories = self.turn.working_directories.clone();
         let work = tokio::task::spawn_blocking(move || {
             let split = edits_before_look.min(edits.len());
             let (earlier, later) = edits.split_at(split);
@@ -324,6 +328,8 @@ impl TurnChanges {
                 let after;
                 (found, after) = compare(&workspace, &before, &bodies, &hold);
                 if let Some(taken) = after {
+                    let recent = looks.recent();
+                    recent.remember(directories, taken.clone(), bodies.hold());
                     let taken = SharedLook {
                         workspace,
                         look: taken,
@@ -366,9 +372,18 @@ fn said_edits(said: &[Value]) -> Vec<RecordedEdit> {
         .collect()
 }
 
-fn look_at(workspace: &Workspace, bodies: &Bodies, hold: &BodyHold) -> TreeLook {
+/// Looks at the tree, and holds what is found. The contents of the earlier look are held by the caller until then.
+fn look_at(
+    workspace: &Workspace,
+    bodies: &Bodies,
+    hold: &BodyHold,
+    earlier: Option<&TreeLook>,
+) -> TreeLook {
     let mut keep = store::keep_and_hold(bodies, hold);
-    workspace.look_at_tree(bodies.confinement(), &mut keep, &Cancellation::default())
+    let (confinement, never) = (bodies.confinement(), Cancellation::default());
+    let look = workspace.look_at_tree(confinement, &mut keep, earlier, &never);
+    look.contents().for_each(|digest| hold.add(digest));
+    look
 }
 
 /// What two looks come to.
@@ -388,7 +403,7 @@ fn compare(
     bodies: &Bodies,
     hold: &BodyHold,
 ) -> (Comparison, Option<TreeLook>) {
-    let after = (!before.is_blind()).then(|| look_at(workspace, bodies, hold));
+    let after = (!before.is_blind()).then(|| look_at(workspace, bodies, hold, Some(before)));
     let looks = || [before].into_iter().chain(&after);
     let unseen = looks().flat_map(TreeLook::unseen).map(str::to_owned);
     let failures = looks().flat_map(TreeLook::failures).map(str::to_owned);

@@ -44,7 +44,7 @@ impl Workspace {
                     true => seen.files.get(&path).copied(),
                     false if entry.is_submodule() => submodule(entry.mode),
                     // As committed: it was not looked at.
-                    false => reader.read(root, &path),
+                    false => reader.read(root, &path, None),
                 };
                 let before = before.get(&path).copied();
                 let before = before.map(|before| with_known_mode(before, after));

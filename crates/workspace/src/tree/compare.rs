@@ -169,7 +169,7 @@ impl Pairing<'_, '_, '_> {
                 Some(after) => Some(*after),
                 None if new.entries.contains_key(&path) => None,
                 // As committed now: it was not looked at.
-                None => self.reader.read(self.root, &path),
+                None => self.reader.read(self.root, &path, None),
             };
             let before = match old.entries.contains_key(&path) {
                 true => then.files.get(&path).copied(),
@@ -223,6 +223,7 @@ pub(super) fn committed_sides(
                 bytes: 0,
                 digest: None,
                 changed: (0, 0),
+                inode: 0,
             };
             sides.insert(path.clone(), side);
         }

@@ -1,11 +1,13 @@
 //! What lies at a path: a file's content and permissions, or a link's target, within bounds.
 //!
-//! Promises: nothing is followed, nothing but regular files is opened. What is over the bounds is there without content.
+//! Promises: nothing is followed, nothing but regular files is opened. What is over the bounds is there without content. A file that an
+//! earlier look read, and that was not touched since, is not read again.
 //! Must not know: what it is compared with.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use wire::Digest;
@@ -24,6 +26,10 @@ pub const SUBMODULE: u32 = 0o160000;
 const FILES_MAX: usize = 5_000;
 const BYTES_MAX: u64 = 128 * 1_024 * 1_024;
 
+/// A file that was changed less than this before a look began may have been changed again since without another time of change: clocks of
+/// file systems tick coarsely, and those on a network may be late.
+const SETTLED_S: i64 = 2;
+
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSide {
@@ -34,6 +40,8 @@ pub struct FileSide {
     pub digest: Option<Digest>,
     /// When it was last changed in any way, in seconds and nanoseconds.
     pub(crate) changed: (i64, u32),
+    /// Which file it is: another one may have been moved to its path with the same time of change.
+    pub(crate) inode: u64,
 }
 
 impl FileSide {
@@ -45,6 +53,28 @@ impl FileSide {
             (None, _) | (_, None) => self.bytes == other.bytes && self.changed == other.changed,
         };
         self.mode == other.mode && has_same_content
+    }
+}
+
+/// What an earlier look found beneath a root; its contents are still kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EarlierFiles<'a> {
+    pub files: &'a BTreeMap<PathBuf, FileSide>,
+    /// When that look began.
+    pub begun: (i64, u32),
+}
+
+impl EarlierFiles<'_> {
+    /// The content of a file that is as that look found it.
+    fn find(&self, path: &Path, now: &FileSide) -> Option<(u64, Digest)> {
+        let then = self.files.get(path)?;
+        let has_settled = then.changed.0 + SETTLED_S < self.begun.0;
+        let is_untouched =
+            then.changed == now.changed && then.inode == now.inode && then.bytes == now.bytes;
+        let is_known = has_settled && is_untouched && then.mode == now.mode;
+        then.digest
+            .filter(|_| is_known)
+            .map(|digest| (then.bytes, digest))
     }
 }
 
@@ -73,8 +103,13 @@ impl<'a, 'k> EntryReader<'a, 'k> {
         }
     }
 
-    /// What is at a path beneath a root; `None` if there is no file and no link.
-    pub(super) fn read(&mut self, root: &Root, path: &Path) -> Option<FileSide> {
+    /// What is at a path beneath a root; `None` if there is no file and no link. What is as an earlier look found it is not read.
+    pub(super) fn read(
+        &mut self,
+        root: &Root,
+        path: &Path,
+        earlier: Option<EarlierFiles<'_>>,
+    ) -> Option<FileSide> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = root.open_directory(parent, Links::Refused).ok()?;
         let name = path.file_name()?;
@@ -86,13 +121,24 @@ impl<'a, 'k> EntryReader<'a, 'k> {
             bytes: stat.stx_size,
             digest: None,
             changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+            inode: stat.stx_ino,
         };
-        let content = match FileType::from_raw_mode(mode) {
-            FileType::RegularFile => self.read_file(root, path, side.bytes),
-            FileType::Symlink => {
-                side.mode = LINK;
-                read_link(&parent, name)
+        let kind = FileType::from_raw_mode(mode);
+        if kind == FileType::Symlink {
+            side.mode = LINK;
+        }
+        if let Some((bytes, digest)) = earlier.and_then(|earlier| earlier.find(path, &side)) {
+            if !self.has_room_for(bytes) {
+                self.left_out += 1;
+                return Some(side);
             }
+            self.count(bytes);
+            side.digest = Some(digest);
+            return Some(side);
+        }
+        let content = match kind {
+            FileType::RegularFile => self.read_file(root, path, side.bytes),
+            FileType::Symlink => read_link(&parent, name),
             _ => return None,
         };
         if let Some(content) = content {
@@ -102,10 +148,19 @@ impl<'a, 'k> EntryReader<'a, 'k> {
         Some(side)
     }
 
+    fn has_room_for(&self, bytes: u64) -> bool {
+        self.files < FILES_MAX && self.bytes + bytes <= BYTES_MAX
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
+
     /// Keeps a content; its name if it is kept.
     pub(super) fn keep_content(&mut self, content: &[u8]) -> Option<Digest> {
         let bytes = content.len() as u64;
-        if self.files >= FILES_MAX || self.bytes + bytes > BYTES_MAX {
+        if !self.has_room_for(bytes) {
             self.left_out += 1;
             return None;
         }
@@ -114,8 +169,7 @@ impl<'a, 'k> EntryReader<'a, 'k> {
             self.failed.get_or_insert(problem);
             return None;
         }
-        self.files += 1;
-        self.bytes += bytes;
+        self.count(bytes);
         Some(digest)
     }
 
@@ -123,7 +177,7 @@ impl<'a, 'k> EntryReader<'a, 'k> {
         if bytes > FILE_BYTES_MAX {
             return None; // shown without content
         }
-        if self.files >= FILES_MAX || self.bytes + bytes > BYTES_MAX {
+        if !self.has_room_for(bytes) {
             self.left_out += 1;
             return None;
         }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use wire::Digest;
 
 pub use compare::{TreeChange, TreeChanges};
-use entry::EntryReader;
+use entry::{EarlierFiles, EntryReader};
 pub use entry::{FileSide, LINK, SUBMODULE, is_link};
 
 use crate::roots::RootUse;
@@ -80,6 +80,18 @@ impl TreeLook {
         by_git.map(|unseen| unseen.why.as_str())
     }
 
+    /// The contents that it found, each of which was kept or found by an earlier look.
+    pub fn contents(&self) -> impl Iterator<Item = Digest> {
+        let files = self.roots.values().flat_map(|root| root.files.values());
+        files.filter_map(|side| side.digest)
+    }
+
+    fn files_of(&self, root: usize) -> Option<EarlierFiles<'_>> {
+        let files = &self.roots.get(&root)?.files;
+        let begun = self.begun;
+        Some(EarlierFiles { files, begun })
+    }
+
     /// Whether nothing was seen, so that nothing can be compared with it.
     pub fn is_blind(&self) -> bool {
         self.roots.is_empty()
@@ -87,20 +99,23 @@ impl TreeLook {
 }
 
 impl Workspace {
-    /// Looks at the working directories, and has the content kept that a later comparison needs.
+    /// Looks at the working directories, and has the content kept that a later comparison needs. What an earlier look at the same
+    /// directories read, and nobody touched since, is not read and not kept again: the caller still has its contents.
     pub fn look_at_tree(
         &self,
         confinement: &Confinement,
         keep: &mut KeepContent<'_>,
+        earlier: Option<&TreeLook>,
         cancellation: &Cancellation,
     ) -> TreeLook {
         let mut reader = EntryReader::new(keep);
-        let mut look = self.look_with_git(confinement, &mut reader, cancellation);
+        let mut look = self.look_with_git(confinement, &mut reader, earlier, cancellation);
         for index in self.working_roots() {
             if look.roots.contains_key(&index) || look.unseen.contains_key(&index) {
                 continue; // git told of it, or should have
             }
-            match plain::read(self, index, &mut reader, cancellation) {
+            let known = earlier.and_then(|look| look.files_of(index));
+            match plain::read(self, index, &mut reader, known, cancellation) {
                 Ok(files) => {
                     let source = TreeSource::Plain;
                     look.roots.insert(index, RootLook { source, files });
@@ -123,7 +138,7 @@ impl Workspace {
         cancellation: &Cancellation,
     ) -> TreeLook {
         let mut reader = EntryReader::new(keep);
-        let mut look = self.look_with_git(confinement, &mut reader, cancellation);
+        let mut look = self.look_with_git(confinement, &mut reader, None, cancellation);
         look.problems.extend(reader.problem());
         look
     }
@@ -132,6 +147,7 @@ impl Workspace {
         &self,
         confinement: &Confinement,
         reader: &mut EntryReader<'_, '_>,
+        earlier: Option<&TreeLook>,
         cancellation: &Cancellation,
     ) -> TreeLook {
         let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -144,7 +160,8 @@ impl Workspace {
             ..TreeLook::default()
         };
         for index in self.working_roots() {
-            match self.look_at_repository(index, confinement, reader, cancellation) {
+            let known = earlier.and_then(|look| look.files_of(index));
+            match self.look_at_repository(index, confinement, reader, known, cancellation) {
                 Ok(Some(seen)) => {
                     look.roots.insert(index, seen);
                 }
@@ -164,6 +181,7 @@ impl Workspace {
         index: usize,
         confinement: &Confinement,
         reader: &mut EntryReader<'_, '_>,
+        earlier: Option<EarlierFiles<'_>>,
         cancellation: &Cancellation,
     ) -> Result<Option<RootLook>, GitError> {
         let root = &self.shared.roots[index];
@@ -180,7 +198,7 @@ impl Workspace {
             }
             let side = match entry.is_submodule() {
                 true => submodule(entry.mode),
-                false => reader.read(root, path),
+                false => reader.read(root, path, earlier),
             };
             files.extend(side.map(|side| (path.clone(), side)));
         }
@@ -250,5 +268,6 @@ fn submodule(mode: u32) -> Option<FileSide> {
         bytes: 0,
         digest: None,
         changed: (0, 0),
+        inode: 0,
     })
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::FileSide;
-use super::entry::EntryReader;
+use super::entry::{EarlierFiles, EntryReader};
 use crate::directory::{EntryKind, IgnoreMode};
 use crate::{Cancellation, Workspace, WorkspacePath};
 
@@ -22,6 +22,7 @@ pub(super) fn read(
     workspace: &Workspace,
     index: usize,
     reader: &mut EntryReader<'_, '_>,
+    earlier: Option<EarlierFiles<'_>>,
     cancellation: &Cancellation,
 ) -> Result<BTreeMap<PathBuf, FileSide>, String> {
     let root = &workspace.shared.roots[index];
@@ -59,7 +60,7 @@ pub(super) fn read(
     let mut files = BTreeMap::new();
     for path in paths {
         cancellation.check().map_err(|error| error.to_string())?;
-        if let Some(side) = reader.read(root, &path) {
+        if let Some(side) = reader.read(root, &path, earlier) {
             files.insert(path, side);
         }
     }
