@@ -7,6 +7,7 @@
 pub mod diff;
 mod fence;
 pub mod highlight;
+mod json_text;
 pub mod markdown;
 pub mod stable;
 pub mod stream;

@@ -9,8 +9,10 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Parser, Tag};
 
 use crate::MarkupTooLarge;
-use crate::markdown::{self, Definitions, MarkdownBlock, OPTIONS};
-use crate::tail::close_open_spans;
+use crate::markdown::{
+    self, CodeColourer, Definitions, JsonWriter, MarkdownBlock, MarkdownSink, OPTIONS, TreeBuilder,
+};
+use crate::tail::{close_leaf, close_open_spans, leave_out_begun_line};
 
 /// How many bytes of a text can never change, whatever is appended: where the last top-level block begins, counted over whole lines
 /// only. Link definitions right above a block are counted to it, because a block can turn out to be their title.
@@ -98,6 +100,13 @@ pub fn parse_open(
     definitions: &Definitions,
 ) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
     MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
+    let mut tree = TreeBuilder::default();
+    read_open(text, definitions, &mut tree);
+    Ok(tree.finish())
+}
+
+/// The same, told to a sink. The text is within the bound.
+fn read_open(text: &str, definitions: &Definitions, sink: &mut impl MarkdownSink) {
     let closed = close_open_spans(text);
     // The marks that were added may lead over the bound by some bytes; then it is shown as it is.
     let text = if closed.len() > markdown::BYTES_MAX {
@@ -105,43 +114,119 @@ pub fn parse_open(
     } else {
         &closed
     };
-    markdown::parse_part(text, &mut definitions.clone())
+    markdown::read(text, &mut definitions.clone(), sink);
 }
 
-/// A text that is being written, as it looks now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenText {
-    pub blocks: Vec<MarkdownBlock>,
-    /// So many bytes of the text, and so many of the blocks, will not change any more.
-    pub stable: usize,
-    pub stable_blocks: usize,
+/// So many bytes of a text that is being written, and so many of its blocks, will not change any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StablePart {
+    pub bytes: usize,
+    pub blocks: usize,
 }
 
-/// What [`find_stable`], [`markdown::parse_part`] of what is stable and [`parse_open`] of the rest give together, with what is stable read
-/// only once.
-pub fn parse_open_text(text: &str) -> Result<OpenText, MarkupTooLarge> {
+/// A text that is being written, as it looks now: what [`find_stable`], [`markdown::parse_part`] of what is stable and [`parse_open`] of the
+/// rest give together, from one reading.
+pub fn parse_open_text(text: &str) -> Result<(Vec<MarkdownBlock>, StablePart), MarkupTooLarge> {
     MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
-    let lines = whole_lines(text);
+    let mut tree = TreeBuilder::default();
+    let stable = read_open_text(text, &mut tree);
+    Ok((tree.finish(), stable))
+}
+
+/// The same as [`markdown::write_json`] writes it.
+pub fn write_open_json(
+    text: &str,
+    out: &mut Vec<u8>,
+    colour: &mut CodeColourer<'_>,
+) -> Result<StablePart, MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
+    out.push(b'[');
+    let stable = read_open_text(text, &mut JsonWriter::new(out, colour));
+    out.push(b']');
+    Ok(stable)
+}
+
+fn read_open_text(text: &str, sink: &mut impl MarkdownSink) -> StablePart {
+    if let Some(stable) = read_open_text_once(text, sink) {
+        return stable;
+    }
+    sink.truncate(0);
+    let stable = LastBlock::find(text).start;
+    let (done, end) = text.split_at(stable);
     let mut definitions = Definitions::default();
-    let (stable, mut blocks) = match markdown::parse_with_gap(lines) {
-        Some((mut blocks, gap)) => {
-            // The last one may change: it is read again with what follows.
-            blocks.pop();
-            (find_block_start(lines, gap), blocks)
-        }
-        // What stands before a definition must not know of it yet, so it is read alone.
-        None => {
-            let stable = find_last_block(lines).start;
-            let done = text.get(..stable).unwrap_or("");
-            (stable, markdown::parse_part(done, &mut definitions)?)
-        }
-    };
-    let stable_blocks = blocks.len();
-    let end = text.get(stable..).unwrap_or(text);
-    blocks.extend(parse_open(end, &definitions)?);
-    Ok(OpenText {
+    markdown::read(done, &mut definitions, sink);
+    let blocks = sink.count_blocks();
+    read_open(end, &definitions, sink);
+    StablePart {
+        bytes: stable,
         blocks,
-        stable,
-        stable_blocks,
+    }
+}
+
+/// Reads a text from beginning to end, and its last block a second time if spans are open in it. None: this text has to be read in parts.
+/// That is so if it has link definitions, since what stands before one must not know of it yet.
+fn read_open_text_once(text: &str, sink: &mut impl MarkdownSink) -> Option<StablePart> {
+    let lines = whole_lines(text);
+    let begun = text.get(lines.len()..).unwrap_or("");
+    let shown = leave_out_begun_line(text);
+    // A carriage return ends a line, too: what is begun may be more than a line then.
+    if begun.contains('\r') {
+        return None;
+    }
+    let places = markdown::read_without_definitions(shown, sink)?;
+    debug_assert_eq!(places.blocks.len(), sink.count_blocks());
+    if let Some((start, closed)) = close_leaf(shown, places.leaf)
+        && shown.get(start..).map(trim_after_word) != Some(&closed)
+    {
+        // A container without text may follow the leaf: what is added would stand in that.
+        places.blocks.last().filter(|last| start >= last.start)?;
+        let (again, first) = find_reread(shown, lines, &places.blocks)?;
+        let closed = format!("{}{closed}", shown.get(first..start)?);
+        if closed.len() > markdown::BYTES_MAX {
+            return None;
+        }
+        sink.truncate(again);
+        markdown::read_without_definitions(&closed, sink)?;
+    }
+    // The line that is begun belongs to the last block of the whole lines, or begins another.
+    let is_whole = |block: &Range<usize>| block.start < lines.len();
+    let whole = places.blocks.partition_point(is_whole);
+    let bytes = match places.blocks.get(..whole) {
+        Some([.., before, last]) => find_block_start(lines, before.end..last.start),
+        Some([last]) => find_block_start(lines, 0..last.start),
+        _ => 0,
+    };
+    Some(StablePart {
+        bytes,
+        blocks: whole.saturating_sub(1),
     })
+}
+
+/// From which block on, and from which offset, a text is read again when its end is closed. The last block, if that begins with a whole line or
+/// behind a blank one: what is closed may turn out to belong to the block before it otherwise.
+fn find_reread(shown: &str, lines: &str, blocks: &[Range<usize>]) -> Option<(usize, usize)> {
+    let begin = |index: usize| {
+        let block = blocks.get(index)?;
+        Some((index, find_line_start(shown, block.start)))
+    };
+    let (last, start) = begin(blocks.len().checked_sub(1)?)?;
+    let is_apart = start < lines.len()
+        || shown
+            .get(..start)
+            .is_some_and(|before| before.ends_with("\n\n"));
+    match last {
+        0 => Some((0, 0)),
+        last if is_apart => Some((last, start)),
+        last => begin(last - 1),
+    }
+}
+
+/// A text without the blanks at its end, if they stand behind a word or the end of a sentence: there they mean nothing. Behind marks they may.
+fn trim_after_word(text: &str) -> &str {
+    let trimmed = text.trim_end_matches([' ', '\n']);
+    let words = trimmed.strip_suffix(['.', ',', ';', ':', '!', '?']);
+    match words.unwrap_or(trimmed).ends_with(char::is_alphabetic) {
+        true => trimmed,
+        false => text,
+    }
 }

@@ -23,19 +23,25 @@ const TARGET_BYTES_MAX: usize = 1_024;
 /// Adds the marks that close what is open at the end of a text, and leaves out marks that are not complete.
 pub(crate) fn close_open_spans(text: &str) -> String {
     let text = leave_out_begun_line(text);
-    let ended = text.trim_end();
-    let has_blank_line = text
-        .get(ended.len()..)
-        .is_some_and(|blanks| blanks.matches('\n').count() > 1);
-    let leaf = find_leaf(text).filter(|start| !has_blank_line && *start <= ended.len());
-    let Some(start) = leaf else {
-        return text.to_owned();
-    };
-    let (before, leaf) = ended.split_at(start);
-    format!("{before}{}", SpanScan::new(leaf).close())
+    match close_leaf(text, find_leaf(text)) {
+        Some((start, closed)) => format!("{}{closed}", text.get(..start).unwrap_or("")),
+        None => text.to_owned(),
+    }
 }
 
-fn leave_out_begun_line(text: &str) -> &str {
+/// Where the last run of text begins, and what it reads with its open spans closed; none if it is not open. `leaf` is where it begins by
+/// the parser, and the text is without a line that is only begun.
+pub(crate) fn close_leaf(text: &str, leaf: Option<usize>) -> Option<(usize, String)> {
+    let ended = text.trim_end();
+    let blanks = text.get(ended.len()..).unwrap_or("");
+    let has_blank_line = blanks.matches('\n').count() > 1;
+    let start = leaf.filter(|start| !has_blank_line && *start <= ended.len())?;
+    let leaf = ended.get(start..)?;
+    Some((start, SpanScan::new(leaf).close()))
+}
+
+/// A text without its last line, if that is the beginning of some block, and not yet of which.
+pub(crate) fn leave_out_begun_line(text: &str) -> &str {
     let start = text.rfind('\n').map_or(0, |end| end + 1);
     let (before, line) = text.split_at(start);
     if is_begun(line) { before } else { text }

@@ -2,13 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+mod tree_json;
+
 use markup::MarkupTooLarge;
+use markup::highlight::{CodeClass, CodeRun};
 use markup::markdown::{self, Definitions, Inline, MarkdownBlock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tree_json::blocks_json;
 
+/// What a page gets, which is what the tree says.
 fn tree(text: &str) -> Value {
-    serde_json::to_value(markdown::parse(text).unwrap()).unwrap()
+    let mut json = Vec::new();
+    markdown::write_json(text, &mut json, &mut |_, _| None).unwrap();
+    let written = serde_json::from_slice(&json).unwrap();
+    assert_eq!(
+        written,
+        blocks_json(&markdown::parse(text).unwrap()),
+        "{text:?}"
+    );
+    written
 }
 
 fn depth(value: &Value) -> usize {
@@ -57,6 +70,36 @@ fn blocks_and_inlines_have_their_tags() {
     ] {
         assert_eq!(tree(text), expected, "{text}");
     }
+}
+
+#[test]
+fn code_is_coloured_where_it_stands_and_what_was_written_before_stays() {
+    let mut seen = Vec::new();
+    let mut colour = |code: &str, language: &str| {
+        seen.push((language.to_owned(), code.to_owned()));
+        let run = CodeRun {
+            class: CodeClass::Keyword,
+            start: 0,
+            length: 3,
+        };
+        (language == "rust").then(|| vec![run, CodeRun { start: 10, ..run }])
+    };
+    let mut json = b"{\"tree\":".to_vec();
+    let text = "> - ```rust\n>   let a;\n>   ```\n\n```none\n```\n\n    plain\n";
+    markdown::write_json(text, &mut json, &mut colour).unwrap();
+    json.push(b'}');
+    assert_eq!(
+        serde_json::from_slice::<Value>(&json).unwrap(),
+        json!({"tree": [
+            ["quote", ["ul", {"tight": true}, ["li",
+                ["pre", {"language": "rust", "runs": [["keyword", 0, 3], ["keyword", 10, 3]]}, "let a;"]]]],
+            ["pre", {"language": "none"}, ""],
+            ["pre", "plain"],
+        ]})
+    );
+    let expected = [("rust", "let a;"), ("none", "")];
+    let expected = expected.map(|(language, code)| (language.to_owned(), code.to_owned()));
+    assert_eq!(seen, expected);
 }
 
 #[test]
@@ -203,7 +246,7 @@ fn a_long_target_that_is_used_often_does_not_make_a_large_tree() {
     let uses = "[a] ".repeat(10_000);
     for text in [uses.clone(), format!("{definition}\n{uses}")] {
         let blocks = markdown::parse_part(&text, &mut definitions).unwrap();
-        let json = serde_json::to_string(&blocks).unwrap();
+        let json = blocks_json(&blocks).to_string();
         assert!(json.len() < 1_000_000, "{}", json.len());
     }
 }

@@ -6,10 +6,13 @@
     reason = "a test that cannot go on ends"
 )]
 
+mod tree_json;
+
 use markup::markdown::{self, Definitions, MarkdownBlock};
-use markup::stable::{OpenText, find_stable, parse_open, parse_open_text};
+use markup::stable::{StablePart, find_stable, parse_open, parse_open_text, write_open_json};
 use markup::stream::{ItemPosition, MarkdownStream, StablePiece};
 use proptest::prelude::*;
+use tree_json::blocks_json;
 
 /// Pieces that change the meaning of what stands around them.
 const PIECES: &[&str] = &[
@@ -186,10 +189,12 @@ proptest! {
         let stable = find_stable(&text).unwrap();
         let mut definitions = Definitions::default();
         let mut blocks = markdown::parse_part(&text[..stable], &mut definitions).unwrap();
-        let stable_blocks = blocks.len();
+        let part = StablePart { bytes: stable, blocks: blocks.len() };
         blocks.extend(parse_open(&text[stable..], &definitions).unwrap());
-        let read = OpenText { blocks, stable, stable_blocks };
-        prop_assert_eq!(parse_open_text(&text).unwrap(), read, "{:?}", text);
+        let mut json = Vec::new();
+        prop_assert_eq!(write_open_json(&text, &mut json, &mut |_, _| None).unwrap(), part, "{:?}", text);
+        prop_assert_eq!(serde_json::from_slice::<serde_json::Value>(&json).unwrap(), blocks_json(&blocks), "{:?}", text);
+        prop_assert_eq!(parse_open_text(&text).unwrap(), (blocks, part), "{:?}", text);
     }
 
     #[test]
@@ -220,7 +225,7 @@ fn only_whole_lines_count_and_the_last_block_is_open() {
 
 fn open(text: &str) -> String {
     let blocks = parse_open(text, &Default::default()).unwrap();
-    serde_json::to_string(&blocks).unwrap()
+    blocks_json(&blocks).to_string()
 }
 
 #[test]

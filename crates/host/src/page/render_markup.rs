@@ -5,13 +5,16 @@
 //! Must not know: HTTP, who asks.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use markup::highlight::{self, Language, NoColours};
-use markup::markdown::{self, MarkdownBlock};
-use markup::{diff, stable};
-use serde::{Deserialize, Serialize};
+use markup::highlight::{self, CodeRun, Language, NoColours};
+use markup::{diff, markdown, stable};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use wire::Digest;
 
 use crate::blobs::{Blobs, Found};
@@ -20,18 +23,16 @@ use crate::blobs::{Blobs, Found};
 const TEXT_BYTES_MAX: u64 = 256 << 10;
 
 /// What is to be rendered.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "ItemFields")]
 pub(crate) enum MarkupItem {
     Markdown {
         markdown: MarkupText,
         /// The text is being written: its end is shown as if it ended well, and `stable` says how much cannot change.
-        #[serde(default)]
         open: bool,
     },
     Code {
         code: MarkupText,
-        #[serde(default)]
         lang: Option<String>,
     },
     Diff {
@@ -39,17 +40,97 @@ pub(crate) enum MarkupItem {
     },
 }
 
+/// An item as it comes. What it is is told by which field it has; trying one shape after the other would read every text several times.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemFields {
+    markdown: Option<MarkupText>,
+    open: Option<bool>,
+    code: Option<MarkupText>,
+    lang: Option<String>,
+    diff: Option<DiffSides>,
+}
+
+impl TryFrom<ItemFields> for MarkupItem {
+    type Error = &'static str;
+
+    fn try_from(fields: ItemFields) -> Result<Self, Self::Error> {
+        match fields {
+            ItemFields {
+                markdown: Some(markdown),
+                open,
+                code: None,
+                lang: None,
+                diff: None,
+            } => Ok(Self::Markdown {
+                markdown,
+                open: open.unwrap_or(false),
+            }),
+            ItemFields {
+                markdown: None,
+                open: None,
+                code: Some(code),
+                lang,
+                diff: None,
+            } => Ok(Self::Code { code, lang }),
+            ItemFields {
+                markdown: None,
+                open: None,
+                code: None,
+                lang: None,
+                diff: Some(diff),
+            } => Ok(Self::Diff { diff }),
+            _ => Err(
+                "an item has one of `markdown`, `code` and `diff`, `open` with the first and `lang` with the second",
+            ),
+        }
+    }
+}
+
 /// A text, or the name of content.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub(crate) enum MarkupText {
     Text(String),
     Content { uri: String },
 }
 
+impl<'de> Deserialize<'de> for MarkupText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = MarkupText;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text, or `uri` with the name of content")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<MarkupText, E> {
+        Ok(MarkupText::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<MarkupText, E> {
+        Ok(MarkupText::Text(text))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MarkupText, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct ContentName {
+            uri: String,
+        }
+        let name = ContentName::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(MarkupText::Content { uri: name.uri })
+    }
+}
+
 /// Both sides of a diff. A string that is the name of content, and nothing else, means the content; a file that is not there is
 /// absent.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DiffSides {
     #[serde(default)]
@@ -61,39 +142,103 @@ pub(crate) struct DiffSides {
     context: Option<u32>,
 }
 
-/// An answer as JSON, and whether it would be the same the next time.
-pub(super) struct RenderedItem {
-    pub answer: Vec<u8>,
-    pub is_final: bool,
+impl MarkupItem {
+    /// What it is remembered by.
+    pub(super) fn key(&self) -> Digest {
+        let mut hash = Sha256::new();
+        // Each part with its length, so that no two items are the same bytes.
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        let mut add_text = |kind: &[u8], text: &MarkupText| {
+            let (is_name, text): (&[u8], &String) = match text {
+                MarkupText::Text(text) => (b"text", text),
+                MarkupText::Content { uri } => (b"name", uri),
+            };
+            for part in [kind, is_name, text.as_bytes()] {
+                add(part);
+            }
+        };
+        match self {
+            Self::Markdown { markdown, open } => {
+                add_text(if *open { b"open" } else { b"markdown" }, markdown);
+            }
+            Self::Code { code, lang } => {
+                add_text(b"code", code);
+                add(lang.as_deref().unwrap_or("").as_bytes());
+            }
+            Self::Diff { diff } => {
+                add(b"diff");
+                for side in [&diff.before, &diff.after] {
+                    add(&[u8::from(side.is_some())]);
+                    add(side.as_deref().unwrap_or("").as_bytes());
+                }
+                add(diff.path.as_bytes());
+                add(&diff.context.unwrap_or(diff::CONTEXT).to_le_bytes());
+            }
+        }
+        Digest::new(hash.finalize().into())
+    }
+
+    /// How many bytes of text came with it.
+    pub(super) fn text_bytes(&self) -> usize {
+        let side = |side: &Option<String>| side.as_ref().map_or(0, String::len);
+        match self {
+            Self::Markdown { markdown: text, .. } | Self::Code { code: text, .. } => match text {
+                MarkupText::Text(text) | MarkupText::Content { uri: text } => text.len(),
+            },
+            Self::Diff { diff } => side(&diff.before) + side(&diff.after),
+        }
+    }
+
+    /// Whether it is rendered in no more time than it takes to read its text: it is Markdown, it is here, and there is no code in it that
+    /// would be coloured.
+    pub(super) fn is_prose(&self) -> bool {
+        match self {
+            Self::Markdown {
+                markdown: MarkupText::Text(text),
+                ..
+            } => !text.contains("```") && !text.contains("~~~"),
+            Self::Markdown { .. } | Self::Code { .. } | Self::Diff { .. } => false,
+        }
+    }
+
+    /// Whether somebody may ask for it again. A text that is being written is another one with every word.
+    pub(super) fn is_remembered(&self) -> bool {
+        !matches!(self, Self::Markdown { open: true, .. })
+    }
 }
 
-/// Renders one item. Blocks.
-pub(super) fn render(item: &MarkupItem, blobs: &dyn Blobs, time: Duration) -> RenderedItem {
+/// Writes the answer for one item as JSON; returns whether it would be the same the next time. Blocks.
+pub(super) fn render(
+    item: &MarkupItem,
+    blobs: &dyn Blobs,
+    time: Duration,
+    answer: &mut Vec<u8>,
+) -> bool {
     let mut clock = ColourTime {
         until: Instant::now() + time,
         was_cut: false,
     };
-    let answer = match item {
-        MarkupItem::Markdown { markdown, open } => {
-            read_text(markdown, blobs).and_then(|text| render_markdown(&text, *open, &mut clock))
-        }
+    let start = answer.len();
+    let rendered = match item {
+        MarkupItem::Markdown { markdown, open } => read_text(markdown, blobs)
+            .and_then(|text| render_markdown(&text, *open, &mut clock, answer)),
         MarkupItem::Code { code, lang } => read_text(code, blobs).map(|code| {
             let language = lang.as_deref().and_then(Language::find);
-            wire::rpc::to_json(&render_code(&code, language, &mut clock))
+            render_code(&code, language, &mut clock, answer);
         }),
-        MarkupItem::Diff { diff } => {
-            render_diff(diff, blobs).map(|compared| wire::rpc::to_json(&compared))
-        }
+        MarkupItem::Diff { diff } => render_diff(diff, blobs)
+            .map(|compared| answer.extend_from_slice(&wire::rpc::to_json(&compared))),
     };
-    match answer {
-        Ok(answer) => RenderedItem {
-            answer,
-            is_final: !clock.was_cut,
-        },
-        Err(why) => RenderedItem {
-            answer: wire::rpc::to_json(&json!({"error": why})),
-            is_final: false,
-        },
+    match rendered {
+        Ok(()) => !clock.was_cut,
+        Err(why) => {
+            answer.truncate(start);
+            answer.extend_from_slice(&wire::rpc::to_json(&json!({"error": why})));
+            false
+        }
     }
 }
 
@@ -105,7 +250,7 @@ struct ColourTime {
 
 impl ColourTime {
     /// The runs of a code, counted as scripts count; none if there is no time.
-    fn colour(&mut self, code: &str, language: Option<Language>) -> Option<Value> {
+    fn colour(&mut self, code: &str, language: Option<Language>) -> Option<Vec<CodeRun>> {
         let until = self.until;
         let mut is_over = || Instant::now() >= until;
         if is_over() {
@@ -113,7 +258,7 @@ impl ColourTime {
             return None;
         }
         match highlight::highlight(code, language?, &mut is_over) {
-            Ok(runs) => serde_json::to_value(highlight::count_in_utf16(code, &runs)).ok(),
+            Ok(runs) => Some(highlight::count_in_utf16(code, &runs)),
             Err(NoColours::Cancelled) => {
                 self.was_cut = true;
                 None
@@ -127,98 +272,39 @@ impl ColourTime {
     }
 }
 
-/// The answer for a Markdown text. `stable` and `blocks` are said of one that is being written.
-#[derive(Serialize)]
-struct MarkdownAnswer {
-    tree: Vec<WrittenBlock>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stable: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocks: Option<usize>,
-}
-
-/// Most blocks are written as they are; one with code gets its colours first.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum WrittenBlock {
-    AsItIs(MarkdownBlock),
-    Coloured(Value),
-}
-
-fn render_markdown(text: &str, is_open: bool, clock: &mut ColourTime) -> Result<Vec<u8>, String> {
-    let too_large = |error: markup::MarkupTooLarge| error.to_string();
-    if !is_open {
-        let tree = markdown::parse(text).map_err(too_large)?;
-        return Ok(wire::rpc::to_json(&MarkdownAnswer {
-            tree: colour_tree(tree, clock)?,
-            stable: None,
-            blocks: None,
-        }));
-    }
-    let open = stable::parse_open_text(text).map_err(too_large)?;
-    Ok(wire::rpc::to_json(&MarkdownAnswer {
-        tree: colour_tree(open.blocks, clock)?,
-        stable: Some(open.stable),
-        blocks: Some(open.stable_blocks),
-    }))
-}
-
-fn colour_tree(
-    tree: Vec<MarkdownBlock>,
+/// `{"tree": [..]}`; of a text that is being written also how many bytes and blocks of it are stable.
+fn render_markdown(
+    text: &str,
+    is_open: bool,
     clock: &mut ColourTime,
-) -> Result<Vec<WrittenBlock>, String> {
-    let mut written = Vec::with_capacity(tree.len());
-    for block in tree {
-        if !has_code(std::slice::from_ref(&block)) {
-            written.push(WrittenBlock::AsItIs(block));
-            continue;
-        }
-        let mut block = serde_json::to_value(block).map_err(|error| error.to_string())?;
-        colour_blocks(&mut block, clock);
-        written.push(WrittenBlock::Coloured(block));
+    answer: &mut Vec<u8>,
+) -> Result<(), String> {
+    let too_large = |error: markup::MarkupTooLarge| error.to_string();
+    let mut colour = |code: &str, language: &str| clock.colour(code, Language::find(language));
+    answer.extend_from_slice(b"{\"tree\":");
+    if is_open {
+        let stable = stable::write_open_json(text, answer, &mut colour).map_err(too_large)?;
+        let stable = format!(",\"stable\":{},\"blocks\":{}", stable.bytes, stable.blocks);
+        answer.extend_from_slice(stable.as_bytes());
+    } else {
+        markdown::write_json(text, answer, &mut colour).map_err(too_large)?;
     }
-    Ok(written)
+    answer.push(b'}');
+    Ok(())
 }
 
-/// Whether there is code of a language in blocks. They are at most as deep as `markdown` makes them.
-fn has_code(blocks: &[MarkdownBlock]) -> bool {
-    blocks.iter().any(|block| match block {
-        MarkdownBlock::Code { language, .. } => language.is_some(),
-        MarkdownBlock::Quote(blocks) => has_code(blocks),
-        MarkdownBlock::List(list) => list.items.iter().any(|item| has_code(&item.blocks)),
-        MarkdownBlock::Heading { .. }
-        | MarkdownBlock::Paragraph(_)
-        | MarkdownBlock::Table(_)
-        | MarkdownBlock::Rule => false,
-    })
-}
-
-/// Adds the runs of each code block to its attributes. A tree is at most as deep as `markdown` makes it.
-fn colour_blocks(node: &mut Value, clock: &mut ColourTime) {
-    let Value::Array(items) = node else {
-        return; // text, or attributes
-    };
-    if let [
-        Value::String(tag),
-        Value::Object(attributes),
-        Value::String(code),
-    ] = items.as_mut_slice()
-        && tag == "pre"
-    {
-        let language = attributes.get("language").and_then(Value::as_str);
-        if let Some(runs) = clock.colour(code, language.and_then(Language::find)) {
-            attributes.insert("runs".to_owned(), runs);
-        }
-        return;
-    }
-    for item in items {
-        colour_blocks(item, clock);
-    }
-}
-
-fn render_code(code: &str, language: Option<Language>, clock: &mut ColourTime) -> Value {
-    let runs = clock.colour(code, language).unwrap_or_else(|| json!([]));
-    json!({"runs": runs, "language": language.map(Language::name)})
+fn render_code(
+    code: &str,
+    language: Option<Language>,
+    clock: &mut ColourTime,
+    answer: &mut Vec<u8>,
+) {
+    let runs = clock.colour(code, language).unwrap_or_default();
+    answer.extend_from_slice(b"{\"runs\":");
+    CodeRun::write_all(&runs, answer);
+    answer.extend_from_slice(b",\"language\":");
+    answer.extend_from_slice(&wire::rpc::to_json(&language.map(Language::name)));
+    answer.push(b'}');
 }
 
 fn render_diff(sides: &DiffSides, blobs: &dyn Blobs) -> Result<Value, String> {
@@ -274,11 +360,46 @@ mod tests {
 
     fn answer(item: &Value, blobs: &MemoryBlobs) -> Value {
         let item: MarkupItem = serde_json::from_value(item.clone()).unwrap();
-        read(&render(&item, blobs, LONG))
+        render_within(&item, blobs, LONG).0
     }
 
-    fn read(rendered: &RenderedItem) -> Value {
-        serde_json::from_slice(&rendered.answer).unwrap()
+    fn render_within(item: &MarkupItem, blobs: &MemoryBlobs, time: Duration) -> (Value, bool) {
+        // What was written before stays.
+        let mut answer = b"[0,".to_vec();
+        let is_final = render(item, blobs, time, &mut answer);
+        answer.push(b']');
+        let mut answer: Vec<Value> = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer.len(), 2);
+        (answer.remove(1), is_final)
+    }
+
+    #[test]
+    fn an_item_is_one_thing_with_its_own_fields() {
+        for wrong in [
+            json!({}),
+            json!({"markdown": "a", "code": "b"}),
+            json!({"code": "a", "open": true}),
+            json!({"markdown": "a", "lang": "rust"}),
+            json!({"diff": {"path": "a"}, "lang": "rust"}),
+            json!({"markdown": {"uri": "a", "b": 1}}),
+            json!({"markdown": 1}),
+            json!({"markdown": "a", "other": 1}),
+        ] {
+            let read = serde_json::from_value::<MarkupItem>(wrong.clone());
+            assert!(read.is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn items_that_differ_are_remembered_apart() {
+        let items = json!([
+            {"markdown": "a"}, {"markdown": "a", "open": true}, {"markdown": "b"}, {"code": "a"},
+            {"code": "a", "lang": "rust"}, {"markdown": {"uri": "a"}}, {"diff": {"after": "a", "path": "a"}},
+            {"diff": {"before": "a", "path": "a"}}, {"diff": {"after": "a", "path": "a", "context": 9}},
+        ]);
+        let items: Vec<MarkupItem> = serde_json::from_value(items).unwrap();
+        let keys: std::collections::BTreeSet<Digest> = items.iter().map(MarkupItem::key).collect();
+        assert_eq!(keys.len(), items.len());
     }
 
     #[test]
@@ -364,12 +485,12 @@ mod tests {
     fn without_time_there_are_no_colours_but_the_text() {
         let item = json!({"markdown": "```rust\nlet a;\n```"});
         let item: MarkupItem = serde_json::from_value(item).unwrap();
-        let cut = render(&item, &MemoryBlobs::new(), Duration::ZERO);
+        let (cut, is_final) = render_within(&item, &MemoryBlobs::new(), Duration::ZERO);
         assert_eq!(
-            read(&cut),
+            cut,
             json!({"tree": [["pre", {"language": "rust"}, "let a;"]]})
         );
-        assert!(!cut.is_final, "the next time there may be");
-        assert!(render(&item, &MemoryBlobs::new(), LONG).is_final);
+        assert!(!is_final, "the next time there may be");
+        assert!(render_within(&item, &MemoryBlobs::new(), LONG).1);
     }
 }

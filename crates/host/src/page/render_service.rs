@@ -1,4 +1,4 @@
-//! Renders what devices ask for, on threads where nobody waits for it, and remembers it.
+//! Renders what devices ask for, on threads where nobody waits for it unless it is a few lines, and remembers what may be asked for again.
 //!
 //! Promises: a device has a few requests in flight and no more; all of them together take as many threads as are set aside.
 //! Must not know: HTTP.
@@ -7,19 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use sha2::{Digest as _, Sha256};
+use bytes::Bytes;
 use tokio::sync::Semaphore;
-use wire::Digest;
 
 use super::markup_cache::MarkupCache;
-use super::render_markup::{MarkupItem, MarkupText, render};
-use crate::blobs::{Blobs, digest_of};
+use super::render_markup::{MarkupItem, render};
+use crate::blobs::Blobs;
 
 /// How long one item may be coloured; grammars are loaded within it, too.
 const ITEM_TIME: Duration = Duration::from_millis(50);
 /// Requests of one device at once.
 const IN_FLIGHT_MAX: usize = 4;
+/// Up to so many bytes of prose are rendered where they came in, in some tens of microseconds: to hand them to another thread and back
+/// would take as long again.
+const QUICK_BYTES_MAX: usize = 8 << 10;
 /// Threads that render at once: a host has agents to run, too.
 const THREADS_MAX: usize = 2;
 
@@ -89,19 +90,16 @@ impl MarkupService {
         items: Vec<MarkupItem>,
         pack: impl FnOnce(Bytes) -> T + Send + 'static,
     ) -> Option<T> {
+        let text_bytes: usize = items.iter().map(MarkupItem::text_bytes).sum();
+        if text_bytes <= QUICK_BYTES_MAX && items.iter().all(MarkupItem::is_prose) {
+            return Some(pack(self.write_answer(&items, text_bytes)));
+        }
+        // The semaphore is never closed.
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok()?;
         let service = self.clone();
         let rendered = tokio::task::spawn_blocking(move || {
             let _held = (thread, in_flight);
-            let mut answer = BytesMut::from(&b"{\"items\":["[..]);
-            for (number, item) in items.iter().enumerate() {
-                if number > 0 {
-                    answer.put_u8(b',');
-                }
-                answer.extend_from_slice(&service.find_or_render(item));
-            }
-            answer.extend_from_slice(b"]}");
-            pack(answer.freeze())
+            pack(service.write_answer(&items, text_bytes))
         });
         match rendered.await {
             Ok(answer) => Some(answer),
@@ -112,55 +110,38 @@ impl MarkupService {
         }
     }
 
-    fn find_or_render(&self, item: &MarkupItem) -> Bytes {
-        let key = key_of(item);
-        if let Some(known) = lock(&self.cache).find(&key) {
-            return known;
+    fn write_answer(&self, items: &[MarkupItem], text_bytes: usize) -> Bytes {
+        // Tags take about half as much as the text of prose.
+        let mut answer = Vec::with_capacity(text_bytes + text_bytes / 2 + 256);
+        answer.extend_from_slice(b"{\"items\":[");
+        for (number, item) in items.iter().enumerate() {
+            if number > 0 {
+                answer.push(b',');
+            }
+            self.find_or_render(item, &mut answer);
         }
-        let rendered = render(item, &*self.blobs, ITEM_TIME);
-        let answer = Bytes::from(rendered.answer);
-        if rendered.is_final {
-            lock(&self.cache).insert(key, answer.clone());
-        }
-        answer
+        answer.extend_from_slice(b"]}");
+        Bytes::from(answer)
     }
-}
 
-/// What an item is remembered by.
-fn key_of(item: &MarkupItem) -> Digest {
-    match item {
-        // The text as it is: most items are texts, and to write one as JSON first takes longer than to hash it. JSON begins otherwise.
-        MarkupItem::Markdown {
-            markdown: MarkupText::Text(text),
-            open,
-        } => {
-            let mut hash = Sha256::new_with_prefix([b'm', u8::from(*open)]);
-            hash.update(text);
-            Digest::new(hash.finalize().into())
+    fn find_or_render(&self, item: &MarkupItem, answer: &mut Vec<u8>) {
+        let key = item.is_remembered().then(|| item.key());
+        if let Some(known) = key.and_then(|key| lock(&self.cache).find(&key)) {
+            return answer.extend_from_slice(&known);
         }
-        MarkupItem::Markdown { .. } | MarkupItem::Code { .. } | MarkupItem::Diff { .. } => {
-            digest_of(&wire::rpc::to_json(item))
+        let start = answer.len();
+        let is_final = render(item, &*self.blobs, ITEM_TIME, answer);
+        if let (Some(key), true) = (key, is_final) {
+            let rendered = Bytes::copy_from_slice(answer.get(start..).unwrap_or_default());
+            lock(&self.cache).insert(key, rendered);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::blobs::MemoryBlobs;
-
-    #[test]
-    fn items_that_differ_are_remembered_apart() {
-        let items = json!([
-            {"markdown": "a"}, {"markdown": "a", "open": true}, {"markdown": "b"}, {"code": "a"},
-            {"code": "a", "lang": "rust"}, {"markdown": {"uri": "a"}}, {"diff": {"after": "a", "path": "a"}},
-        ]);
-        let items: Vec<MarkupItem> = serde_json::from_value(items).unwrap();
-        let keys: std::collections::BTreeSet<Digest> = items.iter().map(key_of).collect();
-        assert_eq!(keys.len(), items.len());
-    }
 
     #[tokio::test]
     async fn a_device_has_four_requests_in_flight_and_others_have_theirs() {
@@ -172,6 +153,24 @@ mod tests {
         assert!(service.begin("phone").is_some());
         drop(held);
         assert!(lock(&service.in_flight).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_being_written_is_not_remembered_and_one_with_code_is_coloured() {
+        let service = MarkupService::new(Arc::new(MemoryBlobs::new()));
+        let items = r#"[{"markdown": "*a", "open": true}, {"markdown": "```rust\nlet a;\n```"}]"#;
+        let items: Vec<MarkupItem> = serde_json::from_str(items).unwrap();
+        let keys: Vec<_> = items.iter().map(MarkupItem::key).collect();
+        let in_flight = service.begin("phone").unwrap();
+        let answer = service.render_all(in_flight, items, |answer| answer).await;
+        assert_eq!(
+            answer.unwrap(),
+            r#"{"items":[{"tree":[["p",["em","a"]]],"stable":0,"blocks":0},{"tree":[["pre",{"language":"rust","runs":[["keyword",0,3]]},"let a;"]]}]}"#
+        );
+        assert!(lock(&service.in_flight).is_empty());
+        let mut cache = lock(&service.cache);
+        let found = keys.iter().map(|key| cache.find(key).is_some());
+        assert_eq!(found.collect::<Vec<_>>(), [false, true]);
     }
 
     #[tokio::test]
@@ -190,7 +189,7 @@ mod tests {
                 r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#
             );
         }
-        let key = key_of(&items()[0]);
+        let key = items()[0].key();
         lock(&service.cache).insert(key, Bytes::from_static(b"0"));
         let answer = service
             .render_all(service.begin("phone").unwrap(), items(), |answer| answer)

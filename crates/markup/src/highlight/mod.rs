@@ -10,6 +10,7 @@ mod marks;
 use serde::ser::{Serialize, Serializer};
 
 use crate::MarkupTooLarge;
+use crate::json_text::write_number;
 pub use language::Language;
 
 /// The largest code that is coloured.
@@ -57,6 +58,23 @@ pub struct CodeRun {
     pub class: CodeClass,
     pub start: usize,
     pub length: usize,
+}
+
+impl CodeRun {
+    /// Writes runs as a JSON array.
+    pub fn write_all(runs: &[Self], out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (number, run) in runs.iter().enumerate() {
+            out.extend_from_slice(if number > 0 { b",[\"" } else { b"[\"" });
+            out.extend_from_slice(run.class.name().as_bytes());
+            out.extend_from_slice(b"\",");
+            write_number(out, run.start as u64);
+            out.push(b',');
+            write_number(out, run.length as u64);
+            out.push(b']');
+        }
+        out.push(b']');
+    }
 }
 
 impl Serialize for CodeRun {

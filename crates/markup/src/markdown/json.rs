@@ -1,161 +1,235 @@
-//! The JSON form of a tree: arrays with a tag first, then attributes if there are any, then the content.
+//! The JSON of what a reader tells: arrays with a tag first, then attributes if there are any, then the content.
 //!
 //! `["p", "see ", ["code", "x"]]`, `["a", {"to": "https://example.com"}, "text"]`, `["pre", {"language": "rust"}, "let a;"]`.
-//! Promises: a tag is one of those below, and so is the name of an attribute; everything from outside is a string's value.
-//! Must not know: what a reader makes of a tag.
+//! Promises: a tag is one of those below, and so is the name of an attribute; everything from outside is a string's value. It is
+//! written as it is read: there is no tree in between. Must not know: what a reader makes of a tag, how code is coloured.
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use super::Align;
+use super::sink::{MarkdownSink, MarkedSpan};
+use crate::highlight::CodeRun;
+use crate::json_text::{write_number, write_string};
 
-use super::{Align, Inline, Item, List, MarkdownBlock, MarkdownLink, Table};
+/// Gives the runs of a code by the name of its language, counted as the reader of the JSON counts; none: it is shown plain.
+pub type CodeColourer<'c> = dyn FnMut(&str, &str) -> Option<Vec<CodeRun>> + 'c;
 
-/// What the value of an attribute may be.
-enum Value<'a> {
-    Text(&'a str),
-    Number(u64),
-    Flag(bool),
-    Words(Vec<&'static str>),
+/// Writes blocks with commas between them behind what a buffer holds already.
+pub(crate) struct JsonWriter<'w> {
+    out: &'w mut Vec<u8>,
+    colour: &'w mut CodeColourer<'w>,
+    /// Where the blocks begin that stand in no other, each with the comma before it.
+    starts: Vec<usize>,
+    /// How many nodes are open.
+    depth: usize,
+    /// Behind the tags of lists and items that are open and behind the targets of links: what is known at their end goes there.
+    places: Vec<usize>,
 }
 
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Number(number) => serializer.serialize_u64(*number),
-            Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Words(words) => words.serialize(serializer),
+impl<'w> JsonWriter<'w> {
+    pub(crate) fn new(out: &'w mut Vec<u8>, colour: &'w mut CodeColourer<'w>) -> Self {
+        Self {
+            out,
+            colour,
+            starts: Vec::new(),
+            depth: 0,
+            places: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    /// Begins a node; `tag` is its beginning as it is written.
+    fn open(&mut self, tag: &str) {
+        if self.depth == 0 {
+            self.starts.push(self.out.len());
+        }
+        // Inside of a node a tag stands before.
+        if self.depth > 0 || self.starts.len() > 1 {
+            self.out.push(b',');
+        }
+        self.depth += 1;
+        self.write(tag);
+    }
+
+    fn close(&mut self) {
+        self.depth -= 1;
+        self.out.push(b']');
+    }
+
+    fn write_text(&mut self, text: &str) {
+        self.out.push(b',');
+        write_string(self.out, text);
+    }
+
+    /// Writes what is known only at the end of a list, an item or a link to its beginning, instead of the `replaced` bytes there. Its
+    /// content moves on; nesting is bounded, so no byte moves often.
+    fn fill_in(&mut self, replaced: usize, text: &[u8]) {
+        let Some(place) = self.places.pop() else {
+            return debug_assert!(false, "every list, item and link has its place");
+        };
+        if !text.is_empty() {
+            let start = place - replaced;
+            self.out.splice(start..place, text.iter().copied());
         }
     }
 }
 
-struct Attributes<'a>(Vec<(&'static str, Value<'a>)>);
-
-impl Serialize for Attributes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+impl MarkdownSink for JsonWriter<'_> {
+    fn begin_heading(&mut self, level: u8) {
+        const TAGS: [&str; 6] = [
+            "[\"h1\"", "[\"h2\"", "[\"h3\"", "[\"h4\"", "[\"h5\"", "[\"h6\"",
+        ];
+        let index = usize::from(level).saturating_sub(1);
+        self.open(TAGS.get(index).copied().unwrap_or("[\"h6\""));
     }
-}
 
-/// `[tag, {attributes}, content..]`
-fn write_node<S: Serializer, T: Serialize>(
-    serializer: S,
-    tag: &str,
-    attributes: Vec<(&'static str, Value<'_>)>,
-    content: &[T],
-) -> Result<S::Ok, S::Error> {
-    let mut node = serializer.serialize_seq(None)?;
-    node.serialize_element(tag)?;
-    if !attributes.is_empty() {
-        node.serialize_element(&Attributes(attributes))?;
+    fn begin_paragraph(&mut self) {
+        self.open("[\"p\"");
     }
-    for child in content {
-        node.serialize_element(child)?;
-    }
-    node.end()
-}
 
-impl Serialize for MarkdownBlock {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
-        match self {
-            Self::Heading { level, content } => {
-                let index = usize::from(*level).saturating_sub(1);
-                let tag = HEADINGS.get(index).copied().unwrap_or("h6");
-                write_node(serializer, tag, vec![], content)
+    fn begin_quote(&mut self) {
+        self.open("[\"quote\"");
+    }
+
+    fn begin_table(&mut self, columns: &[Align]) {
+        self.open("[\"table\",{\"align\":[");
+        for (number, align) in columns.iter().enumerate() {
+            if number > 0 {
+                self.out.push(b',');
             }
-            Self::Paragraph(content) => write_node(serializer, "p", vec![], content),
-            Self::Quote(blocks) => write_node(serializer, "quote", vec![], blocks),
-            Self::List(list) => list.serialize(serializer),
-            Self::Code { language, text } => {
-                let language = language.iter();
-                let attributes = language.map(|name| ("language", Value::Text(name)));
-                write_node(serializer, "pre", attributes.collect(), &[text])
-            }
-            Self::Table(table) => table.serialize(serializer),
-            Self::Rule => write_node::<S, Inline>(serializer, "hr", vec![], &[]),
+            self.write(match align {
+                Align::None => "\"\"",
+                Align::Left => "\"left\"",
+                Align::Center => "\"center\"",
+                Align::Right => "\"right\"",
+            });
         }
+        self.write("]}");
     }
-}
 
-impl Serialize for List {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut attributes = vec![("tight", Value::Flag(self.is_tight))];
-        let mut tag = "ul";
-        if let Some(start) = self.start {
-            tag = "ol";
-            attributes.push(("start", Value::Number(start)));
-        }
-        write_node(serializer, tag, attributes, &self.items)
+    fn begin_row(&mut self, _is_head: bool) {
+        self.open("[\"tr\"");
     }
-}
 
-impl Serialize for Item {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let checked = self.checked.iter();
-        let attributes = checked.map(|checked| ("checked", Value::Flag(*checked)));
-        write_node(serializer, "li", attributes.collect(), &self.blocks)
+    fn begin_cell(&mut self, is_head: bool) {
+        self.open(if is_head { "[\"th\"" } else { "[\"td\"" });
     }
-}
 
-/// A cell of a table's head or body.
-struct Cell<'a>(&'static str, &'a [Inline]);
-
-impl Serialize for Cell<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_node(serializer, self.0, vec![], self.1)
-    }
-}
-
-struct TableRow<'a>(&'static str, &'a [Vec<Inline>]);
-
-impl Serialize for TableRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let cells: Vec<_> = self.1.iter().map(|cell| Cell(self.0, cell)).collect();
-        write_node(serializer, "tr", vec![], &cells)
-    }
-}
-
-impl Serialize for Table {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let align = self.columns.iter().map(|align| match align {
-            Align::None => "",
-            Align::Left => "left",
-            Align::Center => "center",
-            Align::Right => "right",
+    fn begin_span(&mut self, span: MarkedSpan) {
+        self.open(match span {
+            MarkedSpan::Emphasis => "[\"em\"",
+            MarkedSpan::Strong => "[\"strong\"",
+            MarkedSpan::Strikethrough => "[\"del\"",
         });
-        let attributes = vec![("align", Value::Words(align.collect()))];
-        let mut rows = vec![TableRow("th", &self.head)];
-        rows.extend(self.rows.iter().map(|row| TableRow("td", row)));
-        write_node(serializer, "table", attributes, &rows)
     }
-}
 
-impl Serialize for Inline {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Code(text) => write_node(serializer, "code", vec![], &[text]),
-            Self::Emphasis(content) => write_node(serializer, "em", vec![], content),
-            Self::Strong(content) => write_node(serializer, "strong", vec![], content),
-            Self::Strikethrough(content) => write_node(serializer, "del", vec![], content),
-            Self::Link(link) => link.serialize(serializer),
-            Self::Image { to, alt } => {
-                write_node(serializer, "image", vec![("to", Value::Text(to))], &[alt])
+    fn end(&mut self) {
+        self.close();
+    }
+
+    fn begin_list(&mut self, start: Option<u64>) {
+        self.open(match start {
+            Some(_) => "[\"ol\",{\"tight\":true",
+            None => "[\"ul\",{\"tight\":true",
+        });
+        self.places.push(self.out.len());
+        if let Some(start) = start {
+            self.write(",\"start\":");
+            write_number(self.out, start);
+        }
+        self.out.push(b'}');
+    }
+
+    fn end_list(&mut self, is_tight: bool) {
+        self.fill_in("true".len(), if is_tight { b"" } else { b"false" });
+        self.close();
+    }
+
+    fn begin_item(&mut self) {
+        self.open("[\"li\"");
+        self.places.push(self.out.len());
+    }
+
+    fn end_item(&mut self, checked: Option<bool>) {
+        let attributes: &[u8] = match checked {
+            Some(true) => b",{\"checked\":true}",
+            Some(false) => b",{\"checked\":false}",
+            None => b"",
+        };
+        self.fill_in(0, attributes);
+        self.close();
+    }
+
+    fn begin_link(&mut self, to: &str) {
+        self.open("[\"a\",{\"to\":");
+        write_string(self.out, to);
+        self.places.push(self.out.len());
+        self.out.push(b'}');
+    }
+
+    fn end_link(&mut self, other_host: Option<&str>) {
+        let mut host = Vec::new();
+        if let Some(other_host) = other_host {
+            host.extend_from_slice(b",\"host\":");
+            write_string(&mut host, other_host);
+        }
+        self.fill_in(0, &host);
+        self.close();
+    }
+
+    fn add_code(&mut self, language: Option<&str>, text: &str) {
+        self.open("[\"pre\"");
+        if let Some(language) = language {
+            self.write(",{\"language\":");
+            write_string(self.out, language);
+            if let Some(runs) = (self.colour)(text, language) {
+                self.write(",\"runs\":");
+                CodeRun::write_all(&runs, self.out);
             }
-            Self::LineBreak => write_node::<S, Inline>(serializer, "br", vec![], &[]),
+            self.out.push(b'}');
         }
+        self.write_text(text);
+        self.close();
     }
-}
 
-impl Serialize for MarkdownLink {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut attributes = vec![("to", Value::Text(&self.to))];
-        if let Some(host) = &self.other_host {
-            attributes.push(("host", Value::Text(host)));
+    fn add_rule(&mut self) {
+        self.open("[\"hr\"");
+        self.close();
+    }
+
+    fn add_text(&mut self, text: &str) {
+        self.write_text(text);
+    }
+
+    fn add_code_span(&mut self, text: &str) {
+        self.open("[\"code\"");
+        self.write_text(text);
+        self.close();
+    }
+
+    fn add_image(&mut self, to: &str, alt: &str) {
+        self.open("[\"image\",{\"to\":");
+        write_string(self.out, to);
+        self.out.push(b'}');
+        self.write_text(alt);
+        self.close();
+    }
+
+    fn add_line_break(&mut self) {
+        self.open("[\"br\"");
+        self.close();
+    }
+
+    fn count_blocks(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn truncate(&mut self, blocks: usize) {
+        debug_assert_eq!(self.depth, 0, "nothing is begun");
+        if let Some(start) = self.starts.get(blocks) {
+            self.out.truncate(*start);
         }
-        write_node(serializer, "a", attributes, &self.content)
+        self.starts.truncate(blocks);
     }
 }

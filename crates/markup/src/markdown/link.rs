@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use pulldown_cmark::LinkType;
 
-use super::{Inline, MarkdownLink, plain_text};
 use crate::visible::{is_hidden, write_out_name};
 
 const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
@@ -67,37 +66,26 @@ pub(super) fn is_by_label(kind: LinkType) -> bool {
     )
 }
 
-/// A link, or what stands there instead: its text, and its target if the text does not say it.
-pub(super) fn make_link(to: String, content: Vec<Inline>) -> Vec<Inline> {
-    let text = plain_text(&content);
-    if is_allowed(&to) {
-        let other_host = find_other_host(&text, &to);
-        return vec![Inline::Link(MarkdownLink {
-            to,
-            other_host,
-            content,
-        })];
-    }
-    let mut instead = content;
-    if text != to && !to.is_empty() {
-        instead.push(Inline::Text(format!(" ({})", shorten(&to))));
-    }
-    instead
-}
-
-/// A picture's reference, or its description and target as text.
-pub(super) fn make_image(to: String, alt: String) -> Vec<Inline> {
-    if is_allowed(&to) && !starts_with_ignoring_case(&to, "mailto:") {
-        return vec![Inline::Image { to, alt }];
-    }
-    make_link(to, vec![Inline::Text(alt)])
+/// Whether a picture's target may be shown as one.
+pub(super) fn is_allowed_image(target: &str) -> bool {
+    is_allowed(target) && !starts_with_ignoring_case(target, "mailto:")
 }
 
 pub(super) fn is_allowed(target: &str) -> bool {
     SCHEMES
         .iter()
         .any(|scheme| starts_with_ignoring_case(target, scheme))
-        && !target.contains(|c: char| is_hidden(c) || c.is_whitespace() || c == '\\')
+        && !has_forbidden(target)
+}
+
+fn has_forbidden(target: &str) -> bool {
+    // Nearly all of them are ASCII, where three comparisons are enough.
+    if target.is_ascii() {
+        return target
+            .bytes()
+            .any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\');
+    }
+    target.contains(|c: char| is_hidden(c) || c.is_whitespace() || c == '\\')
 }
 
 fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
@@ -105,7 +93,8 @@ fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
         .is_some_and(|found| found.eq_ignore_ascii_case(start))
 }
 
-fn shorten(target: &str) -> String {
+/// A refused target as it is shown.
+pub(super) fn shorten(target: &str) -> String {
     let seen = write_out_name(target);
     if seen.chars().count() <= SHOWN_MAX {
         return seen.into_owned();
@@ -114,11 +103,11 @@ fn shorten(target: &str) -> String {
 }
 
 /// The host of a target, if the text of its link reads as an address with another host.
-fn find_other_host(text: &str, target: &str) -> Option<String> {
+pub(super) fn find_other_host<'t>(text: &str, target: &'t str) -> Option<&'t str> {
     let real = find_host(target)?;
     let claimed = text.trim();
     let claimed = find_host(claimed).or_else(|| find_bare_host(claimed))?;
-    (!claimed.eq_ignore_ascii_case(real)).then(|| real.to_owned())
+    (!claimed.eq_ignore_ascii_case(real)).then_some(real)
 }
 
 fn find_host(address: &str) -> Option<&str> {

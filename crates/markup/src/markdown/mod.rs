@@ -8,16 +8,21 @@
 //! blocks that were rendered long before.
 
 mod address;
-mod build;
 mod json;
 mod link;
-
-use std::ops::Range;
+mod reader;
+mod sink;
+mod tree;
 
 use pulldown_cmark::Options;
 
 use crate::MarkupTooLarge;
+pub use json::CodeColourer;
+pub(crate) use json::JsonWriter;
 pub use link::Definitions;
+pub(crate) use reader::{read, read_without_definitions};
+pub(crate) use sink::MarkdownSink;
+pub(crate) use tree::TreeBuilder;
 
 /// The largest text that is rendered at once.
 pub const BYTES_MAX: usize = 1 << 20;
@@ -29,7 +34,7 @@ pub(crate) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_TASKLISTS)
     .union(Options::ENABLE_STRIKETHROUGH);
 
-/// A block. Its JSON is an array with the tag first: `["p", "see ", ["code", "x"]]`.
+/// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkdownBlock {
     /// Level 1 to 6.
@@ -118,12 +123,27 @@ pub fn parse_part(
     definitions: &mut Definitions,
 ) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
     MarkupTooLarge::check(text.len(), BYTES_MAX)?;
-    Ok(build::build(text, definitions))
+    let mut tree = TreeBuilder::default();
+    read(text, definitions, &mut tree);
+    Ok(tree.finish())
 }
 
-/// The blocks of a text without link definitions, and what lies between the last two; none if it has any. It is within the bound.
-pub(crate) fn parse_with_gap(text: &str) -> Option<(Vec<MarkdownBlock>, Range<usize>)> {
-    build::build_with_gap(text)
+/// Writes the JSON of a text's blocks, an array, behind what a buffer holds. A block is an array with its tag first:
+/// `["p", "see ", ["code", "x"]]`. This is what a page gets; there is no tree in between.
+pub fn write_json(
+    text: &str,
+    out: &mut Vec<u8>,
+    colour: &mut CodeColourer<'_>,
+) -> Result<(), MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), BYTES_MAX)?;
+    out.push(b'[');
+    read(
+        text,
+        &mut Definitions::default(),
+        &mut JsonWriter::new(out, colour),
+    );
+    out.push(b']');
+    Ok(())
 }
 
 /// The text of inlines without their marks.
