@@ -30,9 +30,38 @@ pub(crate) const OWNERS: &[&str] = &[
     "Upkeep",
 ];
 
+/// What the kernel holds besides and never changes.
+const CONSTANT: &[&str] = &["HostFacts", "Limits"];
+
 pub(crate) fn check_owners(root: &Path) -> Result<Vec<String>> {
     let sources = read_sources(root, |name| name.starts_with("crates/kernel/src/"))?;
-    visible_fields(&sources, OWNERS)
+    let mut wrong = visible_fields(&sources, OWNERS)?;
+    wrong.extend(unlisted_owners(&sources, OWNERS)?);
+    Ok(wrong)
+}
+
+/// Structs of the kernel's own that `Kernel` holds and that are not listed: their fields would not be checked.
+fn unlisted_owners(sources: &[Source], owners: &[&str]) -> Result<Vec<String>> {
+    let kernel = Regex::new(r"\bstruct\s+Kernel\s*\{")?;
+    let name = Regex::new(r"\b[A-Z]\w*\b")?;
+    let mut wrong = Vec::new();
+    for source in sources {
+        let Some(found) = kernel.find(&source.code) else {
+            continue;
+        };
+        let end = closing_brace(&source.code, found.end() - 1);
+        for held in name.find_iter(&source.code[found.end()..end]) {
+            let held = held.as_str();
+            let definition = Regex::new(&format!(r"\bstruct\s+{held}\b"))?;
+            let is_ours = sources.iter().any(|other| definition.is_match(&other.code));
+            if is_ours && !owners.contains(&held) && !CONSTANT.contains(&held) {
+                wrong.push(format!(
+                    "`Kernel` holds `{held}`, which is not listed as an owner"
+                ));
+            }
+        }
+    }
+    Ok(wrong)
 }
 
 fn visible_fields(sources: &[Source], owners: &[&str]) -> Result<Vec<String>> {
@@ -102,6 +131,19 @@ mod tests {
         assert_eq!(
             found("pub struct Kernel<'a> { a: &'a u8 }\npub struct KernelInput { pub a: u8 }"),
             Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_holds_is_listed() {
+        let held = |owners: &[&str]| {
+            let text = "struct Kernel { limits: Limits, log: Log, at: Timestamp }\nstruct Log;\nstruct Limits;";
+            unlisted_owners(&[Source::new("a.rs", text)], owners).unwrap()
+        };
+        assert_eq!(held(&["Log"]), Vec::<String>::new());
+        assert_eq!(
+            held(&[]),
+            ["`Kernel` holds `Log`, which is not listed as an owner"]
         );
     }
 

@@ -1,4 +1,5 @@
-//! A crate that links its tests into one executable must name every file of them: one that is not named never runs.
+//! What is written as a test runs. A crate that links its tests into one executable names every file of them; a target that is
+//! not built for tests (`test = false`, `doctest = false`) has none.
 
 use std::path::Path;
 
@@ -6,12 +7,20 @@ use anyhow::Result;
 
 use crate::source::list_files;
 
-/// The files below `tests` of crates with `autotests = false` that nothing names.
+/// The files below `tests` of crates with `autotests = false` that nothing names, and tests in targets that are built for none.
 pub(crate) fn check_test_files(root: &Path) -> Result<Vec<String>> {
     let files = list_files(root)?;
     let mut wrong = Vec::new();
     for manifest in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
         let text = std::fs::read_to_string(root.join(manifest))?;
+        let untested = UntestedTargets::of(&text);
+        let sources = manifest.replace("Cargo.toml", "src/");
+        for file in files.iter().filter(|file| file.ends_with(".rs")) {
+            if let Some(name) = file.strip_prefix(&sources) {
+                let source = std::fs::read_to_string(root.join(file))?;
+                wrong.extend(untested.find_tests(file, name, &source));
+            }
+        }
         if !text.contains("autotests = false") {
             continue;
         }
@@ -25,6 +34,73 @@ pub(crate) fn check_test_files(root: &Path) -> Result<Vec<String>> {
         );
     }
     Ok(wrong)
+}
+
+/// Targets of a crate that `cargo test` does not build for tests.
+#[derive(Debug, Default, PartialEq)]
+struct UntestedTargets {
+    lib: bool,
+    docs: bool,
+    /// Paths below `src`.
+    bins: Vec<String>,
+}
+
+impl UntestedTargets {
+    fn of(manifest: &str) -> Self {
+        let mut found = Self::default();
+        let mut table = "";
+        let mut path = String::new();
+        for line in manifest.lines() {
+            if line.starts_with('[') {
+                table = line;
+                path.clear();
+            }
+            if let Some(named) = line.strip_prefix("path = \"src/") {
+                path = named.trim_end_matches('"').to_owned();
+            }
+            match (table, line) {
+                ("[lib]", "test = false") => found.lib = true,
+                ("[lib]", "doctest = false") => found.docs = true,
+                ("[[bin]]", "test = false") => found.bins.push(path.clone()),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Tests in a file (`name` below `src`) that never run.
+    fn find_tests(&self, file: &str, name: &str, source: &str) -> Option<String> {
+        let is_bin = name == "main.rs" || name.starts_with("bin/");
+        let is_untested = match is_bin {
+            true => self.bins.iter().any(|bin| bin == name),
+            false => self.lib,
+        };
+        // In two pieces, so that this file does not find itself.
+        let marks = [concat!("#[te", "st]"), concat!("#[tokio::te", "st")];
+        if is_untested && marks.iter().any(|mark| source.contains(mark)) {
+            return Some(format!(
+                "{file} has tests, and its target has `test = false`"
+            ));
+        }
+        let has_examples = self.docs && !is_bin && has_documentation_tests(source);
+        has_examples.then(|| {
+            format!("{file} has an example that rustdoc would test, and `doctest = false`")
+        })
+    }
+}
+
+/// Whether a comment of documentation opens a block of code that is Rust.
+fn has_documentation_tests(source: &str) -> bool {
+    let comments = source.lines().map(str::trim_start);
+    let comments =
+        comments.filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
+    let fences = comments.filter_map(|line| line.trim_start().strip_prefix("```"));
+    // Every second one closes a block.
+    let mut opening = fences.step_by(2);
+    opening.any(|language| {
+        let rust = ["rust", "no_run", "should_panic", "compile_fail"];
+        language.is_empty() || rust.iter().any(|name| language.starts_with(name))
+    })
 }
 
 /// Whether a file directly below `tests` runs. Those in folders are modules of others, unless they are a `main.rs`.
@@ -44,7 +120,40 @@ fn is_named(file: &str, all: &str, manifest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::{UntestedTargets, has_documentation_tests, is_named};
+
+    #[test]
+    fn a_test_in_a_target_without_tests_is_noticed() {
+        let manifest = "[lib]\ntest = false\ndoctest = false\n\n[[bin]]\nname = \"a\"\npath = \"src/main.rs\"\ntest = false\n\n[[bin]]\nname = \"b\"\npath = \"src/bin/b.rs\"\n";
+        let untested = UntestedTargets::of(manifest);
+        let expected = UntestedTargets {
+            lib: true,
+            docs: true,
+            bins: vec!["main.rs".to_owned()],
+        };
+        assert_eq!(untested, expected);
+        let test = concat!("#[te", "st]\nfn a() {}");
+        for (name, found) in [("lib.rs", true), ("main.rs", true), ("bin/b.rs", false)] {
+            let wrong = untested.find_tests("x", name, test);
+            assert_eq!(wrong.is_some(), found, "{name}");
+            assert_eq!(untested.find_tests("x", name, "fn a() {}"), None, "{name}");
+        }
+        assert_eq!(
+            UntestedTargets::default().find_tests("x", "lib.rs", test),
+            None
+        );
+    }
+
+    #[test]
+    fn examples_of_documentation_are_told_from_other_blocks() {
+        assert!(has_documentation_tests("//! ```\n//! a();\n//! ```"));
+        assert!(has_documentation_tests(
+            "    /// ```no_run\n    /// a();\n    /// ```"
+        ));
+        assert!(!has_documentation_tests(
+            "/// ```text\n/// a\n/// ```\n// ```"
+        ));
+    }
 
     #[test]
     fn a_file_that_nothing_names_is_noticed() {
