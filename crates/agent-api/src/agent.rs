@@ -177,9 +177,10 @@ pub trait Agent: Send + Sync {
     /// [`HostNews::mcp_servers`] how it is then, whatever it does. Must not block.
     fn mcp_requested(&self, _conversation: &str, _id: &str, _request: McpRequest) {}
 
-    /// A client brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an empty one takes
-    /// back what was brought before, or says that it ran out. Must not block, and must not let the token out.
-    fn authenticated(&self, _resource: &str, _token: &str) {}
+    /// A client of a principal brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an
+    /// empty one takes back what was brought before, or says that it ran out. It is used for [sessions of that
+    /// principal](SessionFacts::principal) and for nobody else (H-318). Must not block, and must not let the token out.
+    fn authenticated(&self, _principal: Option<&str>, _resource: &str, _token: &str) {}
 
     /// Whether its calls may change files before the host hears of them: the files are looked at before its turns then.
     fn changes_unseen(&self) -> bool {
@@ -216,6 +217,15 @@ pub trait Agent: Send + Sync {
     /// Whether it uses the customizations that the host finds: custom agents, rules, skills and plugins.
     fn reads_customizations(&self) -> bool {
         false
+    }
+
+    /// The names of the custom agents that a message of a session may name; `None` if it may name each that the host finds
+    /// (CU-9). Does no I/O.
+    fn custom_agents(&self, _conversation: &str) -> Option<BTreeSet<String>> {
+        match self.reads_customizations() {
+            true => None,
+            false => Some(BTreeSet::new()),
+        }
     }
 
     /// Whether it uses MCP servers that the host finds, also those of plugins.
@@ -343,6 +353,8 @@ pub struct SessionFacts {
     pub conversation: String,
     /// Names the chat in it; opaque, and empty before there is one.
     pub chat: String,
+    /// Whose tokens are used: of who began the turn, or types the message. None for the people of the host itself (H-318).
+    pub principal: Option<String>,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
     /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).

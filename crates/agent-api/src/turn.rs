@@ -26,6 +26,8 @@ pub struct TurnInput {
     pub text: String,
     /// The whole `Message`.
     pub message: Value,
+    /// The name of the custom agent that it names, as the session lists it; none if the session does not list it any more.
+    pub custom_agent: Option<String>,
     /// Its typed parts.
     pub user: Arc<UserMessage>,
     /// Whether it says anything but what the host has done already.

@@ -13,6 +13,7 @@ pub(crate) fn user_turn(turn_id: &str, text: &str) -> TurnInput {
         last_turn_id: None,
         text: text.to_owned(),
         message: json!({"text": text}),
+        custom_agent: None,
         user: Arc::new(UserMessage::text(text)),
         reaches_model: true,
         compact: None,

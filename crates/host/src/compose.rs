@@ -45,6 +45,7 @@ pub(crate) fn facts_of(place: &MessagePlace, working_directories: &[String]) -> 
     SessionFacts {
         conversation: place.session.to_string(),
         chat: chat.unwrap_or_default(),
+        principal: place.principal.clone(),
         working_directories: working_directories.to_vec(),
         attachments: None,
         plugins: Vec::new(),

@@ -1,5 +1,7 @@
 //! What was found for agents, as the protocol's customizations (H-300). What users decided of it is not known here.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use wire::Object;
 use workspace::discovery::{
@@ -17,18 +19,44 @@ pub(crate) fn customization_entries(containers: &[Container]) -> Vec<Value> {
     containers.iter().map(container_entry).collect()
 }
 
-/// Of the plugins those that declare MCP servers, with nothing but these: for agents that have skills and rules of their own.
-pub(crate) fn server_entries(containers: &[Container]) -> Vec<Value> {
+/// What an agent uses that has skills and rules of its own (CU-9, CU-11).
+#[derive(Debug, Default)]
+pub(crate) struct UsedEntries {
+    /// MCP servers are handed over to it.
+    pub(crate) servers: bool,
+    /// It has these itself: choosing one chooses that.
+    pub(crate) custom_agents: BTreeSet<String>,
+}
+
+impl UsedEntries {
+    fn contains(&self, child: &Value) -> bool {
+        let name = child["name"].as_str().unwrap_or_default();
+        match child["type"].as_str() {
+            Some("mcpServer") => self.servers,
+            Some("agent") => self.custom_agents.contains(name),
+            _ => false,
+        }
+    }
+}
+
+/// The containers that have something of this, with nothing else in them, and what clients brought.
+pub(crate) fn used_entries(containers: &[Container], used: &UsedEntries) -> Vec<Value> {
     let mut entries = customization_entries(containers);
     for entry in &mut entries {
         if let Some(children) = entry.get_mut("children").and_then(Value::as_array_mut) {
-            children.retain(|child| child["type"] == "mcpServer");
+            children.retain(|child| used.contains(child));
+            let objects = children.iter_mut().filter_map(Value::as_object_mut);
+            for child in objects {
+                // Its own agent of that name works with its own model and tools.
+                child.shift_remove("model");
+                child.shift_remove("tools");
+            }
         }
     }
     entries.retain(|entry| {
         let children = entry["children"].as_array();
-        let has_servers = children.is_some_and(|children| !children.is_empty());
-        has_servers || entry.get("clientId").is_some()
+        let has_any = children.is_some_and(|children| !children.is_empty());
+        has_any || entry.get("clientId").is_some()
     });
     entries
 }
@@ -150,6 +178,10 @@ mod tests {
     use super::*;
 
     fn entries(files: &[(&str, &str)]) -> Vec<Value> {
+        customization_entries(&find(files))
+    }
+
+    fn find(files: &[(&str, &str)]) -> Vec<Container> {
         let project = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = project.path().join(path);
@@ -163,7 +195,55 @@ mod tests {
             &[],
             &Confinement::none(),
         );
-        customization_entries(&found.containers)
+        found.containers
+    }
+
+    #[test]
+    fn cu_9_an_agent_of_others_is_listed_with_what_it_uses_alone() {
+        let found = find(&[
+            (
+                ".claude/agents/plan.md",
+                "---\nmodel: big\ntools: read\n---\nP.",
+            ),
+            (".claude/agents/other.md", "O."),
+            (".agents/skills/a/SKILL.md", "A."),
+            (".agents/plugins/k/agents/plan.md", "K."),
+            (
+                ".agents/plugins/k/.mcp.json",
+                "{\"s\": {\"command\": \"c\"}}",
+            ),
+        ]);
+        let names = |used: &UsedEntries| -> Vec<(String, String)> {
+            let entries = used_entries(&found, used);
+            let children = entries
+                .iter()
+                .flat_map(|entry| entry["children"].as_array().unwrap());
+            let names = children.map(|child| {
+                assert!(child.get("model").is_none() && child.get("tools").is_none());
+                let text = |field: &str| child[field].as_str().unwrap().to_owned();
+                (text("type"), text("name"))
+            });
+            let mut names: Vec<(String, String)> = names.collect();
+            names.sort_unstable();
+            names
+        };
+        let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+        let mut used = UsedEntries {
+            servers: true,
+            custom_agents: BTreeSet::new(),
+        };
+        assert_eq!(names(&used), [pair("mcpServer", "s")]);
+        used.custom_agents.insert("plan".to_owned());
+        assert_eq!(
+            names(&used),
+            [
+                pair("agent", "plan"),
+                pair("agent", "plan"),
+                pair("mcpServer", "s")
+            ]
+        );
+        used.servers = false;
+        assert_eq!(names(&used), [pair("agent", "plan"), pair("agent", "plan")]);
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct SettingQuestion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BroughtToken {
     pub provider: String,
+    /// Whose it is: turns of nobody else use it (H-318). None for the people of the host itself.
+    pub principal: Option<String>,
     pub resource: String,
     /// Empty: what was brought before is taken back.
     pub token: TokenText,
@@ -87,6 +89,7 @@ mod tests {
     fn a_token_is_in_no_debug_output() {
         let brought = BroughtToken {
             provider: "p".to_owned(),
+            principal: None,
             resource: "https://r".to_owned(),
             token: TokenText("sk-1".to_owned()),
             expires_in_s: None,

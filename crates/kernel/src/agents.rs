@@ -7,6 +7,7 @@ use wire::methods::HostNotification;
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
+use crate::customization::survey_sessions_of;
 use crate::io::{AgentFacts, ModelsChanged};
 use crate::state::{Kernel, Step};
 
@@ -27,22 +28,28 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
         debug_assert!(false, "the host speaks of the agents that it has");
         return;
     };
+    let provider = changed.provider.clone();
     *known = changed;
     step.set_agents(agents);
+    survey_sessions_of(step, &provider);
     if step.unwritable().is_none() {
         announce(step); // otherwise when the journal can be written again
     }
 }
 
-/// A token for an agent ran out: whoever can get another one hears of it (H-317). Servers of sessions say so by their states (H-306).
-pub(crate) fn tell_token_ended(step: &mut Step, provider: &str, resource: &str) {
-    step.note_token(provider, resource, false);
+/// A token of somebody for an agent ran out: their clients hear of it (H-317). Servers of sessions say so by their states (H-306).
+pub(crate) fn tell_token_ended(
+    step: &mut Step,
+    provider: &str,
+    (principal, resource): (Option<&str>, &str),
+) {
+    step.note_token(provider, (principal, resource), false);
     let Some(metadata) = advertised(step, provider, resource) else {
         return; // a server of a session wanted it, or the agent is another one by now
     };
     let channel = ChannelUri::root();
     let params = json!({"channel": channel.as_str(), "resource": metadata, "reason": "expired"});
-    step.notify_root(HostNotification::AuthRequired, &params);
+    step.notify_root_of(principal, HostNotification::AuthRequired, &params);
 }
 
 /// What an agent advertises of a resource that it takes tokens for.

@@ -46,6 +46,20 @@ pub(crate) fn survey_plugins_of(step: &mut Step, client_id: &str) {
     }
 }
 
+/// An agent says something else of itself: which custom agents its sessions have may depend on it (CU-9). Sessions that nobody
+/// looks at are looked at when their next turn begins.
+pub(crate) fn survey_sessions_of(step: &mut Step, provider: &str) {
+    let sessions = step.channels().sessions_in_memory().into_iter();
+    let concerned = sessions.filter(|uri| {
+        let is_its = step.session(uri).state().provider == provider;
+        is_its && !step.peers().watchers(uri).is_empty()
+    });
+    let concerned: Vec<ChannelUri> = concerned.collect();
+    for session in concerned {
+        survey(step, &session);
+    }
+}
+
 /// A client changed a file: sessions in memory that have something there are looked at again (H-309). Others are when their next turn
 /// begins.
 pub(crate) fn survey_changed(step: &mut Step, changed: &str) {

@@ -40,19 +40,20 @@ pub struct AgentFacts {
     pub needs_history: bool,
     /// The sections of its system prompt, and which of them never leave the host.
     pub sections: Vec<SystemMessageSection>,
-    /// Resources that a token was brought for and is good.
-    pub tokens: BTreeSet<String>,
+    /// Resources that a token was brought for and is good, each with whose it is (H-318).
+    pub tokens: BTreeSet<(Option<String>, String)>,
 }
 
 impl AgentFacts {
-    /// The resources that it cannot work without and that nobody brought a token for (H-315). One that does not say whether it is
+    /// The resources that it cannot work without and that this principal brought no token for (H-315). One that does not say whether it is
     /// required is.
-    pub(crate) fn missing_resources(&self) -> Vec<Value> {
+    pub(crate) fn missing_resources(&self, principal: Option<&str>) -> Vec<Value> {
         let advertised = self.info["protectedResources"].as_array();
         let advertised = advertised.into_iter().flatten();
         let missing = advertised.filter(|known| {
             let resource = known["resource"].as_str().unwrap_or_default();
-            known["required"] != false && !self.tokens.contains(resource)
+            let own = (principal.map(str::to_owned), resource.to_owned());
+            known["required"] != false && !self.tokens.contains(&own)
         });
         missing.cloned().collect()
     }

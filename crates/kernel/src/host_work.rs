@@ -35,6 +35,8 @@ pub struct MessagePlace {
     pub session: ChannelUri,
     /// None before there is a chat.
     pub chat: Option<ChannelUri>,
+    /// Who types it, as far as that decides whose tokens are used (H-318).
+    pub principal: Option<String>,
     /// Ids of customizations that are switched off there.
     pub switched_off: BTreeSet<String>,
 }
@@ -46,6 +48,7 @@ impl Default for MessagePlace {
             provider: String::new(),
             session: ChannelUri::root(),
             chat: None,
+            principal: None,
             switched_off: BTreeSet::new(),
         }
     }

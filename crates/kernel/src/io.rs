@@ -25,7 +25,7 @@ use crate::journal_query::{Answer, Query};
 use crate::received::Received;
 use crate::record::{Record, Seq};
 use crate::rendered::Rendered;
-use crate::role::Role;
+use crate::role::{HolderName, Role};
 pub use crate::run::*;
 use crate::submission::Submission;
 use crate::telemetry_batch::TelemetryBatch;
@@ -43,7 +43,7 @@ pub enum Input {
     /// Comes right after the connection: the device or principal behind it. Without this it is whoever has the host's own token.
     Identified {
         peer: PeerId,
-        holder: String,
+        holder: HolderName,
     },
     /// What happened lately, for the clients that subscribed to telemetry.
     Telemetry(Box<TelemetryBatch>),
@@ -125,6 +125,8 @@ pub enum Input {
     /// A token that a client brought for an agent ran out.
     TokenEnded {
         provider: String,
+        /// Whose it was.
+        principal: Option<String>,
         resource: String,
     },
     /// What an agent says of a session between turns.

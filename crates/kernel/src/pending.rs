@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
 use crate::steering_agent::tell_waiting;
 use crate::submission::Submission;
-use crate::turn::start::begin_turn;
+use crate::turn::start::{author_of, begin_turn};
 
 /// Longest id of a waiting message, in bytes.
 const ID_BYTES_MAX: usize = 256;
@@ -128,7 +128,7 @@ pub(crate) fn set(
             step.record(Record::MessageGone { id: before.id });
         }
         let submitted = record_message(step, uri, submission, None);
-        let author = sender.origin.client_id.clone();
+        let author = author_of(step, sender);
         let private = step.chat_mut(uri).private_mut();
         private.messages.insert(id.clone(), submitted);
         private.message_authors.insert(id, author);

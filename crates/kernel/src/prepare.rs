@@ -29,13 +29,13 @@ pub(crate) struct Prepared {
 }
 
 /// Moves out of a client's action what is too large for state, and finds out what a message means. `sent` is the action as it
-/// came: what the host fills in is no part of what the user said.
+/// came: what the host fills in is no part of what the user said; `client_id` is whose it is.
 pub(crate) fn prepare(
     kernel: &Kernel,
     chat: &ChannelUri,
     verb: ChatAction,
     action: Action,
-    sent: &SentAction,
+    (sent, client_id): (&SentAction, &str),
     answers: &HandlerAnswers,
 ) -> Result<Prepared, StopAction> {
     let acts_on_call = matches!(
@@ -51,7 +51,8 @@ pub(crate) fn prepare(
     };
     match verb {
         ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
-            prepare_submission(kernel, chat, action, sent, answers)
+            let principal = kernel.peers().principal_of(client_id);
+            prepare_submission(kernel, chat, action, (sent, principal), answers)
         }
         ChatAction::DraftChanged => {
             prepare_message(kernel, chat, action, "draft", sent, answers).map(|prepared| {
@@ -94,7 +95,7 @@ fn prepare_submission(
     kernel: &Kernel,
     chat: &ChannelUri,
     mut action: Action,
-    sent: &SentAction,
+    (sent, principal): (&SentAction, Option<String>),
     answers: &HandlerAnswers,
 ) -> Result<Prepared, StopAction> {
     let detached = sent.detached();
@@ -104,7 +105,7 @@ fn prepare_submission(
     let directories = directories_of(kernel, chat);
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
-    let place = place_of(kernel, session, Some(chat));
+    let place = place_of(kernel, session, Some(chat), principal);
     let mut submission = compose(kernel, place, &directories, sent, attachment, answers)?;
     // In an idle chat it begins a turn of its own, and is what any other message is (G-08).
     let steers = kernel.chat(chat).active_turn_id().is_some();
@@ -141,12 +142,14 @@ pub(crate) fn place_of(
     kernel: &Kernel,
     session: &ChannelUri,
     chat: Option<&ChannelUri>,
+    principal: Option<String>,
 ) -> MessagePlace {
     let found = kernel.find_session(session);
     MessagePlace {
         provider: found.map_or_else(String::new, |found| found.state().provider.clone()),
         session: session.clone(),
         chat: chat.cloned(),
+        principal,
         switched_off: switched_off(kernel, session),
     }
 }

@@ -78,6 +78,7 @@ pub(crate) fn render_for_turn(
     before: Vec<Section>,
 ) {
     let author = step.chat(chat).private().author.clone();
+    let author = author.map(|author| author.client_id);
     let rendering = Rendering {
         to: Renderer::Run { run, render },
         chat: step.id_of(chat),

@@ -27,11 +27,20 @@ impl Role {
     }
 }
 
+/// Who is behind a connection, if it is not whoever has the host's own token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HolderName {
+    /// A device of the people whose host it is.
+    Device(String),
+    /// The principal of an account.
+    Principal(String),
+}
+
 /// Who is behind a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientHolder {
-    /// A device, or the principal of an account; without one it is whoever has the host's own token.
-    pub(crate) name: Option<String>,
+    /// Without one it is whoever has the host's own token.
+    pub(crate) name: Option<HolderName>,
     pub(crate) role: Role,
 }
 
@@ -42,6 +51,15 @@ impl ClientHolder {
         let is_same = self.name.is_none() || self.name == other.name;
         is_same && self.role >= other.role
     }
+
+    /// Whose tokens it brings and uses (H-318): none of an account, since the host's own token and its devices are of the same
+    /// people.
+    pub(crate) fn principal(&self) -> Option<&str> {
+        match &self.name {
+            Some(HolderName::Principal(name)) => Some(name),
+            Some(HolderName::Device(_)) | None => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -51,7 +69,7 @@ mod tests {
     #[test]
     fn a_client_id_goes_to_the_same_one_with_no_lesser_role() {
         let holder = |name: Option<&str>, role| ClientHolder {
-            name: name.map(str::to_owned),
+            name: name.map(|name| HolderName::Principal(name.to_owned())),
             role,
         };
         let ann = Some("ann");
@@ -69,5 +87,19 @@ mod tests {
         ] {
             assert_eq!(newer.may_take_over(&older), expected, "{newer:?} {older:?}");
         }
+    }
+
+    #[test]
+    fn h_318_the_devices_of_a_host_are_of_the_same_people() {
+        let of = |name| ClientHolder {
+            name,
+            role: Role::Owner,
+        };
+        let device = of(Some(HolderName::Device("phone".to_owned())));
+        assert_eq!((device.principal(), of(None).principal()), (None, None));
+        let ann = of(Some(HolderName::Principal("ann".to_owned())));
+        assert_eq!(ann.principal(), Some("ann"));
+        let phone_of_that_name = of(Some(HolderName::Device("ann".to_owned())));
+        assert!(!phone_of_that_name.may_take_over(&ann));
     }
 }

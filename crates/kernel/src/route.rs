@@ -62,9 +62,11 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         }
         Input::ResourcesChanged { watch, seen } => resource_watch::tell(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
-        Input::TokenEnded { provider, resource } => {
-            agents::tell_token_ended(step, &provider, &resource);
-        }
+        Input::TokenEnded {
+            provider,
+            principal,
+            resource,
+        } => agents::tell_token_ended(step, &provider, (principal.as_deref(), &resource)),
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));

@@ -20,8 +20,12 @@ pub struct TurnRun {
     /// The session's number, which no other session ever has.
     pub session_id: ChannelId,
     pub message: Value,
+    /// The name of the custom agent that the message names, if the session still has it and it is switched on.
+    pub custom_agent: Option<String>,
     /// The client whose files the turn can use: the one that began it. `None` once it was resumed, which anybody may do.
     pub author: Option<String>,
+    /// Whose tokens the turn uses: the principal who began or resumed it. None for the people of the host itself (H-318).
+    pub principal: Option<String>,
     /// The session's configuration values.
     pub config: wire::Object,
     pub working_directories: Vec<String>,

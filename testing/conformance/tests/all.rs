@@ -11,6 +11,7 @@
 mod acp_changes;
 mod acp_consent;
 mod acp_control;
+mod acp_custom_agents;
 mod acp_faults;
 mod acp_files;
 mod acp_published_clients;

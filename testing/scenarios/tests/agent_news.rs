@@ -407,6 +407,7 @@ fn an_agent_that_needs_a_token_begins_nothing_without_one() {
     create("again").unwrap();
     s.world().input(Input::TokenEnded {
         provider: "scripted".to_owned(),
+        principal: None,
         resource: "https://api.example".to_owned(),
     });
     s.settles();
@@ -427,6 +428,7 @@ fn who_watches_the_root_hears_that_a_token_ran_out() {
     let ends = |s: &mut Scenario, resource: &str| {
         s.world().input(Input::TokenEnded {
             provider: "scripted".to_owned(),
+            principal: None,
             resource: resource.to_owned(),
         });
         s.settles();

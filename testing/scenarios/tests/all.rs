@@ -35,6 +35,7 @@ mod mcp_lifecycle;
 mod messages;
 mod models;
 mod moved_chats;
+mod principals;
 mod queue;
 mod reconnect;
 mod resource_watches;

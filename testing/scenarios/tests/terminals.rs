@@ -1,7 +1,7 @@
 //! Terminals as the kernel sees them: who holds one, what is recorded of it, how it is listed, what becomes of it.
 
 use agent_api::{TerminalChange, TerminalHolder};
-use kernel::{Input, RunId, ShownTerminalFacts, TerminalAct};
+use kernel::{HolderName, Input, RunId, ShownTerminalFacts, TerminalAct};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 use wire::ChannelUri;
@@ -388,11 +388,8 @@ fn a_lot_that_cannot_be_written_is_shown_anew_instead() {
 /// Says which device is behind the connection of a client.
 fn identify(s: &mut Scenario, client: &ScenarioClient, device: &str) {
     let peer = client.with(|client| client.link).unwrap();
-    let device = device.to_owned();
-    s.world().input(Input::Identified {
-        peer,
-        holder: device,
-    });
+    let holder = HolderName::Device(device.to_owned());
+    s.world().input(Input::Identified { peer, holder });
     s.settles();
 }
 

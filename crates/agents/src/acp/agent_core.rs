@@ -3,7 +3,8 @@
 //! Promises: what the agent says of itself is stored and told once it changed. Holds tokens in memory alone.
 //! Must not know: chats and turns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_api::{AgentCommand, AgentInfo, HostNews};
@@ -25,7 +26,10 @@ pub(super) struct AgentCore {
     pub(super) known: KnownAgentFile,
     pub(super) pool: ProcessPool,
     news: OnceLock<Arc<dyn HostNews>>,
-    token: Mutex<BroughtValue>,
+    /// By whose they are.
+    tokens: Mutex<BTreeMap<Option<String>, BroughtValue>>,
+    /// Counts tokens: none of these is used twice.
+    generations: AtomicU64,
     /// Servers that the agent is handed over; none without.
     pub(super) mcp: OnceLock<Arc<McpSettings>>,
     /// Those of them that the user declares for all sessions, as clients see them.
@@ -38,12 +42,18 @@ pub(super) struct AgentCore {
 /// Sentences that are remembered; forgotten when there are more.
 const TOLD_MAX: usize = 256;
 
+/// Principals whose tokens are held; the first by name goes when there are more, and brings its token again.
+const TOKENS_MAX: usize = 256;
+
 /// A token that a client brought, and how often it was another one.
 #[derive(Clone, Default)]
 pub(super) struct BroughtValue {
     pub(super) value: Option<String>,
     pub(super) generation: u64,
 }
+
+/// Whose credentials a process was started with; none if it got nobody's.
+pub(super) type Credentials = Option<(Option<String>, u64)>;
 
 impl AgentCore {
     pub(super) fn new(
@@ -58,7 +68,8 @@ impl AgentCore {
             trust,
             known,
             news: OnceLock::new(),
-            token: Mutex::default(),
+            tokens: Mutex::default(),
+            generations: AtomicU64::new(0),
             mcp: OnceLock::new(),
             own_servers: OnceLock::new(),
             servers: Mutex::default(),
@@ -145,28 +156,45 @@ impl AgentCore {
         }
     }
 
-    pub(super) fn token(&self) -> BroughtValue {
-        self.token
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The token of a principal, and which credentials these are.
+    pub(super) fn token_of(&self, principal: Option<&str>) -> (Option<String>, Credentials) {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = principal.map(str::to_owned);
+        match tokens.get(&owner) {
+            Some(BroughtValue {
+                value: Some(token),
+                generation,
+            }) => (Some(token.clone()), Some((owner, *generation))),
+            Some(BroughtValue { value: None, .. }) | None => (None, None),
+        }
     }
 
-    pub(super) fn set_token(&self, resource: &str, token: &str) {
+    pub(super) fn set_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         let Some(AcpAuth::Resource { resource: own, .. }) = &self.config.auth else {
             return; // it takes none
         };
-        if own == resource {
-            let mut held = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-            let value = (!token.is_empty()).then(|| token.to_owned());
-            // The same one again needs no other process.
-            if held.value != value {
-                held.value = value;
-                held.generation += 1;
-                let generation = held.generation;
-                drop(held);
-                self.pool.retire_all_but(generation);
-            }
+        if own != resource {
+            return; // it is for an MCP server, which gets none through this agent (MC-9)
+        }
+        let value = (!token.is_empty()).then(|| token.to_owned());
+        let owner = principal.map(str::to_owned);
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= TOKENS_MAX
+            && !tokens.contains_key(&owner)
+            && let Some((left_out, _)) = tokens.pop_first()
+        {
+            self.pool
+                .retire_other_credentials(left_out.as_deref(), None);
+        }
+        let held = tokens.entry(owner).or_default();
+        // The same one again needs no other process.
+        if held.value != value {
+            held.value = value;
+            held.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+            let generation = held.generation;
+            drop(tokens);
+            self.pool
+                .retire_other_credentials(principal, Some(generation));
         }
     }
 }

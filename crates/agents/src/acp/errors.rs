@@ -141,6 +141,20 @@ pub(super) fn unknown_model(config: &AcpAgentConfig, model: &str) -> AgentError 
     error("agentError", message, false)
 }
 
+/// The custom agent of a message is not to be had: the session does not list it any more, or the agent has no mode of its name.
+pub(super) fn no_custom_agent(config: &AcpAgentConfig, name: Option<&str>) -> AgentError {
+    let message = match name {
+        Some(name) => format!(
+            "{} has no mode `{}` now; send the message again with another custom agent, or with none.",
+            config.name,
+            label(name, 100)
+        ),
+        None => "The custom agent of this message does not exist any more; send it again with another, or with none."
+            .to_owned(),
+    };
+    error("customAgentMissing", message, true)
+}
+
 pub(super) fn is_sign_in(error: &AcpError) -> bool {
     error.code == rpc::AUTH_REQUIRED
 }

@@ -50,8 +50,26 @@ pub(super) struct SaidSettings {
     pub(super) conversation: String,
     view: Mutex<SessionView>,
     usage: Mutex<UsageTotals>,
+    turn_mode: Mutex<Option<TurnMode>>,
     /// Texts for the next who shows notices of this session.
     notices: Mutex<Vec<HeldNotice>>,
+}
+
+/// A mode that counts for one turn, since its message names a custom agent (CU-9). The session's settings say what counts otherwise.
+#[derive(Debug, Clone, PartialEq)]
+struct TurnMode {
+    /// The id of the setting.
+    setting: String,
+    value: Value,
+    /// What counted before.
+    before: Value,
+}
+
+/// Why a custom agent cannot be chosen.
+pub(super) enum TurnModeError {
+    /// The agent has no mode of this name any more.
+    NotOffered,
+    Refused(RequestError),
 }
 
 /// What is to be shown with the next turn.
@@ -75,6 +93,7 @@ impl SaidSettings {
             conversation: conversation.to_owned(),
             view: Mutex::default(),
             usage: Mutex::new(usage),
+            turn_mode: Mutex::default(),
             notices: Mutex::default(),
         })
     }
@@ -114,6 +133,24 @@ impl SaidSettings {
         }
     }
 
+    /// Whether a setting is what it is for this turn alone. If the agent left the mode of the turn, what it is now counts.
+    fn is_of_turn(&self, setting: &OptionValues) -> bool {
+        let mut held = lock(&self.turn_mode);
+        let mode = held.as_ref().filter(|mode| mode.setting == setting.id);
+        let is_it = mode.map(|mode| mode.value == setting.current);
+        if is_it == Some(false) {
+            *held = None;
+        }
+        is_it == Some(true)
+    }
+
+    /// What counts of a setting when no custom agent is chosen.
+    fn lasting_value(&self, setting: &OptionValues) -> Value {
+        let held = lock(&self.turn_mode);
+        let mode = held.as_ref().filter(|mode| mode.setting == setting.id);
+        mode.map_or_else(|| setting.current.clone(), |mode| mode.before.clone())
+    }
+
     /// Tells what is another one than before.
     fn tell(&self, change: ViewChange, before: &[OptionValues]) {
         let Some(core) = self.core.upgrade() else {
@@ -129,6 +166,9 @@ impl SaidSettings {
                     known.is_none_or(|known| known.current != setting.current)
                 };
                 for setting in view.settings.iter().filter(is_new) {
+                    if self.is_of_turn(setting) {
+                        continue;
+                    }
                     let (property, value) = (setting.property(), setting.current.clone());
                     core.tell_setting(&self.conversation, &property, value);
                 }
@@ -220,17 +260,19 @@ impl LiveSession {
 
     async fn set_all(&self, connection: &AcpConnection, config: &Object) {
         for setting in self.said.view().settings {
+            let current = self.said.lasting_value(&setting);
             let Some(wanted) = config.get(&setting.property()) else {
                 // The session says nothing of it: it has what the agent has.
                 if let Some(core) = self.said.core.upgrade() {
-                    let property = setting.property();
-                    core.tell_setting(&self.said.conversation, &property, setting.current);
+                    core.tell_setting(&self.said.conversation, &setting.property(), current);
                 }
                 continue;
             };
-            if *wanted == setting.current || *wanted == json!("") {
+            if *wanted == current || *wanted == json!("") {
                 continue;
             }
+            // Whoever changes the mode meanwhile wants that one from now on.
+            lock(&self.said.turn_mode).take_if(|mode| mode.setting == setting.id);
             let set = match setting.offers(wanted) {
                 true => self
                     .set(connection, &setting, wanted)
@@ -250,6 +292,63 @@ impl LiveSession {
                     core.tell_setting(conversation, &property, setting.current);
                 }
             }
+        }
+    }
+
+    /// Lets the mode count that a custom agent stands for, until [`Self::end_turn_mode`] (CU-9).
+    pub(super) async fn begin_turn_mode(
+        &self,
+        connection: &AcpConnection,
+        custom_agent: &str,
+    ) -> Result<(), TurnModeError> {
+        let _changing = self.changing.lock().await;
+        let mode = self.said.view().mode().cloned();
+        let Some((mode, value)) = mode.and_then(|mode| {
+            let value = mode.value_named(custom_agent)?.to_owned();
+            Some((mode, json!(value)))
+        }) else {
+            return Err(TurnModeError::NotOffered);
+        };
+        let before = self.said.lasting_value(&mode);
+        let is_set = mode.current == value;
+        // Noted first: some agents say so before they answer.
+        let turn_mode = (before != value).then(|| TurnMode {
+            setting: mode.id.clone(),
+            value: value.clone(),
+            before,
+        });
+        let has_mode = turn_mode.is_some();
+        *lock(&self.said.turn_mode) = turn_mode;
+        if is_set {
+            return Ok(());
+        }
+        let set = self.set(connection, &mode, &value).await;
+        if set.is_err() && has_mode {
+            *lock(&self.said.turn_mode) = None;
+        }
+        set.map_err(TurnModeError::Refused)
+    }
+
+    /// What counted before the last turn that chose a custom agent counts again, unless this one chooses one too.
+    pub(super) async fn end_turn_mode(&self, connection: &AcpConnection, next: Option<&str>) {
+        let _changing = self.changing.lock().await;
+        let Some(ended) = lock(&self.said.turn_mode).clone() else {
+            return; // most turns choose none
+        };
+        let mode = self.said.view().mode().cloned();
+        let mode = mode.filter(|mode| mode.id == ended.setting);
+        let chooses = |name: &str| mode.as_ref().is_some_and(|mode| mode.offers_name(name));
+        if next.is_some_and(chooses) {
+            return; // what counted before is still known
+        }
+        *lock(&self.said.turn_mode) = None;
+        let Some(mode) = mode.filter(|mode| mode.current != ended.before) else {
+            return; // there is nothing to be set back
+        };
+        if let Err(error) = self.set(connection, &mode, &ended.before).await {
+            let why = super::label::label(&error.to_string(), 300);
+            let notice = format!("The agent did not change {} back: {why}", mode.name);
+            self.said.add_notice(None, notice);
         }
     }
 

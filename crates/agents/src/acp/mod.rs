@@ -33,6 +33,7 @@ mod transcript;
 mod turn;
 mod view;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -175,6 +176,18 @@ impl Agent for AcpAgent {
         })
     }
 
+    fn custom_agents(&self, conversation: &str) -> Option<BTreeSet<String>> {
+        let processes = self.core.pool.processes();
+        let mut live = processes.iter().flat_map(|process| process.all_sessions());
+        let live = live.find(|live| live.said.conversation == conversation);
+        let mode = match live {
+            Some(live) => live.said.view().mode().cloned(),
+            None => view::mode_of(&self.core.known.get().settings).cloned(),
+        };
+        let values = mode.into_iter().flat_map(|mode| mode.values);
+        Some(values.flat_map(|value| [value.id, value.name]).collect())
+    }
+
     fn settings_changed(&self, conversation: &str, config: &wire::Object) {
         for process in self.core.pool.processes() {
             for session in process.all_sessions() {
@@ -196,8 +209,8 @@ impl Agent for AcpAgent {
         }
     }
 
-    fn authenticated(&self, resource: &str, token: &str) {
-        self.core.set_token(resource, token);
+    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+        self.core.set_token(principal, resource, token);
     }
 
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {

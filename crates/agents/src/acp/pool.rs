@@ -13,7 +13,7 @@ use agent_api::AgentError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::agent_core::BroughtValue;
+use super::agent_core::Credentials;
 use super::agent_process::{AgentProcess, Lease};
 use super::config::{AcpAgentConfig, AcpAuth, Share};
 use super::connection::{self, AcpConnection, ClientOffer, ConnectionEnd, EndKind, RequestError};
@@ -35,8 +35,7 @@ struct PoolKey {
     directory: PathBuf,
     /// Set if each chat has its own.
     chat: Option<String>,
-    /// Which credentials it was started with.
-    credentials: u64,
+    credentials: Credentials,
 }
 
 pub(super) struct ProcessPool {
@@ -111,12 +110,12 @@ impl ProcessPool {
         &self,
         directory: &Path,
         chat: &str,
-        token: &BroughtValue,
+        (token, credentials): (Option<&str>, Credentials),
     ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
         let key = PoolKey {
             directory: directory.to_owned(),
             chat: (self.config.share == Share::Chat).then(|| chat.to_owned()),
-            credentials: token.generation,
+            credentials,
         };
         let slot = self.slot(&key);
         let _starting = slot.starting.lock().await;
@@ -156,15 +155,15 @@ impl ProcessPool {
     async fn start(
         &self,
         directory: &Path,
-        token: &BroughtValue,
+        token: Option<&str>,
     ) -> Result<Arc<AgentProcess>, AgentError> {
         let config = &self.config;
         let Some(program) = config.find_program() else {
             return Err(errors::missing(config));
         };
-        let token = match (&config.auth, &token.value) {
+        let token = match (&config.auth, token) {
             (Some(AcpAuth::Resource { token_env, .. }), Some(token)) => {
-                Some((token_env.clone(), token.clone()))
+                Some((token_env.clone(), token.to_owned()))
             }
             _ => None,
         };
@@ -214,12 +213,15 @@ impl ProcessPool {
         process.retire(EndKind::Hung);
     }
 
-    /// Other credentials count from now on: processes that were started with older ones end once nobody works in them.
-    pub(super) fn retire_all_but(&self, credentials: u64) {
+    /// Other credentials of a principal count from now on: processes that were started with older ones end once nobody works in
+    /// them. So do those of nobody if the people of the host sign in: others are left theirs.
+    pub(super) fn retire_other_credentials(&self, principal: Option<&str>, now: Option<u64>) {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let older = slots
-            .iter()
-            .filter(|(key, _)| key.credentials != credentials);
+        let is_older = |credentials: &Credentials| match credentials {
+            Some((owner, generation)) => owner.as_deref() == principal && Some(*generation) != now,
+            None => principal.is_none(),
+        };
+        let older = slots.iter().filter(|(key, _)| is_older(&key.credentials));
         for process in older.filter_map(|(_, slot)| slot.put_aside(|_| true)) {
             process.retire(EndKind::Stopped);
         }

@@ -89,6 +89,17 @@ impl OptionValues {
         self.is_mode || self.id == "mode"
     }
 
+    /// The value of this name: its id, or else what people read.
+    pub(super) fn value_named(&self, name: &str) -> Option<&str> {
+        let by_id = self.values.iter().find(|value| value.id == name);
+        let by_name = || self.values.iter().find(|value| value.name == name);
+        by_id.or_else(by_name).map(|value| value.id.as_str())
+    }
+
+    pub(super) fn offers_name(&self, name: &str) -> bool {
+        self.value_named(name).is_some()
+    }
+
     /// The value in use as people read it; none of a switch, or if nothing is chosen.
     pub(super) fn current_name(&self) -> Option<String> {
         let current = self.current.as_str().filter(|id| !id.is_empty())?;
@@ -201,10 +212,20 @@ impl SessionView {
         }
     }
 
+    /// The agent's modes, if it has any.
+    pub(super) fn mode(&self) -> Option<&OptionValues> {
+        mode_of(&self.settings)
+    }
+
     pub(super) fn setting(&self, property: &str) -> Option<&OptionValues> {
         let mut settings = self.settings.iter();
         settings.find(|setting| setting.property() == property)
     }
+}
+
+/// Which of some settings is the agent's mode.
+pub(super) fn mode_of(settings: &[OptionValues]) -> Option<&OptionValues> {
+    settings.iter().find(|setting| setting.is_mode())
 }
 
 /// Whether something of this name can be offered.

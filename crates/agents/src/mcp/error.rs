@@ -38,6 +38,9 @@ pub enum McpError {
         "it wants a token; `/sign-in` in `greenroom chat` gets one, or put one into the `headers` of its declaration"
     )]
     TokenWanted(TokenChallenge),
+    /// What it has is not of whoever calls it.
+    #[error("it works with somebody else's sign-in at the moment")]
+    OthersToken,
     /// It wants a token, and nobody can find out which.
     #[error("it wants a token, but {0}")]
     NoSignIn(String),

@@ -162,6 +162,30 @@ impl McpServer {
         self.core.lock().token = token;
     }
 
+    /// Somebody else uses it from now on: what was opened with another token is closed.
+    pub fn exchange_token(&self, token: Option<ServerToken>) {
+        let is_other = {
+            let mut live = self.core.lock();
+            live.token = token;
+            live.used_token != live.token
+        };
+        if is_other {
+            self.end();
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn token(&self) -> Option<ServerToken> {
+        self.core.lock().token.clone()
+    }
+
+    /// Whether it has a token, or was opened with one.
+    pub fn has_token(&self) -> bool {
+        let live = self.core.lock();
+        let is_used = live.connection.is_some() && live.used_token.is_some();
+        live.token.is_some() || is_used
+    }
+
     /// What the token is for that it has.
     pub fn token_resource(&self) -> Option<String> {
         let live = self.core.lock();
@@ -284,6 +308,25 @@ impl McpServer {
             }
             false => Err(McpError::TokenWanted(challenge)),
         }
+    }
+
+    /// The same for whom no token of the server is meant: none is used, whatever is brought meanwhile.
+    pub async fn call_without_token(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        host: &dyn CallHost,
+    ) -> Result<McpResult, McpError> {
+        let connection = self.connection()?;
+        if self.has_token() {
+            return Err(McpError::OthersToken);
+        }
+        let called = connection.call(tool, arguments, host).await;
+        if let Err(McpError::TokenWanted(challenge)) = &called {
+            self.lose_token(&connection, challenge.clone());
+            return Err(McpError::OthersToken);
+        }
+        called
     }
 
     /// The server does not take the token of a connection any more. Whether there is another one to begin anew with; if not, one

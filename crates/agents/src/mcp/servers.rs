@@ -27,6 +27,8 @@ pub struct SessionTool {
     pub tool: McpTool,
     /// What a model calls it.
     pub model_name: String,
+    /// It is called without anybody's token: what the server has is not of whoever calls (H-318).
+    pub without_token: bool,
 }
 
 impl SessionServers {
@@ -77,6 +79,7 @@ impl SessionServers {
                 server: Arc::clone(server),
                 tool,
                 model_name,
+                without_token: false,
             })
             .collect()
     }

@@ -211,6 +211,7 @@ impl NativeAgent {
         // The chats of a session share it.
         let facts = &SessionFacts {
             chat: String::new(),
+            principal: None,     // files are the same for all
             plugins: Vec::new(), // they come and go; what is remembered of files stays
             ..facts.clone()
         };
@@ -274,7 +275,9 @@ impl Agent for NativeAgent {
 
     fn commands(&self, facts: &SessionFacts) -> Vec<AgentCommand> {
         let session = self.running_servers(facts);
-        session.map_or_else(Vec::new, |session| session.commands())
+        session.map_or_else(Vec::new, |session| {
+            session.commands(facts.principal.as_deref())
+        })
     }
 
     async fn prepare_commands(&self, facts: &SessionFacts, switched_off: &BTreeSet<String>) {
@@ -288,7 +291,11 @@ impl Agent for NativeAgent {
         arguments: &[String],
     ) -> Result<String, String> {
         match self.running_servers(facts) {
-            Some(session) => session.expand_prompt(name, arguments).await,
+            Some(session) => {
+                session
+                    .expand_prompt(facts.principal.as_deref(), name, arguments)
+                    .await
+            }
             None => Err("no MCP server runs".to_owned()),
         }
     }
@@ -300,27 +307,35 @@ impl Agent for NativeAgent {
         arguments: &[String],
     ) -> Vec<String> {
         match self.running_servers(facts) {
-            Some(session) => session.complete_prompt(name, arguments).await,
+            Some(session) => {
+                session
+                    .complete_prompt(facts.principal.as_deref(), name, arguments)
+                    .await
+            }
             None => Vec::new(),
         }
     }
 
     async fn find_resources(&self, facts: &SessionFacts, typed: &str) -> Vec<AgentResource> {
         match self.running_servers(facts) {
-            Some(session) => session.find_resources(typed).await,
+            Some(session) => {
+                session
+                    .find_resources(facts.principal.as_deref(), typed)
+                    .await
+            }
             None => Vec::new(),
         }
     }
 
     async fn read_resource(&self, facts: &SessionFacts, uri: &str) -> Result<Vec<u8>, String> {
         match self.running_servers(facts) {
-            Some(session) => session.read_resource(uri).await,
+            Some(session) => session.read_resource(facts.principal.as_deref(), uri).await,
             None => Err("no MCP server runs".to_owned()),
         }
     }
 
-    fn authenticated(&self, resource: &str, token: &str) {
-        self.bring_token(resource, token);
+    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+        self.bring_token(principal, resource, token);
     }
 
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
@@ -405,6 +420,7 @@ impl Agent for NativeAgent {
             chat,
             servers: self.session_servers(&facts),
             session: facts.conversation,
+            principal: facts.principal,
             directories: facts.working_directories,
             plugins: facts.plugins,
             shared: Arc::clone(&self.shared),
@@ -449,6 +465,7 @@ struct NativeSession {
     plugins: Vec<ClientPlugin>,
     workspace: Arc<Workspace>,
     session: String,
+    principal: Option<String>,
     tools: Vec<Box<dyn Tool>>,
     chat: Arc<ChatTools>,
     servers: Arc<SessionMcp>,
@@ -472,6 +489,7 @@ impl AgentSession for NativeSession {
             plugins: &self.plugins,
             workspace: &self.workspace,
             session: &self.session,
+            principal: self.principal.as_deref(),
             tools: &self.tools,
             servers: &self.servers,
         };

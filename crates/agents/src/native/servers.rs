@@ -61,6 +61,7 @@ impl NativeAgent {
         };
         let place = TurnPlace {
             session: &facts.conversation,
+            principal: facts.principal.as_deref(),
             directories: &workspace.real_directories(),
             roots: &facts.working_directories,
             plugins: &facts.plugins,
@@ -72,18 +73,19 @@ impl NativeAgent {
     }
 
     /// Holds a token that a client brought, or forgets it, and tells the servers.
-    pub(super) fn bring_token(&self, resource: &str, token: &str) {
+    pub(super) fn bring_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         let token = Some(token).filter(|token| !token.is_empty());
-        self.tokens.set(resource, token);
+        self.tokens.set(principal, resource, token);
         let Some(host) = self.host.get() else {
             return; // no host, no sessions
         };
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let sessions: Vec<Arc<SessionMcp>> = servers.values().map(Arc::clone).collect();
+        let principal = principal.map(str::to_owned);
         let (resource, token) = (resource.to_owned(), token.map(str::to_owned));
         host.runtime.spawn(async move {
             for session in sessions {
-                session.bring_token(&resource, token.as_deref());
+                session.bring_token(principal.as_deref(), &resource, token.as_deref());
             }
         });
     }

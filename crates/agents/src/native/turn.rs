@@ -53,6 +53,8 @@ pub(super) struct TurnContext<'a> {
     pub workspace: &'a Workspace,
     /// Names the conversation.
     pub session: &'a str,
+    /// Whose tokens are used.
+    pub principal: Option<&'a str>,
     /// All of them, whatever the model may call.
     pub tools: &'a [Box<dyn Tool>],
     /// The MCP servers of the session.
@@ -357,14 +359,15 @@ async fn start_servers<'a>(
     };
     let place = TurnPlace {
         session: context.session,
+        principal: context.principal,
         directories: &context.workspace.real_directories(),
         roots: context.directories,
         plugins: context.plugins,
         may_ask: input.brief.is_none(),
         switched_off: &input.switched_off,
     };
-    context.servers.begin_turn(settings, place, events).await?;
-    Ok(TurnServers::new(context.servers))
+    let servers = context.servers.begin_turn(settings, place, events);
+    Ok(TurnServers::new(servers.await?))
 }
 
 /// The model a message names; the host lets no other through (G-12), but it may be gone since: another is never taken in its

@@ -32,8 +32,6 @@ const REMEMBERED_MAX: usize = 10_000;
 const WAITING_MAX: usize = 256;
 
 const SIGNED_FOR: &str = "token-";
-/// No id of a device looks like it.
-const HOLDER: &str = "principal-";
 
 const FIND: &str = "SELECT t.hash, t.space, s.name, t.principal, p.name, least(t.role, m.role),
          extract(epoch FROM t.expires - clock_timestamp())::float8
@@ -66,9 +64,8 @@ pub(crate) struct GrantedToken {
     pub(crate) space: i64,
     pub(crate) space_name: String,
     pub(crate) principal: i64,
+    /// Client ids and tokens that are brought are the principal's, whatever token was shown.
     pub(crate) principal_name: String,
-    /// Whose client ids its connections have: those of the principal, whatever token was shown.
-    pub(crate) holder: String,
     pub(crate) role: Role,
     expires: Option<Instant>,
     /// Cancelled when it counts no more.
@@ -89,7 +86,6 @@ impl GrantedToken {
             space: 0,
             space_name,
             principal: 0,
-            holder: format!("{HOLDER}{principal_name}"),
             principal_name,
             role,
             expires: None,
@@ -392,7 +388,6 @@ fn read_grant(id: &str, row: &Row) -> Result<(Vec<u8>, GrantedToken), AccountErr
         space: row.try_get(1)?,
         space_name: row.try_get(2)?,
         principal: row.try_get(3)?,
-        holder: format!("{HOLDER}{principal_name}"),
         principal_name,
         role: role_of_stored(row.try_get(5)?),
         expires,

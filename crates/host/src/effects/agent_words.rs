@@ -15,9 +15,9 @@ use wire::{ChannelUri, Object};
 use super::{Effects, send};
 use crate::changes;
 
-/// When tokens end that were brought with a time, by agent and resource.
+/// When tokens end that were brought with a time, by agent, principal and resource.
 #[derive(Default)]
-pub(super) struct TokenEnds(HashMap<(String, String), AbortHandle>);
+pub(super) struct TokenEnds(HashMap<(String, Option<String>, String), AbortHandle>);
 
 impl Effects {
     /// Asks an agent which values a setting can have.
@@ -87,23 +87,28 @@ impl Effects {
         let Some(agent) = self.agent(&brought.provider) else {
             return tracing::debug!("a token is dropped: its agent is not configured any more");
         };
-        let (provider, resource) = (brought.provider, brought.resource);
+        let (principal, resource) = (brought.principal, brought.resource);
+        let of = (brought.provider, principal.clone(), resource.clone());
         let ends = &mut self.token_ends.0;
-        if let Some(earlier) = ends.remove(&(provider.clone(), resource.clone())) {
+        if let Some(earlier) = ends.remove(&of) {
             earlier.abort();
         }
-        agent.authenticated(&resource, &brought.token.0);
+        agent.authenticated(principal.as_deref(), &resource, &brought.token.0);
         let Some(seconds) = brought.expires_in_s.filter(|_| !brought.token.0.is_empty()) else {
             return; // nothing ends
         };
-        let (ended, arrivals) = ((provider.clone(), resource.clone()), self.arrivals.clone());
+        let (provider, arrivals) = (of.0.clone(), self.arrivals.clone());
         let end = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            let (provider, resource) = ended;
-            agent.authenticated(&resource, "");
-            send(&arrivals, Input::TokenEnded { provider, resource }).await;
+            agent.authenticated(principal.as_deref(), &resource, "");
+            let ended = Input::TokenEnded {
+                provider,
+                principal,
+                resource,
+            };
+            send(&arrivals, ended).await;
         });
-        ends.insert((provider, resource), end.abort_handle());
+        ends.insert(of, end.abort_handle());
     }
 }
 

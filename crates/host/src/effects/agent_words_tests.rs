@@ -90,8 +90,10 @@ impl Agent for Shared {
         self.0.hear(format!("title {chat} {title}"));
     }
 
-    fn authenticated(&self, resource: &str, token: &str) {
-        self.0.hear(format!("token {resource} {token:?}"));
+    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+        let of = principal.map(|name| format!(" of {name}"));
+        let of = of.unwrap_or_default();
+        self.0.hear(format!("token{of} {resource} {token:?}"));
     }
 
     fn unload_chat(&self, chat: &str) {
@@ -173,6 +175,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     let (mut host, recorder) = host();
     let token = |token: &str, expires_in_s: Option<u64>| BroughtToken {
         provider: PROVIDER.to_owned(),
+        principal: None,
         resource: "https://r".to_owned(),
         token: TokenText(token.to_owned()),
         expires_in_s,
@@ -189,6 +192,18 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
         [""; 0],
         "the first one does not end the second"
     );
+    pass_s(30).await;
+    assert_eq!(recorder.heard(), ["token https://r \"\""]);
+    // Another one's is another token, with an end of its own (H-318).
+    host.effects.authenticate(token("mine", Some(60)));
+    let of_ann = BroughtToken {
+        principal: Some("ann".to_owned()),
+        ..token("hers", Some(30))
+    };
+    host.effects.authenticate(of_ann);
+    recorder.heard();
+    pass_s(40).await;
+    assert_eq!(recorder.heard(), ["token of ann https://r \"\""]);
     pass_s(30).await;
     assert_eq!(recorder.heard(), ["token https://r \"\""]);
     host.effects.authenticate(token("three", Some(60)));

@@ -315,6 +315,7 @@ impl Effects {
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 chat: String::new(),
+                principal: None, // a prompt is put together, and nothing is asked of anybody
                 working_directories,
                 attachments: None,
                 plugins: Vec::new(),

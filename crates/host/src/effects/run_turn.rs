@@ -148,6 +148,7 @@ fn resource_reader(
         facts: SessionFacts {
             conversation: turn.session.to_string(),
             chat: turn.chat.to_string(),
+            principal: turn.principal.clone(),
             working_directories: turn.working_directories.clone(),
             attachments: services.staging.clone(),
             plugins: services.bodies.plugins().of(&turn.session),
@@ -320,6 +321,7 @@ async fn play(
         plugins: services.bodies.plugins().of(&turn.session),
         conversation: turn.session.to_string(),
         chat: turn.chat.to_string(),
+        principal: turn.principal,
         working_directories: turn.working_directories,
         attachments: services.staging,
     };
@@ -331,6 +333,7 @@ async fn play(
         last_turn_id: turn.last_turn_id,
         text,
         message: turn.message,
+        custom_agent: turn.custom_agent,
         user,
         reaches_model: turn.reaches_model,
         compact: turn.compact,

@@ -13,7 +13,7 @@ use crate::client_plugins::{
     ClientAsker, PluginCopy, PluginFile, UnreadPlugin, copy_directory, copy_files, read_plugin,
     remove_copies,
 };
-use crate::customization_entries::{customization_entries, server_entries};
+use crate::customization_entries::{UsedEntries, customization_entries, used_entries};
 
 impl Effects {
     /// Answers with what there is, if the session's agent uses it: what another agent reads itself is not ours to list (CU-11).
@@ -26,8 +26,17 @@ impl Effects {
             plugins,
             said_by,
         } = survey;
-        let Some(agent) = self.agent(&provider).filter(|agent| agent.takes_servers()) else {
+        let Some(agent) = self.agent(&provider) else {
+            return; // it is gone, and a turn says so
+        };
+        let custom_agents = agent.custom_agents(session.as_str());
+        let uses_agents = custom_agents.as_ref().is_none_or(|names| !names.is_empty());
+        if !agent.takes_servers() && !uses_agents {
             return; // there is nothing to be told of such an agent's sessions
+        }
+        let used = UsedEntries {
+            servers: agent.takes_servers(),
+            custom_agents: custom_agents.unwrap_or_default(),
         };
         self.take_plugins(&session, session_id, plugins, said_by.as_deref());
         let (discovery, arrivals) = (self.bodies.discovery(), self.arrivals.clone());
@@ -44,7 +53,7 @@ impl Effects {
                         found.containers.extend(missing);
                         customization_entries(&found.containers)
                     }
-                    false => server_entries(&found.containers),
+                    false => used_entries(&found.containers, &used),
                 };
                 entries.extend(brought.unread_entries(&place));
                 entries

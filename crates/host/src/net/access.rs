@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kernel::Role;
+use kernel::{HolderName, Role};
 use subtle::ConstantTimeEq;
 
 use super::admission::Admission;
@@ -70,12 +70,12 @@ impl Access {
     }
 
     /// Whose client ids nobody else may take over; `None` for the owner, who may take over all (H-035).
-    pub(super) fn holder(&self) -> Option<&str> {
+    pub(super) fn holder(&self) -> Option<HolderName> {
         match self {
             Self::Owner => None,
-            Self::Device(device) => Some(device.id.as_str()),
+            Self::Device(device) => Some(HolderName::Device(device.id.as_str().to_owned())),
             // Whatever token they show.
-            Self::Account(granted) => Some(&granted.holder),
+            Self::Account(granted) => Some(HolderName::Principal(granted.principal_name.clone())),
         }
     }
 

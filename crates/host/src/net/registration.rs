@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Input, PeerId, Role};
+use kernel::{HolderName, Input, PeerId, Role};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -28,7 +28,7 @@ impl PeerRegistration {
         queue: KernelQueue,
         (peer, role): (PeerId, Role),
         outbox: &Arc<Outbox>,
-        holder: Option<&str>,
+        holder: Option<HolderName>,
     ) -> Result<Self, KernelGone> {
         let link = Arc::new(Link::new(outbox.clone()));
         let joined = QueuedInput::Connected { peer, role, link };
@@ -39,7 +39,6 @@ impl PeerRegistration {
             registered: true,
         };
         if let Some(holder) = holder {
-            let holder = holder.to_owned();
             registration
                 .send(Input::Identified { peer, holder })
                 .await?;

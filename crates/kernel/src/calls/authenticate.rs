@@ -20,6 +20,7 @@ const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// The token, for each agent that it is meant for.
 pub(super) fn gather(
     kernel: &Kernel,
+    peer: PeerId,
     params: &AuthenticateParams,
 ) -> Result<Vec<BroughtToken>, RpcError> {
     let expires_in_s = match params.expires_in.map(u64::try_from) {
@@ -41,24 +42,18 @@ pub(super) fn gather(
         return Err(uri::bad("`token` holds control characters"));
     }
     let agents = kernel.facts().offered_agents();
-    let wanted = agents.filter(|agent| advertises(agent, &params.resource));
-    let brought = wanted.map(|agent| BroughtToken {
-        provider: agent.provider.clone(),
+    let wanting = agents.filter(|agent| advertises(agent, &params.resource));
+    let mut wanting: BTreeSet<String> = wanting.map(|agent| agent.provider.clone()).collect();
+    wanting.extend(servers_that_want(kernel, &params.resource));
+    let principal = kernel.peers().principal(peer);
+    let brought = wanting.into_iter().map(|provider| BroughtToken {
+        provider,
+        principal: principal.clone(),
         resource: params.resource.clone(),
         token: TokenText(params.token.clone()),
         expires_in_s,
     });
-    let mut brought: Vec<BroughtToken> = brought.collect();
-    for provider in servers_that_want(kernel, &params.resource) {
-        if !brought.iter().any(|token| token.provider == provider) {
-            brought.push(BroughtToken {
-                provider,
-                resource: params.resource.clone(),
-                token: TokenText(params.token.clone()),
-                expires_in_s,
-            });
-        }
-    }
+    let brought: Vec<BroughtToken> = brought.collect();
     match brought.is_empty() {
         true => Err(uri::bad(
             "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
@@ -68,9 +63,12 @@ pub(super) fn gather(
     }
 }
 
-/// The error for whoever wants something of an agent that lacks a token it cannot work without (H-315).
-pub(super) fn check_has_tokens(agent: &AgentFacts) -> Result<(), RpcError> {
-    let missing = agent.missing_resources();
+/// The error for whoever wants something of an agent that lacks a token of theirs it cannot work without (H-315).
+pub(super) fn check_has_tokens(
+    agent: &AgentFacts,
+    principal: Option<&str>,
+) -> Result<(), RpcError> {
+    let missing = agent.missing_resources(principal);
     if missing.is_empty() {
         return Ok(());
     }
@@ -116,7 +114,8 @@ fn advertised_by(kernel: &Kernel, token: &BroughtToken) -> bool {
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<BroughtToken>) {
     for token in brought {
         if advertised_by(step, &token) {
-            step.note_token(&token.provider, &token.resource, !token.token.0.is_empty());
+            let of = (token.principal.as_deref(), token.resource.as_str());
+            step.note_token(&token.provider, of, !token.token.0.is_empty());
         }
         step.effect(Effect::Authenticate(token));
     }

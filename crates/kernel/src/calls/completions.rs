@@ -9,7 +9,7 @@ use wire::{ChannelUri, RpcError};
 
 use super::uri;
 use crate::channels::Session;
-use crate::io::{Complete, Completed, MessagePlace};
+use crate::io::{Complete, Completed, MessagePlace, PeerId};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
 use crate::prepare::place_of;
@@ -22,6 +22,7 @@ pub(super) const TRIGGER_CHARACTERS: [&str; 3] = ["@", "#", "/"];
 /// The `CompletionsResult`.
 pub(super) fn gather(
     kernel: &Kernel,
+    peer: PeerId,
     params: &CompletionsParams,
     answers: &HandlerAnswers,
 ) -> Result<Value, Stop> {
@@ -34,7 +35,7 @@ pub(super) fn gather(
     }
     match answers.completed() {
         None => Err(Pause::Work(HostWork::Complete(Box::new(Complete {
-            place: typed_in(kernel, &uri),
+            place: typed_in(kernel, peer, &uri),
             working_directories,
             text: params.text.clone(),
             offset,
@@ -47,10 +48,11 @@ pub(super) fn gather(
     }
 }
 
-fn typed_in(kernel: &Kernel, uri: &ChannelUri) -> MessagePlace {
+fn typed_in(kernel: &Kernel, peer: PeerId, uri: &ChannelUri) -> MessagePlace {
+    let principal = kernel.peers().principal(peer);
     match kernel.find_chat(uri) {
-        Some(chat) => place_of(kernel, chat.session(), Some(uri)),
-        None => place_of(kernel, uri, None),
+        Some(chat) => place_of(kernel, chat.session(), Some(uri), principal),
+        None => place_of(kernel, uri, None, principal),
     }
 }
 

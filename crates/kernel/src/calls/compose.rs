@@ -7,7 +7,7 @@ use wire::rpc::code;
 use wire::{ChannelUri, Object, RpcError};
 
 use super::uri;
-use crate::io::{Compose, ContextUse, MessageCheck};
+use crate::io::{Compose, ContextUse, MessageCheck, PeerId};
 use crate::load::need_channel;
 use crate::message::{self, need_attached_channels};
 use crate::pause::{HostWork, Pause, Stop};
@@ -19,6 +19,7 @@ use crate::turn::agent::directories_of;
 /// The answer, once the host has found out.
 pub(super) fn gather(
     kernel: &Kernel,
+    peer: PeerId,
     params: &ComposeParams,
     waiting: &Waiting,
 ) -> Result<Value, Stop> {
@@ -39,7 +40,7 @@ pub(super) fn gather(
         .map_err(|refusal| uri::bad(refusal.0))?;
     match answers.message_checked() {
         None => {
-            let check = describe_check(kernel, &chat, sent, &checked, waiting);
+            let check = describe_check(kernel, (peer, &chat), sent, &checked, waiting);
             Err(Pause::Work(HostWork::CheckMessage(Box::new(check))).into())
         }
         Some(Ok(answer)) => Ok(answer.clone()),
@@ -74,7 +75,7 @@ fn find_chat(
 /// `sent` is the message as it came, `checked` has the model in it that would be asked.
 fn describe_check(
     kernel: &Kernel,
-    chat: &ChannelUri,
+    (peer, chat): (PeerId, &ChannelUri),
     sent: Object,
     checked: &Object,
     waiting: &Waiting,
@@ -88,7 +89,12 @@ fn describe_check(
     let limits = kernel.limits();
     MessageCheck {
         compose: Compose {
-            place: place_of(kernel, kernel.chat(chat).session(), Some(chat)),
+            place: place_of(
+                kernel,
+                kernel.chat(chat).session(),
+                Some(chat),
+                kernel.peers().principal(peer),
+            ),
             detached: detached.collect(),
             message: sent,
             client_files: Vec::new(), // they are asked for when it is sent

@@ -11,10 +11,11 @@ use wire::{ChannelUri, Id, Object, RpcError};
 
 use super::authenticate::check_has_tokens;
 use super::uri::{self, bad};
+use crate::author::Author;
 use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::host_command::rewind_first;
-use crate::io::PeerId;
+use crate::io::{MessagePlace, PeerId};
 use crate::journal_query::{Answer, Query, TurnPage};
 use crate::load::need_channels;
 use crate::message::{self, find_turn, need_attached_channels};
@@ -82,6 +83,7 @@ impl WantedSource {
 /// Everything that can be wrong with the request is checked.
 pub(super) fn gather(
     kernel: &Kernel,
+    peer: PeerId,
     params: &CreateChatParams,
     raw: &Value,
     waiting: &Waiting,
@@ -104,8 +106,9 @@ pub(super) fn gather(
     uri::check_names_chat(kernel, &session, &chat)?;
     let provider = &kernel.session(&session).state().provider;
     let mut agents = kernel.facts().offered_agents();
+    let principal = kernel.peers().principal(peer);
     if let Some(agent) = agents.find(|agent| agent.provider == *provider) {
-        check_has_tokens(agent)?;
+        check_has_tokens(agent, principal.as_deref())?;
     }
     let message = raw.get("initialMessage").and_then(Value::as_object);
     need_attached_channels(kernel, message, answers)?;
@@ -129,7 +132,7 @@ pub(super) fn gather(
         None => None,
         Some(message) => Some(compose_message(
             kernel,
-            &session,
+            place_of(kernel, &session, None, principal),
             &directories,
             message,
             waiting,
@@ -145,14 +148,14 @@ pub(super) fn gather(
 /// What the first message means.
 fn compose_message(
     kernel: &Kernel,
-    session: &ChannelUri,
+    place: MessagePlace,
     directories: &[String],
     message: &Object,
     waiting: &Waiting,
 ) -> Result<Submission, Stop> {
     let answers = &waiting.answers;
     let detached = |index: usize| waiting.detached.find(&format!("/attachments/{index}"));
-    let place = place_of(kernel, session, None);
+    let session = place.session.clone();
     let composed = compose(kernel, place, directories, message, detached, answers);
     let mut submission = composed.map_err(|stop| match stop {
         StopAction::Pause(pause) => Stop::Pause(pause),
@@ -161,7 +164,7 @@ fn compose_message(
     if let Some(conflict) = submission.conflict() {
         return Err(bad(format!("`initialMessage`: {conflict}")).into());
     }
-    check_message(kernel, session, &mut submission.message, answers)?;
+    check_message(kernel, &session, &mut submission.message, answers)?;
     submission.drop_unused_model();
     message::pin_parts(kernel, &mut submission.parts);
     Ok(submission)
@@ -399,7 +402,10 @@ fn begin_with(step: &mut Step, peer: PeerId, chat: &ChannelUri, submission: Subm
     });
     let started = step.act_as_host(chat, ActionKind::ChatTurnStarted, fields);
     assert!(started, "a new chat takes a turn");
-    let author = step.ready(peer).map(|ready| ready.client_id.clone());
+    let author = step.ready(peer).map(|ready| Author {
+        client_id: ready.client_id.clone(),
+        principal: step.peers().principal(peer),
+    });
     let mut submitted = record_message(step, chat, submission, Some(turn_id));
     submitted.commands = commands;
     begin_turn(step, chat, author, submitted);

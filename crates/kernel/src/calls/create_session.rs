@@ -48,7 +48,7 @@ pub(super) fn gather(
         .and_then(|fork| kernel.find_session(&fork.session));
     let provider = forked.map(|session| session.state().provider.clone());
     let provider = params.provider.clone().or(provider);
-    let agent = agent_of(kernel, provider.as_deref())?;
+    let agent = agent_of(kernel, peer, provider.as_deref())?;
     let creator = kernel.ready(peer).map(|ready| ready.client_id.clone());
     let entry = params.active_client.as_ref();
     if entry.is_some_and(|client| Some(&client.client_id) != creator.as_ref()) {
@@ -142,9 +142,10 @@ fn directories_of(
     check_wanted(DirectoryRule::of(Some(agent)), wanted).map_err(|refusal| uri::bad(refusal.0))
 }
 
-/// The agent a provider id names; the first if none is named (H-111).
+/// The agent a provider id names; the first if none is named (H-111). It must have the tokens of who asks.
 pub(super) fn agent_of<'a>(
     kernel: &'a Kernel,
+    peer: PeerId,
     provider: Option<&str>,
 ) -> Result<&'a AgentFacts, RpcError> {
     let mut agents = kernel.facts().offered_agents();
@@ -159,7 +160,7 @@ pub(super) fn agent_of<'a>(
         let message = format!("no agent {wanted}; there are: {known}");
         RpcError::new(code::PROVIDER_NOT_FOUND, message)
     })?;
-    check_has_tokens(found)?;
+    check_has_tokens(found, kernel.peers().principal(peer).as_deref())?;
     Ok(found)
 }
 

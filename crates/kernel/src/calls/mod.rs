@@ -72,7 +72,7 @@ pub(crate) fn handle(
             create_session::gather(step, peer, params, raw, answers)
                 .map(|new| create_session::apply(step, peer, id, new))
         }
-        Call::CreateChat(params, raw) => create_chat::gather(step, params, raw, waiting)
+        Call::CreateChat(params, raw) => create_chat::gather(step, peer, params, raw, waiting)
             .map(|facts| create_chat::apply(step, peer, id, facts)),
         Call::DisposeChat(params) => dispose_chat::gather(step, params, answers)
             .map(|chat| dispose_chat::apply(step, peer, id, &chat)),
@@ -96,14 +96,12 @@ pub(crate) fn handle(
         }
         Call::FetchTurns(params, limit) => fetch_turns::gather(step, peer, params, answers)
             .map(|page| fetch_turns::apply(step, peer, id, &page, *limit)),
-        Call::Completions(params) => {
-            completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
-        }
+        Call::Completions(params) => completions::gather(step, peer, params, answers)
+            .map(|items| step.respond(peer, id, &items)),
         Call::ImportSession(params) => import_session::gather(step, params, answers)
             .map(|imported| import_session::apply(step, peer, id, imported)),
-        Call::Compose(params) => {
-            compose::gather(step, params, waiting).map(|answer| step.respond(peer, id, &answer))
-        }
+        Call::Compose(params) => compose::gather(step, peer, params, waiting)
+            .map(|answer| step.respond(peer, id, &answer)),
         Call::AddModel(model) => {
             change_models::gather(step, answers, || ModelChange::Add(model.clone()))
                 .map(|answer| step.respond(peer, id, &answer))
@@ -114,14 +112,14 @@ pub(crate) fn handle(
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),
         Call::SessionConfigCompletions(params) => {
-            session_config_completions::gather(step, params, answers)
+            session_config_completions::gather(step, peer, params, answers)
                 .map(|items| step.respond(peer, id, &items))
         }
         Call::InvokeChangesetOperation(params) => {
             invoke_changeset_operation::gather(step, params, answers)
                 .map(|answer| step.respond(peer, id, &answer))
         }
-        Call::Authenticate(params) => authenticate::gather(step, params)
+        Call::Authenticate(params) => authenticate::gather(step, peer, params)
             .map(|brought| authenticate::apply(step, peer, id, brought))
             .map_err(Stop::from),
     }

@@ -16,7 +16,7 @@ pub(super) fn resolve(
     peer: PeerId,
     params: &ResolveSessionConfigParams,
 ) -> Result<Value, RpcError> {
-    let agent = agent_of(kernel, params.provider.as_deref())?;
+    let agent = agent_of(kernel, peer, params.provider.as_deref())?;
     let empty = Object::new();
     let wanted = params.config.as_ref().unwrap_or(&empty);
     let wanted = config::rename(&agent.renamed_settings, wanted);

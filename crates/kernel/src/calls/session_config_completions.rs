@@ -8,6 +8,7 @@ use wire::rpc::code;
 use super::create_session::agent_of;
 use super::uri;
 use crate::agent_word::SettingQuestion;
+use crate::io::PeerId;
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
 use crate::state::Kernel;
@@ -18,12 +19,13 @@ const ITEMS_MAX: usize = 256;
 /// The values that fit what was typed. `channel` names the session if there is one already.
 pub(super) fn gather(
     kernel: &Kernel,
+    peer: PeerId,
     params: &SessionConfigCompletionsParams,
     answers: &HandlerAnswers,
 ) -> Result<Value, Stop> {
     let channel = uri::parse("channel", &params.channel)?;
     let (provider, schema, session, directory) = if channel.is_root() {
-        let agent = agent_of(kernel, params.provider.as_deref())?;
+        let agent = agent_of(kernel, peer, params.provider.as_deref())?;
         let directory = params.working_directory.clone();
         (
             agent.provider.clone(),

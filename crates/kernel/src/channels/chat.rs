@@ -15,6 +15,7 @@ use wire::{Action, ChannelUri, Timestamp};
 
 use super::chat_private::ChatPrivate;
 use super::run::Run;
+use crate::author::Author;
 use crate::io::{Compacted, RunId};
 use crate::journal_query::TurnPage;
 use crate::record::{ChannelId, Seq};
@@ -257,7 +258,7 @@ impl Chat {
     pub(crate) fn begin_turn(
         &mut self,
         now: Timestamp,
-        author: Option<String>,
+        author: Option<Author>,
         submitted: Submitted,
     ) {
         debug_assert!(self.state.active_turn.is_some(), "the turn is active");
@@ -268,7 +269,7 @@ impl Chat {
 
     /// The latest turn goes on: `chat/turnResume` was applied at `seq`. Its row is not visible any more; returns its
     /// number.
-    pub(crate) fn resume_turn(&mut self, seq: Seq, author: String) -> Option<u64> {
+    pub(crate) fn resume_turn(&mut self, seq: Seq, author: Author) -> Option<u64> {
         self.private.author = Some(author);
         self.private.accepted = None; // its duration counts from its original `startedAt` (G-04)
         self.last_hidden_seq = seq;

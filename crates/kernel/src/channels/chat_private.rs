@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wire::{Timestamp, rpc};
 
+use crate::author::Author;
 use crate::io::Compacted;
 use crate::record::Seq;
 use crate::submission::Submitted;
@@ -24,13 +25,13 @@ pub(crate) struct ChatPrivate {
     pub brief: Option<Bytes>,
     /// The client whose message the active turn answers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
+    pub author: Option<Author>,
     /// Of a side chat: the number of the last turn, shown nowhere, that is its context (H-144).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_n: Option<u64>,
     /// Who put which message to wait.
     #[serde(rename = "authors", skip_serializing_if = "BTreeMap::is_empty")]
-    pub message_authors: BTreeMap<String, String>,
+    pub message_authors: BTreeMap<String, Author>,
     /// Turn ids of clients that look like ones the host will make (G-26).
     #[serde(rename = "foreseen", skip_serializing_if = "BTreeSet::is_empty")]
     pub host_like_turn_ids: BTreeSet<String>,
@@ -143,7 +144,10 @@ mod tests {
         let private = ChatPrivate {
             accepted: Some(Timestamp(5)),
             brief: Some(Bytes::from_static(b"look")),
-            author: Some("ann".to_owned()),
+            author: Some(Author {
+                client_id: "ann".to_owned(),
+                principal: None,
+            }),
             depth: 2,
             ..ChatPrivate::default()
         };

@@ -7,6 +7,7 @@ use wire::state::{ChatState, Turn};
 use wire::{Action, ActionKind, ChannelUri, Timestamp};
 
 use super::*;
+use crate::author::Author;
 use crate::submission::Submitted;
 
 fn chat() -> Chat {
@@ -98,9 +99,11 @@ fn what_is_known_of_messages_goes_with_them() {
     };
     let private = chat.private_mut();
     private.messages.insert("m".to_owned(), submitted);
-    private
-        .message_authors
-        .insert("m".to_owned(), "ann".to_owned());
+    let author = Author {
+        client_id: "ann".to_owned(),
+        principal: None,
+    };
+    private.message_authors.insert("m".to_owned(), author);
     assert!(chat.holds_input() && !chat.knows_gone_messages());
     let fields = json!({"kind": "queued", "id": "m"});
     chat.reduce(&Action::host(ActionKind::ChatPendingMessageRemoved, fields));

@@ -198,7 +198,8 @@ fn gather_chat(
         answers,
     };
     check::chat(&facts, verb, &mut action)?;
-    let prepared = prepare(kernel, &target, verb, action, &dispatch.sent, answers)?;
+    let sent = (&dispatch.sent, client_id);
+    let prepared = prepare(kernel, &target, verb, action, sent, answers)?;
     Ok(Permitted::Chat {
         target,
         verb,

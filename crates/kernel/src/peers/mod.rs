@@ -31,10 +31,13 @@ pub(crate) use waiting::{Message, Waiting};
 use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
 use crate::record::{ClientRecord, FloorRecord, Record};
-use crate::role::{ClientHolder, Role};
+use crate::role::{ClientHolder, HolderName, Role};
 
 /// Records of clients that wait for a batch, at most.
 const DEFERRED_MAX: usize = 64;
+
+/// The principal of who is gone for good: no principal has an empty name, so nobody brought tokens for it.
+const NOBODY: &str = "";
 
 /// Connections and their clients.
 #[derive(Default)]
@@ -121,7 +124,7 @@ impl Peers {
     }
 
     /// Which device or principal is behind a connection.
-    pub(crate) fn identify(&mut self, peer: PeerId, holder: String) {
+    pub(crate) fn identify(&mut self, peer: PeerId, holder: HolderName) {
         match self.peers.get_mut(&peer) {
             Some(state) => state.holder.name = Some(holder),
             None => debug_assert!(false, "a holder is named right after its connection"),
@@ -131,6 +134,22 @@ impl Peers {
     /// Who is behind a connection; nobody once it is gone for good.
     pub(crate) fn holder(&self, peer: PeerId) -> Option<&ClientHolder> {
         self.peers.get(&peer).map(|state| &state.holder)
+    }
+
+    /// Whose tokens the one behind a connection brings and uses (H-318).
+    pub(crate) fn principal(&self, peer: PeerId) -> Option<String> {
+        match self.peers.get(&peer) {
+            Some(state) => state.holder.principal().map(str::to_owned),
+            None => Some(NOBODY.to_owned()),
+        }
+    }
+
+    /// The same of a connected client.
+    pub(crate) fn principal_of(&self, client_id: &str) -> Option<String> {
+        match self.peer_of(client_id) {
+            Some(peer) => self.principal(peer),
+            None => Some(NOBODY.to_owned()),
+        }
     }
 
     pub(crate) fn contains(&self, peer: PeerId) -> bool {
@@ -252,10 +271,32 @@ impl Peers {
         uri: &ChannelUri,
         generation: Generation,
     ) -> Option<Recipients> {
+        self.select_recipients(uri, |watcher| watcher.generation == generation)
+    }
+
+    /// Those of them that are clients of one principal.
+    pub(crate) fn recipients_of_principal(
+        &self,
+        uri: &ChannelUri,
+        generation: Generation,
+        principal: Option<&str>,
+    ) -> Option<Recipients> {
+        self.select_recipients(uri, |watcher| {
+            let holder = self.holder(watcher.peer);
+            watcher.generation == generation
+                && holder.is_some_and(|holder| holder.principal() == principal)
+        })
+    }
+
+    fn select_recipients(
+        &self,
+        uri: &ChannelUri,
+        is_meant: impl Fn(&Watcher) -> bool,
+    ) -> Option<Recipients> {
         let watchers = self.watchers(uri).iter();
-        let speak = watchers.filter(|watcher| watcher.generation == generation);
-        let speak: Arc<[Recipient]> = speak.map(Watcher::recipient).collect();
-        (!speak.is_empty()).then_some(Recipients::Many(speak))
+        let meant = watchers.filter(|watcher| is_meant(watcher));
+        let meant: Arc<[Recipient]> = meant.map(Watcher::recipient).collect();
+        (!meant.is_empty()).then_some(Recipients::Many(meant))
     }
 
     pub(crate) fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {

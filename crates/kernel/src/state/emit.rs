@@ -18,6 +18,7 @@ use crate::channels::PlainChannel;
 use crate::follow_up::FollowUp;
 use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
+use crate::peers::Peers;
 use crate::record::{ChannelId, Record, Seq};
 
 /// The client behind an action. Its echo reaches it as a watcher of the channel (H-043, H-063); a refusal, or the answer
@@ -275,10 +276,33 @@ impl Step<'_> {
 
     /// A notification to everyone who watches the root channel (H-043), in the form their version knows, if it has one.
     pub(crate) fn notify_root(&mut self, notification: HostNotification, params: &Value) {
+        self.notify_root_watchers(notification, params, |peers, root, generation| {
+            peers.recipients_of(root, generation)
+        });
+    }
+
+    /// The same for the clients of one principal.
+    pub(crate) fn notify_root_of(
+        &mut self,
+        principal: Option<&str>,
+        notification: HostNotification,
+        params: &Value,
+    ) {
+        self.notify_root_watchers(notification, params, |peers, root, generation| {
+            peers.recipients_of_principal(root, generation, principal)
+        });
+    }
+
+    fn notify_root_watchers(
+        &mut self,
+        notification: HostNotification,
+        params: &Value,
+        recipients_of: impl Fn(&Peers, &ChannelUri, Generation) -> Option<Recipients>,
+    ) {
         let root = ChannelUri::root();
         let older = self.kernel.peers.older_generations(&root);
         for generation in older.into_iter().chain([Generation::V1_0]) {
-            let recipients = self.kernel.peers.recipients_of(&root, generation);
+            let recipients = recipients_of(&self.kernel.peers, &root, generation);
             if let Some(recipients) = recipients
                 && let Some(params) =
                     compat::down_notification(generation, notification, params.clone())

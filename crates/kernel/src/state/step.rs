@@ -254,14 +254,21 @@ impl Step<'_> {
         }
     }
 
-    /// An agent has a token for a resource now, or none any more. Not undone: the agent has it whether anything is recorded or not.
-    pub(crate) fn note_token(&mut self, provider: &str, resource: &str, is_there: bool) {
+    /// An agent has a token of somebody for a resource now, or none any more. Not undone: the agent has it whether anything is
+    /// recorded or not.
+    pub(crate) fn note_token(
+        &mut self,
+        provider: &str,
+        (principal, resource): (Option<&str>, &str),
+        is_there: bool,
+    ) {
+        let token = (principal.map(str::to_owned), resource.to_owned());
         let facts = Arc::make_mut(&mut self.kernel.facts);
         let agents = facts.agents.iter_mut();
         for agent in agents.filter(|agent| agent.provider == provider) {
             match is_there {
-                true => agent.tokens.insert(resource.to_owned()),
-                false => agent.tokens.remove(resource),
+                true => agent.tokens.insert(token.clone()),
+                false => agent.tokens.remove(&token),
             };
         }
     }

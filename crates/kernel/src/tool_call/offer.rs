@@ -79,7 +79,7 @@ fn all_offers<'a>(
 
 /// The smallest goes first; of equal ones the first.
 fn precedence(kernel: &Kernel, uri: &ChannelUri, offer: &ToolOffer) -> (bool, bool) {
-    let author = kernel.chat(uri).private().author.as_deref();
-    let started_turn = author == Some(offer.client_id);
+    let author = kernel.chat(uri).private().author.as_ref();
+    let started_turn = author.is_some_and(|author| author.client_id == offer.client_id);
     (!started_turn, !kernel.peers().is_connected(offer.client_id))
 }

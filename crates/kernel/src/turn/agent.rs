@@ -6,7 +6,7 @@ use wire::{ChannelUri, Object};
 
 use super::end::{STOPPED, end_without_agent};
 use crate::channels::Chat;
-use crate::customization::{survey, switched_off};
+use crate::customization::{named_agent, survey, switched_off};
 use crate::host_command::{self, TurnTask};
 use crate::io::{Effect, HistoryAt, RunId, TurnRun};
 use crate::record::ChannelId;
@@ -53,6 +53,10 @@ fn turn_for_agent(
         ),
         None => unreachable!("an agent works on an active turn"),
     };
+    let (author, principal) = match private.author.clone() {
+        Some(author) => (Some(author.client_id), author.principal),
+        None => (None, None),
+    };
     let usage = usage.filter(|_| resume.is_some());
     let said = parts.filter(|_| resume.is_some()).into_iter();
     let said = said.flat_map(|parts| parts.iter());
@@ -62,9 +66,11 @@ fn turn_for_agent(
         session: chat.session().clone(),
         session_id: kernel.id_of(chat.session()),
         chat: uri.clone(),
+        custom_agent: custom_agent_of(kernel, chat.session(), &message),
         message,
         // Whoever resumes a turn did not choose the addresses that its message names.
-        author: private.author.clone().filter(|_| resume.is_none()),
+        author: author.filter(|_| resume.is_none()),
+        principal,
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
         switched_off: switched_off(kernel, chat.session()),
@@ -88,6 +94,14 @@ fn turn_for_agent(
         reaches_model: task.reaches_model,
         restore: task.restore,
     }
+}
+
+/// The name of the custom agent that a message names. What became of one that is gone by now, its agent says.
+fn custom_agent_of(kernel: &Kernel, session: &ChannelUri, message: &Value) -> Option<String> {
+    let named = named_agent(kernel, session, message.as_object()?)
+        .ok()
+        .flatten();
+    named.and_then(|entry| entry["name"].as_str().map(str::to_owned))
 }
 
 /// The turn that a worker works for, through all workers between; of any other chat its own.

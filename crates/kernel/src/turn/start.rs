@@ -4,12 +4,13 @@
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 
+use crate::author::Author;
 use crate::follow_up::FollowUp;
 use crate::host_command;
 use crate::question;
 use crate::record::Record;
 use crate::record_message::record_message;
-use crate::state::{Sender, Step};
+use crate::state::{Kernel, Sender, Step};
 use crate::submission::{Submission, Submitted};
 
 /// A client starts a turn that it may start.
@@ -29,7 +30,7 @@ pub(crate) fn start_turn(
     let turn_id = step.active_turn_id(uri);
     let mut submitted = record_message(step, uri, submission, turn_id);
     submitted.commands = commands;
-    let author = Some(sender.origin.client_id.clone());
+    let author = Some(author_of(step, sender));
     begin_turn(step, uri, author, submitted);
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn start_turn(
 pub(crate) fn begin_turn(
     step: &mut Step,
     uri: &ChannelUri,
-    author: Option<String>,
+    author: Option<Author>,
     submitted: Submitted,
 ) {
     let now = step.now();
@@ -52,6 +53,14 @@ pub(crate) fn begin_turn(
     });
 }
 
+/// Who sent an action.
+pub(crate) fn author_of(kernel: &Kernel, sender: &Sender) -> Author {
+    Author {
+        client_id: sender.origin.client_id.clone(),
+        principal: kernel.peers().principal(sender.peer),
+    }
+}
+
 /// A client resumes the latest turn.
 pub(crate) fn resume_turn(step: &mut Step, uri: &ChannelUri, action: Action, sender: &Sender) {
     let turn_id = action.text("turnId").unwrap_or("").to_owned();
@@ -60,7 +69,7 @@ pub(crate) fn resume_turn(step: &mut Step, uri: &ChannelUri, action: Action, sen
     }
     let (seq, id) = (step.seq(), step.id_of(uri));
     let checkpoint = step.chat(uri).checkpoint_of(&turn_id).cloned();
-    let author = sender.origin.client_id.clone();
+    let author = author_of(step, sender);
     let hidden = step.chat_mut(uri).resume_turn(seq, author);
     if let Some(from_n) = hidden {
         step.record(Record::HideTurns {

@@ -92,6 +92,7 @@ impl Place {
         SessionFacts {
             conversation: "conversation".to_owned(),
             chat: chat.to_owned(),
+            principal: None,
             working_directories: vec![wire::file_uri::uri_of(
                 self.work().as_os_str().as_encoded_bytes(),
             )],
@@ -136,6 +137,23 @@ impl Place {
     ) -> Played {
         let events = Recorder::new(&input, replies);
         let mut session = agent.open(self.facts(input.chat)).await.unwrap();
+        let result = session.turn(input.turn.clone(), &events).await;
+        events.finish(result)
+    }
+
+    /// A turn that a principal began.
+    pub(super) async fn turn_of(
+        &self,
+        agent: &AcpAgent,
+        input: Input,
+        principal: Option<&str>,
+    ) -> Played {
+        let events = Recorder::new(&input, Vec::new());
+        let facts = SessionFacts {
+            principal: principal.map(str::to_owned),
+            ..self.facts(input.chat)
+        };
+        let mut session = agent.open(facts).await.unwrap();
         let result = session.turn(input.turn.clone(), &events).await;
         events.finish(result)
     }

@@ -1,5 +1,6 @@
 //! Turns against a real process: an agent that does what a script says, with the oddities of real ones.
 
+mod custom_agents;
 mod faults;
 mod harness;
 mod questions;

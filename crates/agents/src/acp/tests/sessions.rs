@@ -3,7 +3,7 @@
 use agent_api::Agent;
 use serde_json::{Value, json};
 
-use super::harness::{Place, until, user};
+use super::harness::{Place, Played, until, user};
 
 fn echo() -> Value {
     json!({"scenes": [{"steps": [{"say": ["[{{text}}] after [{{history}}]"]}]}]})
@@ -307,14 +307,14 @@ async fn ag_10_another_token_is_another_process_and_the_older_one_ends() {
             required: false,
         });
     });
-    agent.authenticated("https://r.example", "first");
+    agent.authenticated(None, "https://r.example", "first");
     let first = place.turn(&agent, user("t1", "one")).await;
     assert_eq!(agent.report().processes, 1);
-    agent.authenticated("https://r.example", "first");
-    agent.authenticated("https://another.example", "x");
+    agent.authenticated(None, "https://r.example", "first");
+    agent.authenticated(None, "https://another.example", "x");
     assert_eq!(agent.report().processes, 1, "it is the same token");
     // Taken back: nothing that has it is left.
-    agent.authenticated("https://r.example", "");
+    agent.authenticated(None, "https://r.example", "");
     until(|| agent.report().processes == 0).await;
     let next = user("t2", "two").after("t1", &first);
     let next = place.turn(&agent, next).await;
@@ -367,4 +367,47 @@ async fn ag_13_a_chat_that_leaves_memory_is_closed_while_others_stay_and_goes_on
         0,
         "its history is the user's"
     );
+}
+
+#[tokio::test]
+async fn h_318_each_principal_works_with_their_own_token_in_one_chat() {
+    let script = json!({"scenes": [{"steps": [{"say": ["{{env:SOME_TOKEN}} [{{text}}] after [{{history}}]"]}]}]});
+    let place = Place::new(&script);
+    let agent = place.agent_with(|config| {
+        config.auth = Some(crate::acp::AcpAuth::Resource {
+            resource: "https://r.example".to_owned(),
+            token_env: "SOME_TOKEN".to_owned(),
+            required: false,
+        });
+    });
+    agent.authenticated(Some("ann"), "https://r.example", "of-ann");
+    agent.authenticated(Some("bob"), "https://r.example", "of-bob");
+    let mut last: Option<(&str, Played)> = None;
+    for (turn, who, token) in [
+        ("t1", Some("ann"), "of-ann"),
+        ("t2", Some("bob"), "of-bob"),
+        ("t3", Some("ann"), "of-ann"),
+        ("t4", Some("carl"), "unset"),
+        ("t5", None, "unset"),
+    ] {
+        let mut input = user(turn, turn);
+        if let Some((id, played)) = &last {
+            input = input.after(id, played);
+        }
+        let played = place.turn_of(&agent, input, who).await;
+        assert_eq!(played.result, Ok(()), "{turn}");
+        let text = played.texts().concat();
+        assert!(text.starts_with(&format!("{token} [{turn}]")), "{text}");
+        last = Some((turn, played));
+    }
+    // One for each token, and one without, which those without a token share.
+    assert_eq!(place.starts(), 3);
+    let (_, played) = last.unwrap();
+    let text = played.texts().concat();
+    for turn in ["t1", "t2", "t3", "t4"] {
+        assert!(text.contains(turn), "nothing was lost on the way: {text}");
+    }
+    // Whose token is taken back has no process with it any more; the others go on.
+    agent.authenticated(Some("ann"), "https://r.example", "");
+    until(|| agent.report().processes == 2).await;
 }

@@ -10,7 +10,7 @@ use workspace::{Confinement, Workspace};
 
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
-use super::super::live_session::LiveSession;
+use super::super::live_session::{LiveSession, TurnModeError};
 use super::super::mcp_servers::{HandedServers, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
@@ -80,9 +80,11 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         &place.directories,
     )
     .await?;
-    let token = core.token();
+    let (token, credentials) = core.token_of(facts.principal.as_deref());
     loop {
-        let (process, lease) = core.pool.process(primary, &facts.chat, &token).await?;
+        let with = (token.as_deref(), credentials.clone());
+        let (process, lease) = core.pool.process(primary, &facts.chat, with).await?;
+        leave_others(turn, &process).await;
         core.learn_abilities(&process.abilities);
         let live = process.session(&facts.chat);
         if let Some(live) = &live
@@ -91,6 +93,19 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
             continue; // in another process
         }
         return open_in(turn, place, process, lease, live).await;
+    }
+}
+
+/// A chat that worked in another process, with somebody else's credentials or elsewhere, leaves it: that one would not hear what is
+/// said here. One that takes no new work ends by itself.
+async fn leave_others(turn: &AcpTurn<'_>, process: &Arc<AgentProcess>) {
+    let others = turn.core.pool.processes().into_iter();
+    for other in others.filter(|other| !Arc::ptr_eq(other, process) && other.is_usable()) {
+        if let Some(live) = other.session(&turn.facts.chat)
+            && wait_for_last_turn(turn, &other, &live).await
+        {
+            other.close_session(&turn.facts.chat);
+        }
     }
 }
 
@@ -314,9 +329,14 @@ pub(super) async fn settings(
     prepared: &PreparedTurn,
 ) -> Result<Option<String>, TurnStopped> {
     let (session, process) = (&prepared.session, &prepared.process);
+    let custom_agent = turn.input.custom_agent.as_deref();
+    session
+        .end_turn_mode(&process.connection, custom_agent)
+        .await;
     session
         .apply_settings(&process.connection, &turn.input.config)
         .await;
+    choose_custom_agent(turn, prepared).await?;
     turn.show_held_notices(process, session).await?;
     let model = session.said.view().model;
     let Some(chosen) = turn.chosen_model() else {
@@ -333,6 +353,26 @@ pub(super) async fn settings(
     let set = session.choose_model(&process.connection, chosen).await;
     set.map_err(|error| turn.failed(process, &error))?;
     Ok(Some(chosen.to_owned()))
+}
+
+/// Lets the agent work in the mode that the message's custom agent stands for (CU-9).
+async fn choose_custom_agent(
+    turn: &AcpTurn<'_>,
+    prepared: &PreparedTurn,
+) -> Result<(), TurnStopped> {
+    let config = &turn.core.config;
+    let Some(name) = &turn.input.custom_agent else {
+        return match turn.input.message["agent"]["uri"].is_string() {
+            true => Err(errors::no_custom_agent(config, None).into()),
+            false => Ok(()), // most messages name none
+        };
+    };
+    let (session, process) = (&prepared.session, &prepared.process);
+    let begun = session.begin_turn_mode(&process.connection, name).await;
+    begun.map_err(|error| match error {
+        TurnModeError::NotOffered => errors::no_custom_agent(config, Some(name)).into(),
+        TurnModeError::Refused(error) => turn.failed(process, &error),
+    })
 }
 
 /// Says which model the agent chose, where it chooses one although nobody is signed in.

@@ -168,7 +168,15 @@ async fn run(
         asked: Mutex::default(),
     };
     let name = &tool.tool.name;
-    let mut called = tool.server.call(name, arguments.clone(), &host).await;
+    let mut called = match tool.without_token {
+        true => {
+            let called = tool
+                .server
+                .call_without_token(name, arguments.clone(), &host);
+            called.await
+        }
+        false => tool.server.call(name, arguments.clone(), &host).await,
+    };
     if let Err(McpError::TokenWanted(_)) = &called {
         match wait_for_sign_in(context, number, &tool.server).await? {
             SignIn::Done => called = tool.server.call(name, arguments, &host).await,

@@ -9,7 +9,7 @@ use agent_api::McpRequest;
 use serde_json::{Value, json};
 
 use super::SessionMcp;
-use crate::mcp::{DeclaredServer, McpServer, ServerState, ServerToken, TokenReason, TokenRequest};
+use crate::mcp::{DeclaredServer, McpServer, ServerState, TokenReason, TokenRequest};
 use crate::mcp_settings::McpSettings;
 use crate::server_entry::{customization_id, error_state, make_entry};
 use crate::trust::DeclaredItem;
@@ -164,24 +164,6 @@ impl SessionMcp {
         self.servers.replace(servers);
         server.stop();
         server.start();
-    }
-}
-
-impl SessionMcp {
-    /// A client brought a token for a resource, or took one back. A server that waits for it is started.
-    pub(in super::super) fn bring_token(&self, resource: &str, token: Option<&str>) {
-        for server in self.servers.all() {
-            if server.takes_token_for(resource) {
-                server.set_token(token.map(|token| ServerToken {
-                    resource: resource.to_owned(),
-                    token: token.to_owned(),
-                }));
-                let is_wanted = matches!(server.state(), ServerState::TokenWanted(_));
-                if is_wanted && token.is_some() && self.is_due(&server) {
-                    server.start();
-                }
-            }
-        }
     }
 }
 

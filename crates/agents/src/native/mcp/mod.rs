@@ -12,6 +12,7 @@ mod offers;
 mod result;
 mod sign_in;
 mod trust;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use tokio::sync::Notify;
 
 use crate::mcp::{
     DeclaredServer, DeclaredServers, McpDeclaration, McpInputs, McpServer, ServerPlace,
-    ServerState, ServerToken, SessionServers, SessionTool,
+    ServerState, SessionServers, SessionTool,
 };
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
@@ -32,6 +33,8 @@ use crate::trust::{shown_path, shown_text as shown};
 
 use crate::server_entry::{customization_id, is_switched_off, shadowed_entry};
 pub(super) use call::run_mcp_call;
+pub(super) use users::BroughtTokens;
+use users::{ServerUse, ServerUsers};
 
 /// How long a turn waits for servers that start (MC-4).
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -42,66 +45,45 @@ const RETRY_AFTER: Duration = Duration::from_secs(300);
 /// What was said in a session and is not said again; forgotten when there is too much of it.
 const TOLD_MAX: usize = 256;
 
-/// Tokens that clients brought, by what they are for. In memory alone.
-#[derive(Default)]
-pub(super) struct BroughtTokens(Mutex<BTreeMap<String, String>>);
-
-/// Tokens that are held; the first by name goes when there are more.
-const TOKENS_MAX: usize = 256;
-
-impl BroughtTokens {
-    /// Holds a token, or forgets it.
-    pub(super) fn set(&self, resource: &str, token: Option<&str>) {
-        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match token {
-            Some(token) => {
-                if tokens.len() >= TOKENS_MAX {
-                    tokens.pop_first();
-                }
-                tokens.insert(resource.to_owned(), token.to_owned());
-            }
-            None => {
-                tokens.remove(resource);
-            }
-        }
-    }
-
-    /// The token for a server; of several the one whose resource is the nearest.
-    fn find(&self, server: &McpServer) -> Option<ServerToken> {
-        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting = tokens.iter().filter(|(it, _)| server.takes_token_for(it));
-        let nearest = fitting.max_by_key(|(resource, _)| resource.len());
-        nearest.map(|(resource, token)| ServerToken {
-            resource: resource.clone(),
-            token: token.clone(),
-        })
-    }
-}
-
 /// The servers of a session, if a turn may use any.
-pub(super) struct TurnServers<'a>(Option<&'a SessionMcp>);
+pub(super) struct TurnServers<'a>(Option<ServerUse<'a>>);
 
 impl<'a> TurnServers<'a> {
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    pub(super) fn new(session: &'a SessionMcp) -> Self {
-        Self(Some(session))
+    pub(super) fn new(servers: ServerUse<'a>) -> Self {
+        Self(Some(servers))
     }
 
     /// The tools that can be called now, as far as a worker may use them.
     pub(super) fn tools(&self, scope: &ToolScope) -> Vec<SessionTool> {
-        let tools = self.0.map(|session| session.servers.tools());
+        let tools = self
+            .0
+            .as_ref()
+            .map(|servers| servers.session.servers.tools());
         let mut tools = tools.unwrap_or_default();
-        tools.retain(|tool| scope.allows(&tool.model_name));
+        tools.retain(|tool| scope.allows(&tool.model_name) && self.may_use(&tool.server));
+        let is_own = self.0.as_ref().is_some_and(|servers| servers.is_own);
+        for tool in &mut tools {
+            tool.without_token = !is_own;
+        }
         tools
+    }
+
+    /// Whether the turn may use a server: not one that works with somebody else's token (H-318).
+    pub(super) fn may_use(&self, server: &McpServer) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|servers| servers.may_use(server))
     }
 
     /// What servers say about their use, by name.
     pub(super) fn instructions(&self) -> Vec<(String, String)> {
-        let servers = self.0.map(|session| session.servers.all());
+        let servers = self.0.as_ref().map(|servers| servers.session.servers.all());
         let servers = servers.unwrap_or_default().into_iter();
+        let servers = servers.filter(|server| self.may_use(server));
         let said = servers.map(|server| (shown(&server.declaration().name), server.instructions()));
         said.filter(|(_, text)| !text.is_empty()).collect()
     }
@@ -111,6 +93,8 @@ impl<'a> TurnServers<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct TurnPlace<'a> {
     pub session: &'a str,
+    /// Whose tokens are used.
+    pub principal: Option<&'a str>,
     /// Real directories, the primary one first.
     pub directories: &'a [PathBuf],
     /// The same as `file:` URIs.
@@ -163,6 +147,8 @@ struct ServerMemory {
     switched_off: BTreeSet<String>,
     /// Turns that wait for servers that start.
     waiting: usize,
+    /// Whose tokens the servers work with.
+    users: ServerUsers,
     /// What was last said of the servers.
     published: Vec<Value>,
     place: Option<ServerPlace>,
@@ -241,13 +227,14 @@ impl SessionMcp {
         self.servers.stop();
     }
 
-    /// Starts what is declared and allowed, and waits for it a while.
-    pub(super) async fn begin_turn(
-        self: &Arc<Self>,
+    /// Starts what is declared and allowed, and waits for it a while. They are the turn's until what this returns is dropped.
+    pub(super) async fn begin_turn<'a>(
+        self: &'a Arc<Self>,
         settings: &Arc<McpSettings>,
         place: TurnPlace<'_>,
         events: &dyn EventSink,
-    ) -> Result<(), TurnOver> {
+    ) -> Result<ServerUse<'a>, TurnOver> {
+        let servers_used = self.begin_use(place.principal);
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         let mut found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
         if place.may_ask && self.ask_for_inputs(&found.servers, events).await? {
@@ -276,9 +263,12 @@ impl SessionMcp {
         let servers = self.install(allowed, &server_place);
         self.wait().await;
         for server in &servers {
-            self.report(server, events).await?;
+            match servers_used.may_use(server) {
+                true => self.report(server, events).await?,
+                false => self.report_taken(server, events).await?,
+            }
         }
-        Ok(())
+        Ok(servers_used)
     }
 
     /// Takes over what is declared, before anything is started.
@@ -356,7 +346,8 @@ impl SessionMcp {
             }
             None => {
                 let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
-                server.set_token(self.tokens.find(&server));
+                let principal = self.lock().users.principal.clone();
+                server.set_token(self.tokens.find(principal.as_deref(), &server));
                 self.follow(&server);
                 server
             }

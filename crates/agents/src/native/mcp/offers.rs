@@ -24,13 +24,17 @@ const SUGGESTED_MAX: usize = 50;
 const RESOURCE_PREFIX: &str = "mcp:";
 
 impl SessionMcp {
-    /// Starts the servers that need no question, if no turn has yet.
+    /// Starts the servers that need no question, if no turn has yet, or if they were somebody else's.
     pub(in super::super) async fn begin_quietly(
         self: &Arc<Self>,
         settings: &Arc<McpSettings>,
         place: TurnPlace<'_>,
     ) {
-        if self.lock().place.is_some() {
+        let is_theirs = self.lock().users.principal.as_deref() == place.principal;
+        if !self.pass_to(place.principal) {
+            return; // a turn of another one uses them
+        }
+        if is_theirs && self.lock().place.is_some() {
             return; // a turn began: what may be started is
         }
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
@@ -56,16 +60,19 @@ impl SessionMcp {
         self.wait().await;
     }
 
-    fn ready(&self) -> impl Iterator<Item = Arc<McpServer>> {
+    /// The servers that can be asked something for a principal.
+    fn ready(&self, principal: Option<&str>) -> impl Iterator<Item = Arc<McpServer>> {
         let servers = self.servers.all().into_iter();
-        servers.filter(|server| server.state() == ServerState::Ready)
+        servers.filter(move |server| {
+            server.state() == ServerState::Ready && self.is_usable_by(principal, server)
+        })
     }
 
     /// The prompts as commands.
-    pub(in super::super) fn commands(&self) -> Vec<AgentCommand> {
+    pub(in super::super) fn commands(&self, principal: Option<&str>) -> Vec<AgentCommand> {
         let mut names = BTreeSet::new();
         let mut commands = Vec::new();
-        for server in self.ready() {
+        for server in self.ready(principal) {
             for prompt in &server.offers().prompts {
                 let name = command_name(&server, prompt);
                 if names.insert(name.clone()) {
@@ -81,8 +88,12 @@ impl SessionMcp {
         commands
     }
 
-    fn find_prompt(&self, name: &str) -> Option<(Arc<McpServer>, McpPrompt)> {
-        self.ready().find_map(|server| {
+    fn find_prompt(
+        &self,
+        principal: Option<&str>,
+        name: &str,
+    ) -> Option<(Arc<McpServer>, McpPrompt)> {
+        self.ready(principal).find_map(|server| {
             let offers = server.offers();
             let mut prompts = offers.prompts.iter();
             let prompt = prompts.find(|prompt| command_name(&server, prompt) == name)?;
@@ -93,10 +104,11 @@ impl SessionMcp {
     /// The text of a prompt with arguments in their order.
     pub(in super::super) async fn expand_prompt(
         &self,
+        principal: Option<&str>,
         name: &str,
         words: &[String],
     ) -> Result<String, String> {
-        let Some((server, prompt)) = self.find_prompt(name) else {
+        let Some((server, prompt)) = self.find_prompt(principal, name) else {
             return Err("its MCP server does not run any more".to_owned());
         };
         let arguments = assign(&prompt, words)?;
@@ -112,10 +124,11 @@ impl SessionMcp {
     /// What the last of the words may become.
     pub(in super::super) async fn complete_prompt(
         &self,
+        principal: Option<&str>,
         name: &str,
         words: &[String],
     ) -> Vec<String> {
-        let Some((server, prompt)) = self.find_prompt(name) else {
+        let Some((server, prompt)) = self.find_prompt(principal, name) else {
             return Vec::new(); // no such prompt
         };
         let Some((typed, before)) = words.split_last() else {
@@ -136,9 +149,13 @@ impl SessionMcp {
     }
 
     /// Resources whose typed name begins like this: `mcp:docs:fi`.
-    pub(in super::super) async fn find_resources(&self, typed: &str) -> Vec<AgentResource> {
+    pub(in super::super) async fn find_resources(
+        &self,
+        principal: Option<&str>,
+        typed: &str,
+    ) -> Vec<AgentResource> {
         let mut found = Vec::new();
-        for server in self.ready() {
+        for server in self.ready(principal) {
             let name = &server.declaration().name;
             let prefix = format!("{RESOURCE_PREFIX}{name}:");
             let offers = server.offers();
@@ -168,9 +185,13 @@ impl SessionMcp {
     }
 
     /// The content of a resource.
-    pub(in super::super) async fn read_resource(&self, uri: &str) -> Result<Vec<u8>, String> {
+    pub(in super::super) async fn read_resource(
+        &self,
+        principal: Option<&str>,
+        uri: &str,
+    ) -> Result<Vec<u8>, String> {
         let (name, address) = wire::mcp_uri::read(uri).ok_or("it is no address of a resource")?;
-        let mut servers = self.ready();
+        let mut servers = self.ready(principal);
         let server = servers.find(|server| server.declaration().name == name);
         let server = server.ok_or_else(|| format!("no MCP server `{}` runs", shown(&name)))?;
         let read = server.read(&address).await;

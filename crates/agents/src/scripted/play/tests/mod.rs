@@ -28,6 +28,7 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         chat: String::new(),
+        principal: None,
         working_directories: Vec::new(),
         attachments: None,
         plugins: Vec::new(),
