@@ -10,7 +10,7 @@ use markup::stable::{find_stable, parse_open};
 
 const SIZE: usize = 12 * 1024;
 const PROSE: &str = include_str!("../../../ARCHITECTURE.md");
-const CODE: &str = include_str!("../src/markdown/reader.rs");
+const CODE: &str = include_str!("../src/markdown/reader/mod.rs");
 
 /// A text of exactly the size that is measured, or a little less where a character lies on the end.
 fn take(text: &str) -> String {
