@@ -60,6 +60,7 @@ mod native_models;
 mod native_own_directory;
 mod native_plan;
 mod native_published_client;
+mod native_reasoning;
 mod native_refusals;
 mod native_rules;
 mod native_silence;

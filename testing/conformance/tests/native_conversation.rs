@@ -122,7 +122,8 @@ fn check_requests(first: &Value, second: &Value) {
                   "arguments": "{\"path\":\"b.txt\"}"
                 }
               }
-            ]
+            ],
+            "reasoning_content": "hmm"
           },
           {
             "role": "tool",
