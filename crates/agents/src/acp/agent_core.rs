@@ -53,7 +53,7 @@ pub(super) struct BroughtValue {
 }
 
 /// Whose credentials a process was started with; none if it got nobody's.
-pub(super) type Credentials = Option<(Option<String>, u64)>;
+pub(super) type ProcessCredentials = Option<(Option<String>, u64)>;
 
 impl AgentCore {
     pub(super) fn new(
@@ -157,7 +157,7 @@ impl AgentCore {
     }
 
     /// The token of a principal, and which credentials these are.
-    pub(super) fn token_of(&self, principal: Option<&str>) -> (Option<String>, Credentials) {
+    pub(super) fn token_of(&self, principal: Option<&str>) -> (Option<String>, ProcessCredentials) {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = principal.map(str::to_owned);
         match tokens.get(&owner) {

@@ -13,7 +13,7 @@ use agent_api::AgentError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::agent_core::Credentials;
+use super::agent_core::ProcessCredentials;
 use super::agent_process::{AgentProcess, Lease};
 use super::config::{AcpAgentConfig, AcpAuth, Share};
 use super::connection::{self, AcpConnection, ClientOffer, ConnectionEnd, EndKind, RequestError};
@@ -35,7 +35,7 @@ struct PoolKey {
     directory: PathBuf,
     /// Set if each chat has its own.
     chat: Option<String>,
-    credentials: Credentials,
+    credentials: ProcessCredentials,
 }
 
 pub(super) struct ProcessPool {
@@ -110,7 +110,7 @@ impl ProcessPool {
         &self,
         directory: &Path,
         chat: &str,
-        (token, credentials): (Option<&str>, Credentials),
+        (token, credentials): (Option<&str>, ProcessCredentials),
     ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
         let key = PoolKey {
             directory: directory.to_owned(),
@@ -217,7 +217,7 @@ impl ProcessPool {
     /// them. So do those of nobody if the people of the host sign in: others are left theirs.
     pub(super) fn retire_other_credentials(&self, principal: Option<&str>, now: Option<u64>) {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_older = |credentials: &Credentials| match credentials {
+        let is_older = |credentials: &ProcessCredentials| match credentials {
             Some((owner, generation)) => owner.as_deref() == principal && Some(*generation) != now,
             None => principal.is_none(),
         };
