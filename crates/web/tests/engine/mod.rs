@@ -19,8 +19,7 @@ import { readEnvelope, readSnapshot } from 'app/js/wire/envelope.js';
 import { Replica } from 'app/js/wire/replica.js';
 import { CHAT_ACTIONS } from 'app/js/wire/reduce/chat.js';
 import { SESSION_ACTIONS } from 'app/js/wire/reduce/session.js';
-import { ROOT_ACTIONS } from 'app/js/wire/reduce/root.js';
-import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from 'app/js/wire/reduce/plain.js';
+import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, ROOT_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from 'app/js/wire/reduce/plain.js';
 const modules = { readState, reduceState, readEnvelope, readSnapshot, Replica };
 const actionNames = () => ({
   chat: Object.keys(CHAT_ACTIONS), session: Object.keys(SESSION_ACTIONS), root: Object.keys(ROOT_ACTIONS),

@@ -63,7 +63,7 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
     const isEmpty = files.length === 0 && state.status === 'ready';
     setText(note, state.status === 'error' ? `The files cannot be compared: ${state.error?.message ?? 'no reason was given'}` : isEmpty ? 'Nothing is changed.' : WORDS[state.status] ?? '');
     show(note, note.textContent !== '');
-    drawOperations();
+    drawOperations(isEmpty);
     drawFiles(files);
     const read = files.filter((/** @type {any} */ file) => file.reviewed === true).length;
     setText(reviewed, isReviewable && files.length > 0 ? `${read} of ${files.length} reviewed` : '');
@@ -74,8 +74,9 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
   /** @param {string} scope */
   const operations = (scope) => (state.operations ?? []).filter((/** @type {any} */ one) => one?.scopes?.includes(scope));
 
-  function drawOperations() {
-    const whole = operations('changeset');
+  /** Where nothing is changed, nothing can be taken back. @param {boolean} isEmpty */
+  function drawOperations(isEmpty) {
+    const whole = operations('changeset').filter((/** @type {any} */ one) => !isEmpty || !one.confirmation);
     const key = JSON.stringify(whole);
     if (bar.dataset.key === key) return; // as it is
     bar.dataset.key = key;

@@ -8,8 +8,9 @@
 
 import { diffChat, readChat, reduceChat } from './reduce/chat.js';
 import { NO_CHANGES, changedFields, isObject } from './reduce/fields.js';
-import { readAnnotations, readChangeset, readTerminal, readWatch, reduceAnnotations, reduceChangeset, reduceTerminal, reduceWatch } from './reduce/plain.js';
-import { readRoot, reduceRoot } from './reduce/root.js';
+import {
+  readAnnotations, readChangeset, readRoot, readTerminal, readWatch, reduceAnnotations, reduceChangeset, reduceRoot, reduceTerminal, reduceWatch,
+} from './reduce/plain.js';
 import { readSession, reduceSession } from './reduce/session.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */

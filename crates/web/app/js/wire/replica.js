@@ -10,8 +10,7 @@
 
 import { Mirror, reduceState } from './mirror.js';
 import { CHAT_ACTIONS } from './reduce/chat.js';
-import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from './reduce/plain.js';
-import { ROOT_ACTIONS } from './reduce/root.js';
+import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, ROOT_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from './reduce/plain.js';
 import { SESSION_ACTIONS } from './reduce/session.js';
 import { SENDS_MAX, dropAfterReplay, dropAfterSnapshots } from './resume.js';
 
