@@ -53,6 +53,8 @@ pub enum ServeError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
+    Root(#[from] kernel::DamagedRoot),
+    #[error(transparent)]
     Blobs(#[from] BlobError),
     #[error(transparent)]
     Accounts(#[from] AccountError),

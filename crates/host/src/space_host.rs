@@ -206,7 +206,7 @@ fn start_kernel(
     if config.journal == JournalChoice::Postgres && limits.loaded_bytes_max == 0 {
         limits.loaded_bytes_max = config.limits.server.space_loaded_bytes_max;
     }
-    let (mut kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
+    let (mut kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now())?;
     config.shared.share_root(&mut kernel);
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
     let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);

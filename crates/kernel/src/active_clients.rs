@@ -71,6 +71,10 @@ impl ActiveClients {
 
     /// A client is gone: its time of grace begins.
     pub(crate) fn lose(&mut self, client_id: &str, now: Timestamp, holder: Option<ClientHolder>) {
+        debug_assert!(
+            self.sessions.contains_key(client_id),
+            "grace is for a client that is active somewhere"
+        );
         self.lost.insert(client_id.to_owned(), now);
         match holder {
             Some(holder) => self.holders.insert(client_id.to_owned(), holder),

@@ -237,8 +237,7 @@ fn store_checkpoint(step: &mut Step, uri: &ChannelUri, turn_id: &str, data: Byte
 fn store_chat_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, run: RunId, notes: &[u8]) {
     match std::str::from_utf8(notes) {
         Ok(text) if text.len() <= CHAT_NOTES_BYTES_MAX => {
-            let text = Some(text.to_owned()).filter(|text| !text.is_empty());
-            step.chat_mut(uri).private_mut().agent_notes = text;
+            step.chat_mut(uri).set_agent_notes(text.to_owned());
         }
         Ok(_) => {
             let text = format!(
@@ -271,7 +270,7 @@ fn store_refusals(step: &mut Step, uri: &ChannelUri, turn_id: &str, refusals: &B
         return notice(step, uri, turn_id, &text);
     }
     let text = String::from_utf8_lossy(refusals).into_owned();
-    step.chat_mut(uri).private_mut().refusals = Some(text).filter(|text| !text.is_empty());
+    step.chat_mut(uri).set_refusals(Some(text));
 }
 
 /// The agent remembers less from now on.

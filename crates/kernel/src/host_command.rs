@@ -303,17 +303,13 @@ fn with_submission<T: Default>(
     uri: &ChannelUri,
     change: impl FnOnce(&mut crate::submission::Submitted) -> T,
 ) -> T {
-    let private = step.chat_mut(uri).private_mut();
-    private
-        .current_submission
-        .as_mut()
-        .map(change)
-        .unwrap_or_default()
+    let submission = step.chat_mut(uri).submission_mut();
+    submission.map(change).unwrap_or_default()
 }
 
 /// The turn ends, no agent hears of it, and the queue is held (C-054, G-08).
 fn fail_command(step: &mut Step, uri: &ChannelUri, message: String) {
-    step.chat_mut(uri).private_mut().current_submission = None;
+    step.chat_mut(uri).drop_submission();
     let failure = AgentError {
         error_type: "commandFailed".to_owned(),
         message,
@@ -334,7 +330,7 @@ fn forget_refusals(step: &mut Step, uri: &ChannelUri) -> String {
     if step.chat(uri).private().refusals.is_none() {
         return "The model has refused no attachment in this chat.".to_owned();
     }
-    step.chat_mut(uri).private_mut().refusals = None;
+    step.chat_mut(uri).set_refusals(None);
     "From the next message on the model gets the attachments themselves again.".to_owned()
 }
 

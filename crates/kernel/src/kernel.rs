@@ -10,6 +10,7 @@ use wire::state::{ConfigState, RootState};
 use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
 
 use crate::background_task::BackgroundTask;
+use crate::channels::Enablement;
 use crate::config;
 use crate::derive::derive;
 use crate::io::{Effect, HostFacts, Input, Output};
@@ -19,19 +20,28 @@ use crate::record::{Boot, BootWork, Kind};
 use crate::route;
 use crate::state::{Kernel, Step};
 
+/// The root channel in the journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the root channel in the journal is damaged: {0}")]
+pub struct DamagedRoot(String);
+
+impl From<serde_json::Error> for DamagedRoot {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl Kernel {
-    /// A kernel that goes on where the journal ends. The output is to be treated like that of a step.
+    /// A kernel that goes on where the journal ends. The output is to be treated like that of a step. A root that cannot be
+    /// read is an error: to go on without it would replace settings and lists of the user by those of an empty host.
     pub fn boot(
         boot: Boot,
         facts: impl Into<Arc<HostFacts>>,
         limits: Limits,
         now: Timestamp,
-    ) -> (Self, Output) {
+    ) -> Result<(Self, Output), DamagedRoot> {
         let facts = facts.into();
-        let stored = boot
-            .root
-            .and_then(|json| serde_json::from_slice::<Value>(&json).ok());
-        let stored = stored.and_then(|value| RootState::from_value(value).ok());
+        let stored = boot.root.map(|json| read_root(&json)).transpose()?;
         let agents = facts.published_agents();
         let is_new = stored
             .as_ref()
@@ -39,8 +49,10 @@ impl Kernel {
         let root = root_state(&facts, stored, &agents);
         let agents_changed = root.agents != agents;
         let log = Log::new(boot.seq, boot.log_floor, limits.tail_bytes);
-        // Nothing is stored with the root of an older journal.
-        let enablement = serde_json::from_slice(&boot.root_private).unwrap_or_default();
+        let enablement = match boot.root_private.is_empty() {
+            true => Enablement::default(), // a new journal, or one of a host that stored nothing with the root
+            false => serde_json::from_slice(&boot.root_private)?,
+        };
         let mut kernel = Self::new(facts, limits, now, log, root, enablement);
         let mut step = kernel.begin_step(now);
         if agents_changed {
@@ -58,7 +70,7 @@ impl Kernel {
             schedule_boot_work(&mut step, uri, kind, work);
         }
         let output = finish(step);
-        (kernel, output)
+        Ok((kernel, output))
     }
 
     /// A record can never be written, whatever the state of the disk: that at `record` of the output at `index`, among the
@@ -93,6 +105,11 @@ fn finish(mut step: Step) -> Output {
     }
     derive(&mut step);
     step.finish()
+}
+
+fn read_root(json: &[u8]) -> Result<RootState, DamagedRoot> {
+    let value = serde_json::from_slice::<Value>(json)?;
+    RootState::from_value(value).map_err(|error| DamagedRoot(error.to_string()))
 }
 
 /// The root as it was, with the settings this host has now. Agents that changed are announced after it.
@@ -143,5 +160,40 @@ fn schedule_boot_work(step: &mut Step, uri: ChannelUri, kind: Kind, work: BootWo
         | Kind::Changeset
         | Kind::Annotations
         | Kind::Terminal => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn boot(root: Option<&'static str>, private: &'static str) -> Result<Value, String> {
+        let boot = Boot {
+            root: root.map(|json| Bytes::from_static(json.as_bytes())),
+            root_private: Bytes::from_static(private.as_bytes()),
+            ..Boot::default()
+        };
+        Kernel::boot(boot, HostFacts::default(), Limits::default(), Timestamp(0))
+            .map(|(kernel, _)| kernel.digest()["enablement"].clone())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_root_that_cannot_be_read_is_not_replaced() {
+        let root = r#"{"agents":[]}"#;
+        let decided = boot(Some(root), r#"{"global":{"a":false}}"#).unwrap();
+        assert_eq!(decided["global"], json!({"a": false}));
+        // A new journal, and one of a host that stored nothing with the root.
+        assert_eq!(boot(None, "").unwrap()["global"], json!({}));
+        assert_eq!(boot(Some(root), "").unwrap()["global"], json!({}));
+        for (root, private) in [(root, "{"), ("{", ""), ("[]", ""), ("{}", "")] {
+            let error = boot(Some(root), private).unwrap_err();
+            assert!(
+                error.contains("the root channel in the journal is damaged"),
+                "{error}"
+            );
+        }
     }
 }

@@ -116,6 +116,7 @@ pub use frame::{
 pub use hold::Hold;
 pub use io::*;
 pub use journal_query::*;
+pub use kernel::DamagedRoot;
 pub use limits::{EmbedLimits, Limits, check_limit};
 pub use model_call::{DocumentPiece, ModelCallEndRecord, ModelCallRecord};
 pub use received::Received;

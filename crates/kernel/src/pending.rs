@@ -123,15 +123,13 @@ pub(crate) fn set(
     let id = action.text("id").unwrap_or("").to_owned();
     if step.act(uri, action, Some(sender)) == Reduced::Changed {
         // What an update means replaces what the message meant before.
-        let before = step.chat_mut(uri).private_mut().messages.remove(&id);
+        let (_, before) = step.chat_mut(uri).take_message(&id);
         if let Some(before) = before {
             step.record(Record::MessageGone { id: before.id });
         }
         let submitted = record_message(step, uri, submission, None);
         let author = author_of(step, sender);
-        let private = step.chat_mut(uri).private_mut();
-        private.messages.insert(id.clone(), submitted);
-        private.message_authors.insert(id, author);
+        step.chat_mut(uri).put_message(id, author, submitted);
     }
     if queued {
         let session = step.chat(uri).session().clone();
@@ -169,9 +167,7 @@ fn start_waiting(
     kind: PendingMessageKind,
     next: PendingMessage,
 ) {
-    let private = step.chat_mut(uri).private_mut();
-    let author = private.message_authors.remove(&next.id);
-    let mut submitted = private.messages.remove(&next.id);
+    let (author, mut submitted) = step.chat_mut(uri).take_message(&next.id);
     if let Some(submitted) = &mut submitted {
         let commands = std::mem::take(&mut submitted.commands);
         submitted.commands = host_command::rewind_first(step, uri, commands);

@@ -111,10 +111,12 @@ impl Queries {
             return Answered::Stale(read.query.clone());
         }
         let Some(OpenQuery { query, waiters, .. }) = self.reads.remove(&ticket) else {
-            return Answered::Unknown;
+            unreachable!("it was found above");
         };
+        debug_assert!(!waiters.is_empty(), "somebody asked");
         if let Query::Channel { uri, .. } = &query {
-            self.loading.remove(uri);
+            let loading = self.loading.remove(uri);
+            assert_eq!(loading, Some(ticket), "a channel is read once at a time");
         }
         Answered::For(query, waiters)
     }

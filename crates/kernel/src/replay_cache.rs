@@ -37,6 +37,7 @@ impl ReplayCache {
         self.replays.truncate(REPLAYS_MAX - 1);
         let replay = Arc::clone(replay);
         self.replays.push(CachedReplay { from, seq, replay });
+        debug_assert!(self.replays.len() <= REPLAYS_MAX, "the cache is bounded");
     }
 
     pub(crate) fn is_empty(&self) -> bool {

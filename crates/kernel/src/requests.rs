@@ -68,7 +68,8 @@ impl Requests {
     /// Notes a request; returns its number.
     pub(crate) fn add(&mut self, request: Request) -> u64 {
         self.last += 1;
-        self.out.insert(self.last, request);
+        let before = self.out.insert(self.last, request);
+        assert!(before.is_none(), "a request's number is used once");
         self.last
     }
 

@@ -105,7 +105,7 @@ fn take_from_queue(
     turn_id: &str,
     pending_id: &str,
 ) -> Option<String> {
-    let submitted = step.chat_mut(uri).private_mut().messages.remove(pending_id);
+    let (_, submitted) = step.chat_mut(uri).take_message(pending_id);
     let message_id = submitted.map(|submitted| submitted.id);
     if let Some(id) = message_id.clone() {
         let turn_id = turn_id.to_owned();

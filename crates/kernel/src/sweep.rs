@@ -128,7 +128,8 @@ mod tests {
                 HostFacts::default(),
                 Limits::default(),
                 Timestamp(0),
-            );
+            )
+            .unwrap();
             let mut host = Self {
                 kernel,
                 timers: BTreeMap::new(),

@@ -185,7 +185,10 @@ impl Upkeep {
         let step = BUCKETS_STEP.min(self.buckets_left);
         let last = step.checked_sub(1)?;
         let first = self.next_bucket;
-        // The steps divide the parts evenly, so that none of them goes over the end.
+        debug_assert!(
+            u16::from(first) + step <= BUCKETS,
+            "the steps divide the parts evenly, so that none of them goes over the end"
+        );
         let last = first.saturating_add(u8::try_from(last).unwrap_or(u8::MAX));
         self.next_bucket = last.wrapping_add(1);
         self.buckets_left -= step;

@@ -344,7 +344,8 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut memory = world.memory.clone();
     let boot = Journal::boot(&mut memory).expect("memory boots");
     let (mut kernel, output) =
-        Kernel::boot(boot, world.facts.clone(), world.limits.clone(), world.now);
+        Kernel::boot(boot, world.facts.clone(), world.limits.clone(), world.now)
+            .expect("the root is readable");
     let mut client = Client::new("replayer", "1.0.0");
     let peer = PeerId(u64::MAX);
     client.connected(peer);

@@ -44,7 +44,8 @@ impl World {
         let mut memory = self.memory.clone();
         let boot = Journal::boot(&mut memory).expect("memory boots");
         let (facts, limits) = (self.facts.clone(), self.limits.clone());
-        let (mut kernel, output) = Kernel::boot(boot, facts, limits, self.now);
+        let (mut kernel, output) =
+            Kernel::boot(boot, facts, limits, self.now).expect("the root is readable");
         let output = kernel.rolled_back(vec![output], "the first write fails");
         let mut queue = VecDeque::new();
         answer_reads(&mut memory, output, &mut queue);

@@ -173,7 +173,8 @@ impl World {
         self.journal = Box::new(journal);
         let boot = self.journal.boot().expect("memory boots");
         let (kernel, output) =
-            Kernel::boot(boot, self.facts.clone(), self.limits.clone(), self.now);
+            Kernel::boot(boot, self.facts.clone(), self.limits.clone(), self.now)
+                .expect("the root is readable");
         self.kernel = Some(kernel);
         self.release(vec![output]);
     }

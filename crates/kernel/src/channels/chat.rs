@@ -3,6 +3,7 @@
 //! Promises: every turn in the state has its number in the journal; a chat has at most one run, and only while a turn is
 //! active.
 
+mod waiting;
 mod window;
 
 use std::collections::BTreeSet;
@@ -136,7 +137,7 @@ impl Chat {
         private.agent_notes = beginning.agent_notes;
         private.brief = beginning.brief;
         private.depth = beginning.depth;
-        Self::from_stored(
+        let mut chat = Self::from_stored(
             state,
             StoredChat {
                 session: (session, session_id),
@@ -145,7 +146,11 @@ impl Chat {
                 checkpoint: beginning.checkpoint,
                 private,
             },
-        )
+        );
+        if chat.is_side_chat() {
+            chat.private.context_n = chat.next_n.checked_sub(1);
+        }
+        chat
     }
 
     pub(crate) fn state(&self) -> &ChatState {
@@ -177,10 +182,6 @@ impl Chat {
 
     pub(crate) fn private(&self) -> &ChatPrivate {
         &self.private
-    }
-
-    pub(crate) fn private_mut(&mut self) -> &mut ChatPrivate {
-        &mut self.private
     }
 
     pub(crate) fn active_turn_id(&self) -> Option<&str> {
@@ -386,6 +387,26 @@ impl Chat {
         id
     }
 
+    /// What is left to do of the active turn's message before an agent works on it.
+    pub(crate) fn submission_mut(&mut self) -> Option<&mut Submitted> {
+        self.private.current_submission.as_mut()
+    }
+
+    /// Nothing more is done of the active turn's message.
+    pub(crate) fn drop_submission(&mut self) {
+        self.private.current_submission = None;
+    }
+
+    /// What the agent's model refused in this chat, as the agent noted it (G-50); an empty text is none.
+    pub(crate) fn set_refusals(&mut self, refusals: Option<String>) {
+        self.private.refusals = refusals.filter(|text| !text.is_empty());
+    }
+
+    /// What the agent wants to know again in later turns; an empty text is nothing.
+    pub(crate) fn set_agent_notes(&mut self, notes: String) {
+        self.private.agent_notes = Some(notes).filter(|text| !text.is_empty());
+    }
+
     /// The agent remembers only the last turns from now on; of the active one the first rounds are told by the summary too,
     /// if no turn before it is kept.
     pub(crate) fn compact(&mut self, keep_turns: usize, rounds: u64, summary: Option<String>) {
@@ -404,47 +425,6 @@ impl Chat {
         let started = turn.and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
         let since = self.private.accepted.or(started);
         since.map_or(0, |since| now.ms_since(since))
-    }
-
-    /// Messages that wait no more, and authors of such: the rest of what is known of them can be forgotten. Returns the
-    /// ids of their rows.
-    pub(crate) fn forget_gone_messages(&mut self) -> Vec<String> {
-        let state = &self.state;
-        let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
-        let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let gone = |id: &String| steering != Some(id) && !is_queued(id);
-        let private = &mut self.private;
-        private.message_authors.retain(|id, _| !gone(id));
-        let ids: Vec<String> = private
-            .messages
-            .keys()
-            .filter(|id| gone(id))
-            .cloned()
-            .collect();
-        let rows = ids.iter().filter_map(|id| private.messages.remove(id));
-        rows.map(|submitted| submitted.id).collect()
-    }
-
-    /// Whether what is known of waiting messages names some that are gone.
-    pub(crate) fn knows_gone_messages(&self) -> bool {
-        let state = &self.state;
-        let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
-        let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let authors = self.private.message_authors.keys();
-        let mut known = authors.chain(self.private.messages.keys());
-        known.any(|id| steering != Some(id) && !is_queued(id))
-    }
-
-    /// Whether a draft or a message waits here: its session is not empty then (G-28).
-    pub(crate) fn holds_input(&self) -> bool {
-        // Clients clear their input by syncing an empty draft: that is none.
-        let has_draft = self.state.draft.as_ref().is_some_and(|draft| {
-            let attachments = draft["attachments"].as_array();
-            let text = draft["text"].as_str();
-            attachments.is_some_and(|all| !all.is_empty())
-                || text.is_some_and(|text| !text.is_empty())
-        });
-        has_draft || self.state.steering_message.is_some() || !self.state.queued_messages.is_empty()
     }
 }
 

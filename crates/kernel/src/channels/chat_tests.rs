@@ -97,13 +97,11 @@ fn what_is_known_of_messages_goes_with_them() {
         id: "row".to_owned(),
         ..Submitted::default()
     };
-    let private = chat.private_mut();
-    private.messages.insert("m".to_owned(), submitted);
     let author = Author {
         client_id: "ann".to_owned(),
         principal: None,
     };
-    private.message_authors.insert("m".to_owned(), author);
+    chat.put_message("m".to_owned(), author, submitted);
     assert!(chat.holds_input() && !chat.knows_gone_messages());
     let fields = json!({"kind": "queued", "id": "m"});
     chat.reduce(&Action::host(ActionKind::ChatPendingMessageRemoved, fields));

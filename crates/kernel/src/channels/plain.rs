@@ -58,7 +58,6 @@ impl PlainChannel {
         &self.private
     }
 
-    #[allow(dead_code, reason = "changesets and terminals keep notes of their own")]
     pub(crate) fn private_mut(&mut self) -> &mut Object {
         &mut self.private
     }

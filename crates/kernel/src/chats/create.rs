@@ -87,10 +87,7 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
     };
     let source = new.source.map(|source| begin_with(&mut beginning, source));
     let checkpoint = beginning.checkpoint.clone();
-    let mut chat = Chat::beginning_with(state, session.clone(), session_id, beginning);
-    if chat.is_side_chat() {
-        chat.private_mut().context_n = chat.next_n().checked_sub(1);
-    }
+    let chat = Chat::beginning_with(state, session.clone(), session_id, beginning);
     let channel = Channel::chat(id, step.now(), chat);
     step.insert_channel(uri.clone(), channel);
     step.write_head(&uri);

@@ -202,7 +202,8 @@ impl Peers {
         };
         assert!(state.ready.is_none(), "a connection is admitted once");
         self.remembered.forget(&ready.client_id);
-        self.clients.insert(ready.client_id.clone(), peer);
+        let before = self.clients.insert(ready.client_id.clone(), peer);
+        assert!(before.is_none(), "a client id has one connection");
         self.undo.note_admitted(peer);
         state.ready = Some(ready);
     }
