@@ -3,15 +3,15 @@
 //! Promises: it runs only if the session's mode, an approval that is remembered, or a person says so.
 //! Must not know: which client carries it out.
 
-use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
-use serde_json::{Value, json};
+use agent_api::{AgentEvent, ToolResult, TurnOver};
+use serde_json::json;
 use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::{CallAnswer, RequestedCall};
 use super::call::parse;
 use super::call_events::{CallDecision, ToolContext, ask_for_consent, plan_to_ready, send_ready};
 use super::consent::Verdict;
-use super::history::{media_of_result, text_of_result};
+use super::host_call::ask_until_ended;
 use super::offered_tools::OfferedClientTool;
 use super::rules::{client_subject, offer_rule};
 use crate::permission::CallSubject;
@@ -99,14 +99,5 @@ async fn await_end(
         call: call.number,
         timeout_ms: TIMEOUT_MS,
     };
-    match context.events.ask(waiting).await? {
-        AgentReply::ToolEnded { result, .. } => {
-            let result = Value::Object(result.into_object());
-            Ok(CallAnswer {
-                text: text_of_result(&result),
-                media: media_of_result(&result),
-            })
-        }
-        _ => Err(TurnOver), // replies are routed by what they answer
-    }
+    ask_until_ended(context, waiting).await
 }

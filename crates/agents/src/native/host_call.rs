@@ -211,7 +211,15 @@ async fn delegate(
         call: number,
         worker,
     };
-    match context.events.ask(spawned).await? {
+    ask_until_ended(context, spawned).await
+}
+
+/// Hands a call over to somebody else, and waits for its end; what the model gets of it.
+pub(super) async fn ask_until_ended(
+    context: &ToolContext<'_>,
+    event: AgentEvent,
+) -> Result<CallAnswer, TurnOver> {
+    match context.events.ask(event).await? {
         AgentReply::ToolEnded { result, .. } => {
             let result = Value::Object(result.into_object());
             Ok(CallAnswer {
