@@ -22,7 +22,9 @@ class Scene {
     host.states[CHAT] = waitingChat();
     host.states[CHAT].activeTurn.message.model = { id: 'm1' };
     host.states[NOTES] = { annotations };
-    host.states[CHANGESET] = { status: 'ready', files, operations: [{ id: 'commit', label: 'Commit', scopes: ['changeset'] }] };
+    host.states[CHANGESET] = { status: 'ready', files, operations: [
+      { id: 'commit', label: 'Commit', scopes: ['changeset'] }, { id: 'discard', label: 'Discard', scopes: ['changeset'], confirmation: 'Take it back?' },
+    ] };
     const store = createStore({ url: 'ws:/host/ahp', token: 't', clientId: 'me', storage: storage(), checkToken: async () => 'unreachable', isPageCurrent: async () => true });
     await settle();
     store.watch(CHAT, () => {});
@@ -180,7 +182,11 @@ export async function a_file_is_not_drawn_anew_while_a_note_is_written_in_it() {
   equal([document.body.querySelector('details') === file, scene.shows('+5')], [false, true], 'afterwards');
 }
 
-export async function what_the_host_offers_is_offered_when_nothing_is_changed() {
+export async function what_the_host_offers_is_offered_when_nothing_is_changed_unless_it_takes_something_back() {
   const scene = await Scene.open();
-  equal([scene.shows('Nothing is changed.'), findButton('Commit') !== null, scene.shows('reviewed')], [true, true, false]);
+  const offered = () => ['Commit', 'Discard'].filter((name) => findButton(name) !== null);
+  equal([scene.shows('Nothing is changed.'), offered(), scene.shows('reviewed')], [true, ['Commit'], false]);
+  scene.host.act(CHANGESET, { type: 'changeset/fileSet', file: { id: 'a', edit: EDIT } });
+  await pass(300);
+  equal(offered(), ['Commit', 'Discard']);
 }
