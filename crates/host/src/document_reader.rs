@@ -94,7 +94,7 @@ impl KnownDocuments {
 }
 
 /// What a process said until it ended.
-struct Said {
+struct ReaderOutput {
     output: Vec<u8>,
     end: ProcessEnd,
 }
@@ -132,7 +132,7 @@ impl DocumentReader {
         }
         match self.start().and_then(|child| exchange(child, bytes)) {
             Ok(said) => {
-                let read = understand(&said);
+                let read = parse_output(&said);
                 let is_late = said.end == ProcessEnd::Late;
                 self.known().insert(KnownDocument {
                     digest,
@@ -171,7 +171,7 @@ impl DocumentReader {
 }
 
 /// The last thing that a process said of a document. That it died over it is part of what is known: it would again.
-fn understand(said: &Said) -> DocumentRead {
+fn parse_output(said: &ReaderOutput) -> DocumentRead {
     let mut lines = said.output.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_prefix(DOCUMENT_LINE.as_bytes())?;
         // A line that was cut off says nothing.
@@ -197,7 +197,7 @@ fn understand(said: &Said) -> DocumentRead {
 }
 
 /// Gives a process its input and takes its output, both bounded in time and size; then it is gone.
-fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Said> {
+fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<ReaderOutput> {
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let (done, waiting) = mpsc::channel();
     let said = std::thread::scope(|scope| {
@@ -222,7 +222,7 @@ fn exchange(mut child: Child, bytes: &[u8]) -> std::io::Result<Said> {
         child.kill()?;
         // What it said before it was too late comes now.
         let output = output.or_else(|_| waiting.recv()).unwrap_or_default();
-        std::io::Result::Ok(Said { output, end })
+        std::io::Result::Ok(ReaderOutput { output, end })
     });
     child.wait()?;
     said

@@ -32,7 +32,7 @@ pub(super) async fn read(
         turns_max: TURNS_MAX,
         bytes_max: BYTES_MAX,
     };
-    let own = page(journal, own).await?;
+    let own = read_page(journal, own).await?;
     let mut pages = vec![own];
     if let Some(through_n) = at.context_n {
         let context = Query::Context {
@@ -41,7 +41,7 @@ pub(super) async fn read(
             turns_max: TURNS_MAX,
             bytes_max: BYTES_MAX,
         };
-        pages.insert(0, page(journal, context).await?);
+        pages.insert(0, read_page(journal, context).await?);
     }
     let from_n = at
         .compacted
@@ -90,7 +90,11 @@ pub(super) async fn read_outputs(
     Ok(by_turn)
 }
 
-async fn page(journal: &JournalHandle, query: Query) -> Result<TurnPage, AgentError> {
+/// One page of turns.
+pub(super) async fn read_page(
+    journal: &JournalHandle,
+    query: Query,
+) -> Result<TurnPage, AgentError> {
     match journal.read(query).await {
         Ok(Answer::Turns(page)) => Ok(page),
         Ok(_) => Err(unreadable("the journal answered something else")),
@@ -98,7 +102,7 @@ async fn page(journal: &JournalHandle, query: Query) -> Result<TurnPage, AgentEr
     }
 }
 
-fn unreadable(why: &str) -> AgentError {
+pub(super) fn unreadable(why: &str) -> AgentError {
     AgentError {
         error_type: "historyUnreadable".to_owned(),
         message: format!("earlier turns cannot be read: {why}; resume the turn to try again"),

@@ -25,15 +25,15 @@ pub(crate) enum MetricCounter {
 }
 
 /// A row of what is shown: its name, what it means, what it counts, and by how much it is divided.
-struct Shown {
+struct ShownMetric {
     name: &'static str,
     help: &'static str,
     counter: MetricCounter,
     divisor: f64,
 }
 
-const fn shown(name: &'static str, help: &'static str, counter: MetricCounter) -> Shown {
-    Shown {
+const fn metric(name: &'static str, help: &'static str, counter: MetricCounter) -> ShownMetric {
+    ShownMetric {
         name,
         help,
         counter,
@@ -41,54 +41,54 @@ const fn shown(name: &'static str, help: &'static str, counter: MetricCounter) -
     }
 }
 
-const SHOWN: [Shown; 10] = [
-    shown(
+const METRICS: [ShownMetric; 10] = [
+    metric(
         "greenroom_steps_total",
         "Inputs that the kernel handled, without telemetry.",
         MetricCounter::Steps,
     ),
-    shown(
+    metric(
         "greenroom_commits_total",
         "Transactions written to the journal.",
         MetricCounter::Commits,
     ),
-    Shown {
+    ShownMetric {
         name: "greenroom_commit_seconds_total",
         help: "Time spent writing them.",
         counter: MetricCounter::CommitMicroseconds,
         divisor: 1_000_000.0,
     },
-    shown(
+    metric(
         "greenroom_commit_failures_total",
         "Transactions that could not be written.",
         MetricCounter::CommitFailures,
     ),
-    shown(
+    metric(
         "greenroom_frames_total",
         "Messages handed to connections, without telemetry.",
         MetricCounter::Frames,
     ),
-    shown(
+    metric(
         "greenroom_turns_started_total",
         "Turns that began.",
         MetricCounter::TurnsStarted,
     ),
-    shown(
+    metric(
         "greenroom_turns_completed_total",
         "Turns that were completed.",
         MetricCounter::TurnsCompleted,
     ),
-    shown(
+    metric(
         "greenroom_turns_failed_total",
         "Turns that ended in an error.",
         MetricCounter::TurnsFailed,
     ),
-    shown(
+    metric(
         "greenroom_turns_cancelled_total",
         "Turns that were cancelled.",
         MetricCounter::TurnsCancelled,
     ),
-    shown(
+    metric(
         "greenroom_telemetry_dropped_total",
         "Log records and spans that nobody fetched in time.",
         MetricCounter::TelemetryDropped,
@@ -107,10 +107,10 @@ pub(crate) struct MetricValue {
 
 /// The counters of a host.
 pub(crate) struct HostMetrics {
-    counts: [AtomicU64; SHOWN.len()],
+    counts: [AtomicU64; METRICS.len()],
     started: Timestamp,
     /// What was last taken, and with how many connections.
-    taken: Mutex<([u64; SHOWN.len()], usize)>,
+    taken: Mutex<([u64; METRICS.len()], usize)>,
 }
 
 impl HostMetrics {
@@ -153,7 +153,7 @@ impl HostMetrics {
 
     /// All values as they are now.
     pub(crate) fn values(&self, connections: usize) -> Vec<MetricValue> {
-        let sums = SHOWN.iter().map(|shown| MetricValue {
+        let sums = METRICS.iter().map(|shown| MetricValue {
             name: shown.name,
             help: shown.help,
             value: self.get(shown.counter) as f64 / shown.divisor,
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn each_counter_has_its_row() {
         let metrics = HostMetrics::new(Timestamp(0));
-        for (index, shown) in SHOWN.iter().enumerate() {
+        for (index, shown) in METRICS.iter().enumerate() {
             assert_eq!(shown.counter as usize, index, "{}", shown.name);
             metrics.add(shown.counter, index as u64 + 1);
         }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use wire::meta;
 
 use crate::changes::{DamagedChanges, FileChanges, RecordedChange};
+use crate::effects::history::{read_page, unreadable};
 use crate::journal::JournalHandle;
 
 /// Turns that are looked at in all, and at once.
@@ -223,7 +224,7 @@ impl TurnReader {
             turns_max: CHOICES_MAX,
             bytes_max: PAGE_BYTES,
         };
-        let page = self.read(query).await?;
+        let page = read_page(&self.journal, query).await?;
         let names = page.turns.iter().rev().map(|stored| {
             // A damaged turn has no name; it can be cut off like any other.
             let turn: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
@@ -240,7 +241,7 @@ impl TurnReader {
             turns_max: PAGE_TURNS,
             bytes_max: PAGE_BYTES,
         };
-        let page = self.read(query).await?;
+        let page = read_page(&self.journal, query).await?;
         self.turns_left = self.turns_left.saturating_sub(page.turns.len());
         let goes_on = page.older && self.turns_left > 0;
         let oldest = page.turns.first().map(|turn| turn.n);
@@ -270,7 +271,7 @@ impl TurnReader {
                 turns_max: PAGE_TURNS,
                 bytes_max: PAGE_BYTES,
             };
-            let page = self.read(query).await?;
+            let page = read_page(&self.journal, query).await?;
             self.turns_left = self.turns_left.saturating_sub(page.turns.len());
             let found = self.read_changes(&page).await?;
             let turns = page.turns.iter().rev();
@@ -302,22 +303,6 @@ impl TurnReader {
             Ok(_) => Err(unreadable("the journal answered something else")),
             Err(error) => Err(unreadable(&error.to_string())),
         }
-    }
-
-    async fn read(&self, query: Query) -> Result<TurnPage, AgentError> {
-        match self.journal.read(query).await {
-            Ok(Answer::Turns(page)) => Ok(page),
-            Ok(_) => Err(unreadable("the journal answered something else")),
-            Err(error) => Err(unreadable(&error.to_string())),
-        }
-    }
-}
-
-fn unreadable(why: &str) -> AgentError {
-    AgentError {
-        error_type: "historyUnreadable".to_owned(),
-        message: format!("earlier turns cannot be read: {why}; resume the turn to try again"),
-        resumable: true,
     }
 }
 

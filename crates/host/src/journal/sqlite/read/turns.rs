@@ -54,12 +54,12 @@ pub(super) fn before(
         found: TurnPage::default(),
     };
     let own = conn.prepare_cached(OWN_TURNS)?;
-    if reading.take(own, &[&int(chat.0), &before_n])? == Room::Left {
+    if reading.take(own, &[&int(chat.0), &before_n])? == PageRoom::Left {
         for range in ranges(conn, chat)?.iter().rev() {
             let end = before_n.min(range.visible_n.saturating_add(1));
             let rows = conn.prepare_cached(RANGE_TURNS)?;
             let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
-            if reading.take(rows, &values)? == Room::None {
+            if reading.take(rows, &values)? == PageRoom::None {
                 break;
             }
         }
@@ -84,7 +84,7 @@ pub(super) fn context(
         found: TurnPage::default(),
     };
     let own = conn.prepare_cached(CONTEXT_TURNS)?;
-    if reading.take(own, &[&int(chat.0), &int(through_n)])? == Room::None {
+    if reading.take(own, &[&int(chat.0), &int(through_n)])? == PageRoom::None {
         reading.found.turns.reverse();
         return Ok(reading.found);
     }
@@ -92,7 +92,7 @@ pub(super) fn context(
         let end = range.last_n.min(int(through_n)).saturating_add(1);
         let rows = conn.prepare_cached(RANGE_TURNS)?;
         let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
-        if reading.take(rows, &values)? == Room::None {
+        if reading.take(rows, &values)? == PageRoom::None {
             break;
         }
     }
@@ -173,7 +173,7 @@ fn ranges(conn: &Connection, chat: ChannelId) -> ReadResult<Vec<VisibleRange>> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Room {
+enum PageRoom {
     Left,
     None,
 }
@@ -186,16 +186,20 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    fn take(&mut self, mut rows: CachedStatement<'_>, values: &[&dyn ToSql]) -> ReadResult<Room> {
+    fn take(
+        &mut self,
+        mut rows: CachedStatement<'_>,
+        values: &[&dyn ToSql],
+    ) -> ReadResult<PageRoom> {
         let mut rows = rows.query(values)?;
         while let Some(row) = rows.next()? {
             if !self.page.takes(number(row.get(3)?)?) {
                 self.found.older = true;
-                return Ok(Room::None);
+                return Ok(PageRoom::None);
             }
             self.found.turns.push(self.turn_at(row)?);
         }
-        Ok(Room::Left)
+        Ok(PageRoom::Left)
     }
 
     /// The body is fetched only for a turn that is on the page.
