@@ -23,6 +23,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// A space is served again within the TTL of a lease; everything takes longer on a machine that others use.
 const AWAY_MAX: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(100);
+/// A node that is stopped takes connections and says nothing.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Where nodes are at the moment.
 #[derive(Clone, Default)]
@@ -33,9 +35,16 @@ impl NodeUrls {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = urls;
     }
 
-    fn any(&self, rng: &mut SeededRng) -> String {
+    /// Any but one that was tried in vain, if there are others.
+    fn any_but(&self, silent: Option<&str>, rng: &mut SeededRng) -> String {
         let urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        urls.get(rng.index(urls.len())).cloned().unwrap_or_default()
+        let others = urls.iter().filter(|url| Some(url.as_str()) != silent);
+        let others: Vec<&String> = others.collect();
+        let chosen = match others.is_empty() {
+            true => urls.first(),
+            false => others.get(rng.index(others.len())).copied(),
+        };
+        chosen.cloned().unwrap_or_default()
     }
 }
 
@@ -51,6 +60,8 @@ pub(crate) struct CheckedClient {
     /// What it did not hear because it had to begin anew: behind the first seq, up to the second.
     pub(crate) gaps: Vec<(u64, u64)>,
     line: Option<(Connection, Events)>,
+    /// The node that did not answer last, and is not the next that is tried: a balancer would leave it out.
+    silent: Option<String>,
     /// When the host said something last.
     heard_at: Instant,
     chat: Option<ChannelUri>,
@@ -73,6 +84,7 @@ impl CheckedClient {
             seen: Vec::new(),
             gaps: Vec::new(),
             line: None,
+            silent: None,
             heard_at: Instant::now(),
             chat: None,
         }
@@ -80,11 +92,12 @@ impl CheckedClient {
 
     async fn connect(&mut self) -> Result<(Connection, Events)> {
         let target = Target {
-            url: self.urls.any(&mut self.rng),
+            url: self.urls.any_but(self.silent.as_deref(), &mut self.rng),
             token: Some(self.token.clone()),
         };
-        let connecting = timeout(Duration::from_secs(5), Connection::connect(&target));
-        Ok(connecting.await.context("no answer")??)
+        let connecting = timeout(ANSWER_MAX, Connection::connect(&target)).await;
+        self.silent = connecting.is_err().then_some(target.url);
+        Ok(connecting.context("no answer")??)
     }
 
     /// Connects, until it does.

@@ -4,6 +4,7 @@
 
 mod checked_client;
 mod faults;
+mod idle_statements;
 mod many_spaces;
 mod node_process;
 mod peer_proxy;

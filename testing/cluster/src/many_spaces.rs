@@ -1,4 +1,5 @@
-//! Many spaces on three nodes, most of them at rest: what a node takes for them, in memory and threads.
+//! Many spaces on three nodes, most of them at rest: what a node takes for them, in memory, threads and statements, and how long
+//! clients wait to get in.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use postgres_server::PostgresServer;
 use tokio::time::interval;
 
 use crate::faults::{Cluster, LOOK_EVERY};
+use crate::idle_statements::AskedStatements;
 use crate::node_process::{NodeUse, find_binary};
 use crate::run::{DATABASE, NODES, describe_nodes, settings, start};
 
@@ -24,6 +26,10 @@ pub struct ManySpacesPlan {
     pub spaces: usize,
     /// Of those have a client.
     pub with_clients: usize,
+    /// Of the others had one for a moment, and stay loaded.
+    pub visited: usize,
+    /// For so long statements are counted while nobody does anything; zero: they are not.
+    pub quiet: Duration,
 }
 
 /// What the nodes take, each in its order.
@@ -36,7 +42,10 @@ pub struct ManySpacesReport {
     /// When the clients are gone, and the spaces still loaded.
     pub idle: Vec<NodeUse>,
     pub loaded: usize,
-    pub connecting: Duration,
+    /// How long each client took to come in, one after the other, in order.
+    pub connecting: Vec<Duration>,
+    /// A minute: those of nodes without spaces of others, and what was more with spaces at rest.
+    pub statements: Option<(f64, f64)>,
 }
 
 impl ManySpacesReport {
@@ -47,14 +56,31 @@ impl ManySpacesReport {
         grown / (self.loaded.max(1) as u64)
     }
 
+    /// The time within which this part of the clients was in.
+    fn connecting_at(&self, part: f64) -> Duration {
+        let last = self.connecting.len().saturating_sub(1);
+        let index = (last as f64 * part).ceil() as usize;
+        self.connecting.get(index).copied().unwrap_or_default()
+    }
+
     /// A line for each node.
     pub fn describe(&self) -> String {
+        let ms = |part| self.connecting_at(part).as_secs_f64() * 1_000.0;
         let mut lines = format!(
-            "{} spaces loaded, all clients in after {:.1} s; {:.1} KiB for each at rest\n",
+            "{} spaces loaded; {:.1} KiB for each at rest; {} clients in after {:.1} s: p50 {:.0} ms, p99 {:.0} ms, longest {:.0} ms\n",
             self.loaded,
-            self.connecting.as_secs_f64(),
-            self.bytes_per_idle_space() as f64 / 1024.0
+            self.bytes_per_idle_space() as f64 / 1024.0,
+            self.connecting.len(),
+            self.connecting.iter().sum::<Duration>().as_secs_f64(),
+            ms(0.5),
+            ms(0.99),
+            ms(1.0)
         );
+        if let Some((usual, more)) = self.statements {
+            lines += &format!(
+                "statements a minute: {usual:.0} of the nodes themselves, {more:.0} for spaces at rest\n"
+            );
+        }
         let nodes = self.before.iter().zip(&self.with_clients).zip(&self.idle);
         for (index, ((before, busy), idle)) in nodes.enumerate() {
             let mib = |it: &NodeUse| it.memory_bytes as f64 / f64::from(1 << 20);
@@ -74,9 +100,12 @@ impl ManySpacesReport {
 
 /// Runs a plan; `None` where PostgreSQL is not installed and not required.
 pub async fn many_spaces(plan: ManySpacesPlan) -> Result<Option<ManySpacesReport>> {
-    let Some(server) = PostgresServer::start()? else {
+    let Some(mut server) = PostgresServer::start()? else {
         return Ok(None); // the line that says so is written
     };
+    if !plan.quiet.is_zero() {
+        server.count_statements()?;
+    }
     let root = tempfile::tempdir()?;
     let binary = find_binary()?;
     let binaries: [&Path; NODES] = [binary.as_path(); NODES];
@@ -86,21 +115,36 @@ pub async fn many_spaces(plan: ManySpacesPlan) -> Result<Option<ManySpacesReport
 }
 
 async fn measure(cluster: &Cluster, plan: ManySpacesPlan) -> Result<ManySpacesReport> {
-    let tokens = make_spaces(cluster, plan).await?;
+    let mut tokens = make_spaces(cluster, plan).await?;
+    let visited = tokens.split_off(plan.with_clients);
+    let usual = count_usual(cluster, plan).await?;
     let before = measure_nodes(cluster)?;
-    let began = Instant::now();
-    let mut clients = Vec::new();
-    for (index, token) in tokens.iter().enumerate() {
-        clients.push(connect(cluster, index, token).await?);
+    for (index, token) in visited.iter().enumerate() {
+        drop(connect(cluster, index, token).await?);
     }
-    let connecting = began.elapsed();
+    let (mut clients, mut connecting) = (Vec::new(), Vec::new());
+    for (index, token) in tokens.iter().enumerate() {
+        let began = Instant::now();
+        clients.push(connect(cluster, index, token).await?);
+        connecting.push(began.elapsed());
+    }
+    connecting.sort_unstable();
     let with_clients = measure_nodes(cluster)?;
     let loaded = count_held(cluster)?;
-    ensure!(loaded >= plan.with_clients, "{loaded} spaces are loaded");
+    let all = plan.with_clients + plan.visited;
+    ensure!(loaded >= all, "{loaded} spaces are loaded");
     // Before it is told that there are clients, that there are none means nothing.
     wait_until_busy(cluster, plan.with_clients.min(NODES)).await?;
     drop(clients);
     wait_until_busy(cluster, 0).await?;
+    let statements = match &usual {
+        None => None,
+        Some(usual) => {
+            AskedStatements::settle(&cluster.server, usual).await?;
+            let asked = AskedStatements::count(&cluster.server, plan.quiet).await?;
+            Some((usual.per_minute(), asked.excess_per_minute(usual)))
+        }
+    };
     let idle = measure_nodes(cluster)?;
     ensure!(count_held(cluster)? == loaded, "they are still loaded");
     Ok(ManySpacesReport {
@@ -109,7 +153,19 @@ async fn measure(cluster: &Cluster, plan: ManySpacesPlan) -> Result<ManySpacesRe
         idle,
         loaded: loaded - NODES,
         connecting,
+        statements,
     })
+}
+
+/// What nodes ask that have only spaces of their own; nothing if it is not to be counted.
+async fn count_usual(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Option<AskedStatements>> {
+    if plan.quiet.is_zero() {
+        return Ok(None);
+    }
+    let make = "CREATE EXTENSION pg_stat_statements";
+    cluster.server.sql(DATABASE, make)?;
+    let asked = AskedStatements::count(&cluster.server, plan.quiet).await?;
+    Ok(Some(asked))
 }
 
 /// The tokens of those that get a client.
@@ -121,7 +177,7 @@ async fn make_spaces(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Vec<Stri
     );
     cluster.server.sql(DATABASE, &sql)?;
     let mut tokens = Vec::new();
-    for n in 1..=plan.with_clients {
+    for n in 1..=plan.with_clients + plan.visited {
         let wish = TokenWish {
             space: format!("team-{n}"),
             principal: "ann".to_owned(),

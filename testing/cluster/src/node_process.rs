@@ -62,7 +62,7 @@ impl NodeProcess {
         std::fs::write(directory.join("script.json"), script(every_ms).to_string())?;
         let settings = format!(
             "journal = \"postgres\"\npostgres = {}\nscript = \"script.json\"\nagents_auto = false\n\
-             [limits]\ndrain_turns_s = 5\n[cluster]\nname = \"{name}\"\naddress = \"{}\"\n\
+             [limits]\ndrain_turns_s = 5\nspace_idle_s = 3600\n[cluster]\nname = \"{name}\"\naddress = \"{}\"\n\
              listen = \"{}\"\n",
             json!(database),
             proxy.address,

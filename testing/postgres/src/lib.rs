@@ -4,6 +4,7 @@
 //! Must not know: what is stored in it.
 
 mod guard;
+mod statements;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::guard::ServerGuard;
+pub use crate::statements::StatementCounts;
 
 const USER: &str = "greenroom";
 
