@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use host::journal::PostgresSettings;
-use host::migrate::{MigrateStep, MigrateWish, Migrated, to_directory, to_postgres};
+use host::migrate::{MigrateRequest, MigrateStep, Migrated, to_directory, to_postgres};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -101,7 +101,7 @@ pub(crate) async fn run(options: MigrateOptions) -> anyhow::Result<Exit> {
         ),
     };
     let url = address_of(option, url, options.database_file.as_deref())?;
-    let wish = MigrateWish {
+    let wish = MigrateRequest {
         directory: PathBuf::from(directory),
         database: PostgresSettings {
             journal_patience_ms: PATIENCE_MS,

@@ -32,6 +32,7 @@ mod limits;
 mod little_room;
 pub mod message_check;
 pub mod migrate;
+mod model_facts_file;
 pub mod model_server;
 mod models;
 pub mod net;
@@ -57,7 +58,6 @@ mod stream_batcher;
 mod supervisor;
 pub mod telemetry;
 mod terminals;
-mod told_models;
 
 pub use agents::model_data;
 pub use budget::{BudgetLimits, BudgetSettings};
@@ -68,6 +68,7 @@ pub use config::{
 pub use credentials::EndpointRecord;
 pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, DocumentReader, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
+pub use model_facts_file::{MODEL_FACTS_FILE, ModelFactsFile, ModelFactsFileError};
 pub use models::is_key_file_open;
 pub use resource_grants::GrantEntry;
 pub use server::{ServeError, ServerReady, VERSION, serve};
@@ -75,4 +76,3 @@ pub use settings_template::settings_template;
 pub use shared_parts::SharedParts;
 pub use space_entry::{FIRST_SPACE, SpaceEntry};
 pub use startup::check_config;
-pub use told_models::{TOLD_MODELS_FILE, ToldModels, ToldModelsError};

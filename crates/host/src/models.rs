@@ -19,7 +19,7 @@ use wire::meta::OWN_COMMANDS;
 use agents::provider::KEY_BYTES_MAX;
 
 use crate::config::{Config, Model};
-use crate::told_models::load_facts;
+use crate::model_facts_file::load_facts;
 
 /// What may be said of one model: every client is sent most of it.
 const MODEL_BYTES_MAX: usize = 16 << 10;
@@ -361,7 +361,7 @@ mod tests {
         let native = Arc::new(NativeAgent::new(config.ordered_models()).unwrap());
         let agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
         let roster = AgentRoster::new(&config, native, agents);
-        let mut told = crate::told_models::ToldModels::default();
+        let mut told = crate::model_facts_file::ModelFactsFile::default();
         let facts = agents::model_data::ModelFacts {
             context_tokens: Some(4_321),
             ..Default::default()

@@ -26,9 +26,9 @@ use crate::journal::{
     SpaceCounters, Sqlite,
 };
 use crate::migrate::MovedDirectory;
+use crate::model_facts_file::load_facts;
 use crate::models::AgentRoster;
 use crate::server::{ServeError, VERSION};
-use crate::told_models::load_facts;
 
 /// What the loop is started with.
 pub(crate) struct Parts {

@@ -32,7 +32,7 @@ const WORDS: [ArgumentWord; 7] = [
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum AnnotationCommand {
     List,
     Add {
         file: String,
@@ -68,16 +68,16 @@ pub(super) async fn apply(
     listed: &mut ListedThreads,
     typed: &str,
 ) -> Result<Vec<String>, String> {
-    let wish = parse(typed)?;
+    let command = parse(typed)?;
     let directory = chat.directory();
-    let change = match wish {
-        Wish::List => None,
-        Wish::Send(text) => {
+    let change = match command {
+        AnnotationCommand::List => None,
+        AnnotationCommand::Send(text) => {
             let threads = chat.annotations().await;
             let threads = threads.map_err(|error| error.to_string())?;
             return send(chat, &threads, &text);
         }
-        Wish::Add { file, lines, text } => {
+        AnnotationCommand::Add { file, lines, text } => {
             let file = match &directory {
                 Some(directory) => directory.join(file),
                 None => file.into(),
@@ -89,7 +89,7 @@ pub(super) async fn apply(
             }
             Some(AnnotationChange::Add { file, lines, text })
         }
-        wish => Some(listed.change(wish)?),
+        command => Some(listed.change(command)?),
     };
     if let Some(change) = change {
         let changed = chat.annotate(&change).await;
@@ -102,17 +102,17 @@ pub(super) async fn apply(
 
 impl ListedThreads {
     /// What is done to a thread that was listed.
-    fn change(&self, wish: Wish) -> Result<AnnotationChange, String> {
-        Ok(match wish {
-            Wish::Reply(number, text) => AnnotationChange::Reply {
+    fn change(&self, command: AnnotationCommand) -> Result<AnnotationChange, String> {
+        Ok(match command {
+            AnnotationCommand::Reply(number, text) => AnnotationChange::Reply {
                 id: self.thread(number)?.id.clone(),
                 text,
             },
-            Wish::Resolve(number, is_resolved) => AnnotationChange::Resolve {
+            AnnotationCommand::Resolve(number, is_resolved) => AnnotationChange::Resolve {
                 id: self.thread(number)?.id.clone(),
                 is_resolved,
             },
-            Wish::Edit(number, text) => {
+            AnnotationCommand::Edit(number, text) => {
                 let thread = self.thread(number.thread)?;
                 AnnotationChange::Edit {
                     id: thread.id.clone(),
@@ -120,7 +120,7 @@ impl ListedThreads {
                     text,
                 }
             }
-            Wish::Remove(number) => {
+            AnnotationCommand::Remove(number) => {
                 let thread = self.thread(number.thread)?;
                 let comment = comment_in(thread, number)?;
                 let id = thread.id.clone();
@@ -132,7 +132,9 @@ impl ListedThreads {
                     },
                 }
             }
-            Wish::List | Wish::Add { .. } | Wish::Send(_) => return Err(USAGE.to_owned()),
+            AnnotationCommand::List
+            | AnnotationCommand::Add { .. }
+            | AnnotationCommand::Send(_) => return Err(USAGE.to_owned()),
         })
     }
 
@@ -178,7 +180,7 @@ fn send(
     Ok(Vec::new())
 }
 
-fn parse(typed: &str) -> Result<Wish, String> {
+fn parse(typed: &str) -> Result<AnnotationCommand, String> {
     let (verb, rest) = split(typed);
     let missing = || format!("{verb} needs the number of a comment; /annotations lists them");
     let number = |text: &str| text.parse::<usize>().map_err(|_| missing());
@@ -191,14 +193,14 @@ fn parse(typed: &str) -> Result<Wish, String> {
         Ok::<_, String>(CommentNumber { thread, comment })
     };
     match verb {
-        "" | "list" => Ok(Wish::List),
+        "" | "list" => Ok(AnnotationCommand::List),
         "add" => {
             let (place, text) = split(rest);
             if place.is_empty() || text.is_empty() {
                 return Err("add needs FILE or FILE:LINE, and what you want to say".to_owned());
             }
             let (file, lines) = file_and_lines(place);
-            Ok(Wish::Add {
+            Ok(AnnotationCommand::Add {
                 file: file.to_owned(),
                 lines,
                 text: text.to_owned(),
@@ -211,14 +213,14 @@ fn parse(typed: &str) -> Result<Wish, String> {
                 (true, _) => Err(format!(
                     "{verb} needs the number of a comment, and what you want to say"
                 )),
-                (false, "edit") => Ok(Wish::Edit(comment(which)?, text)),
-                (false, _) => Ok(Wish::Reply(number(which)?, text)),
+                (false, "edit") => Ok(AnnotationCommand::Edit(comment(which)?, text)),
+                (false, _) => Ok(AnnotationCommand::Reply(number(which)?, text)),
             }
         }
-        "resolve" => Ok(Wish::Resolve(number(rest)?, true)),
-        "reopen" => Ok(Wish::Resolve(number(rest)?, false)),
-        "remove" => Ok(Wish::Remove(comment(rest)?)),
-        "send" => Ok(Wish::Send(rest.to_owned())),
+        "resolve" => Ok(AnnotationCommand::Resolve(number(rest)?, true)),
+        "reopen" => Ok(AnnotationCommand::Resolve(number(rest)?, false)),
+        "remove" => Ok(AnnotationCommand::Remove(comment(rest)?)),
+        "send" => Ok(AnnotationCommand::Send(rest.to_owned())),
         _ => Err(USAGE.to_owned()),
     }
 }
@@ -283,34 +285,37 @@ mod tests {
     fn what_is_typed_is_understood() {
         let text = |text: &str| text.to_owned();
         let at = |thread, comment| CommentNumber { thread, comment };
-        let add = |file: &str, lines| Wish::Add {
+        let add = |file: &str, lines| AnnotationCommand::Add {
             file: text(file),
             lines,
             text: text("why so?"),
         };
-        for (typed, wish) in [
-            ("", Wish::List),
+        for (typed, command) in [
+            ("", AnnotationCommand::List),
             ("add src/a.rs:4-6 why so?", add("src/a.rs", Some((4, 6)))),
             ("add a.rs:7  why so? ", add("a.rs", Some((7, 7)))),
             ("add a:b why so?", add("a:b", None)),
             ("add a.rs:0 why so?", add("a.rs:0", None)),
             (
                 "reply 2 because of it",
-                Wish::Reply(2, text("because of it")),
+                AnnotationCommand::Reply(2, text("because of it")),
             ),
-            ("resolve 1", Wish::Resolve(1, true)),
-            ("reopen 1", Wish::Resolve(1, false)),
-            ("remove 3", Wish::Remove(at(3, None))),
-            ("remove 3.2", Wish::Remove(at(3, Some(2)))),
-            ("edit 1 better", Wish::Edit(at(1, None), text("better"))),
+            ("resolve 1", AnnotationCommand::Resolve(1, true)),
+            ("reopen 1", AnnotationCommand::Resolve(1, false)),
+            ("remove 3", AnnotationCommand::Remove(at(3, None))),
+            ("remove 3.2", AnnotationCommand::Remove(at(3, Some(2)))),
+            (
+                "edit 1 better",
+                AnnotationCommand::Edit(at(1, None), text("better")),
+            ),
             (
                 "edit 1.2 better",
-                Wish::Edit(at(1, Some(2)), text("better")),
+                AnnotationCommand::Edit(at(1, Some(2)), text("better")),
             ),
-            ("send", Wish::Send(String::new())),
-            ("send fix them", Wish::Send(text("fix them"))),
+            ("send", AnnotationCommand::Send(String::new())),
+            ("send fix them", AnnotationCommand::Send(text("fix them"))),
         ] {
-            assert_eq!(parse(typed), Ok(wish), "{typed:?}");
+            assert_eq!(parse(typed), Ok(command), "{typed:?}");
         }
         for typed in [
             "add a.rs",
@@ -381,7 +386,7 @@ mod tests {
         }
         assert!(
             ListedThreads::default()
-                .change(Wish::Resolve(1, true))
+                .change(AnnotationCommand::Resolve(1, true))
                 .is_err()
         );
     }

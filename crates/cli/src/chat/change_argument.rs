@@ -15,7 +15,7 @@ const UNREVIEWED: &str = "unreviewed";
 
 /// What was typed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ChangesWish {
+pub(crate) enum ChangesRequest {
     List(ChangesetOffer),
     Show(FileChangeEntry),
     Review {
@@ -37,16 +37,16 @@ pub(crate) fn parse(
     typed: &str,
     offers: &[ChangesetOffer],
     listed: Option<&ChangesList>,
-) -> Result<ChangesWish, String> {
+) -> Result<ChangesRequest, String> {
     let (word, rest) = split(typed);
     if word.is_empty() {
         let first = offers.iter().find(|offer| !offer.is_of_turn);
         let first = first.ok_or("the host keeps no changes of this session yet")?;
-        return Ok(ChangesWish::List(first.clone()));
+        return Ok(ChangesRequest::List(first.clone()));
     }
     if word.starts_with(|c: char| c.is_ascii_digit()) {
         return match select(typed, listed)?.as_slice() {
-            [file] => Ok(ChangesWish::Show(file.clone())),
+            [file] => Ok(ChangesRequest::Show(file.clone())),
             _ => Err("one file is shown at a time: /changes N".to_owned()),
         };
     }
@@ -55,19 +55,19 @@ pub(crate) fn parse(
         if !is_reviewable {
             return Err("these files cannot be marked as reviewed".to_owned());
         }
-        return Ok(ChangesWish::Review {
+        return Ok(ChangesRequest::Review {
             files: select(rest, listed)?,
             is_reviewed: word == REVIEWED,
         });
     }
     if let Some(offer) = offers.iter().find(|offer| offer.name == word) {
         return match rest.is_empty() {
-            true => Ok(ChangesWish::List(offer.clone())),
+            true => Ok(ChangesRequest::List(offer.clone())),
             false => Err(format!("/changes {word} takes nothing behind it")),
         };
     }
     match listed.and_then(|list| list.operation(word)) {
-        Some(operation) => request(operation, rest, listed).map(ChangesWish::Operate),
+        Some(operation) => request(operation, rest, listed).map(ChangesRequest::Operate),
         None => Err(unknown(word, offers, listed)),
     }
 }
@@ -268,23 +268,23 @@ pub(crate) mod tests {
     fn what_the_host_offers_can_be_entered() {
         let (offers, list) = (offers(), list(&["a", "b", "c"]));
         let parse = |typed: &str| parse(typed, &offers, Some(&list));
-        assert_eq!(parse(""), Ok(ChangesWish::List(offers[0].clone())));
-        assert_eq!(parse(" turn "), Ok(ChangesWish::List(offers[1].clone())));
-        assert_eq!(parse("2"), Ok(ChangesWish::Show(list.files[1].clone())));
-        let marked = ChangesWish::Review {
+        assert_eq!(parse(""), Ok(ChangesRequest::List(offers[0].clone())));
+        assert_eq!(parse(" turn "), Ok(ChangesRequest::List(offers[1].clone())));
+        assert_eq!(parse("2"), Ok(ChangesRequest::Show(list.files[1].clone())));
+        let marked = ChangesRequest::Review {
             files: vec![list.files[0].clone(), list.files[2].clone()],
             is_reviewed: true,
         };
         assert_eq!(parse("reviewed 1, 3 1"), Ok(marked));
-        let Ok(ChangesWish::Operate(all)) = parse("discard all") else {
+        let Ok(ChangesRequest::Operate(all)) = parse("discard all") else {
             panic!("all can be discarded");
         };
         assert!(all.files.is_empty() && all.message.is_none() && !all.is_forced);
-        let Ok(ChangesWish::Operate(some)) = parse("discard 2 3") else {
+        let Ok(ChangesRequest::Operate(some)) = parse("discard 2 3") else {
             panic!("some can be discarded");
         };
         assert_eq!(some.files, list.files[1..]);
-        let Ok(ChangesWish::Operate(commit)) = parse("commit all of it") else {
+        let Ok(ChangesRequest::Operate(commit)) = parse("commit all of it") else {
             panic!("a commit takes a message");
         };
         assert_eq!(commit.message.as_deref(), Some("all of it"));

@@ -7,7 +7,7 @@
 use client::chat::{Completion, is_completable};
 use markup::visible::is_hidden;
 
-use super::command::{COMMANDS, OwnCommand};
+use super::command_table::{COMMANDS, OwnCommand};
 use super::complete::about;
 use super::line::Line;
 use super::menu::{Menu, MenuItem};

@@ -5,7 +5,7 @@
 use anyhow::bail;
 use host::model_data::ModelFacts;
 use host::model_server::{self, ModelServerError};
-use host::{Model, ToldModels};
+use host::{Model, ModelFactsFile};
 use serde_json::{Value, json};
 
 use super::on_host::HostTook;
@@ -51,14 +51,14 @@ struct Refreshed {
 
 pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     let data = options.place.data_directory()?;
-    let mut told = ToldModels::load(&data).or_else(|error| match options.dry_run {
+    let mut told = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
         true => Err(error),
         false => {
             eprintln!(
                 "greenroom: {}; it is written anew",
                 escape_line(&error.to_string())
             );
-            Ok(ToldModels::default())
+            Ok(ModelFactsFile::default())
         }
     })?;
     let known = told.facts();
@@ -152,7 +152,7 @@ fn to_json(refreshed: &[Refreshed], took: Option<HostTook>) -> Value {
 }
 
 /// Something that a server says of a model.
-struct ToldFact {
+struct ServerFact {
     name: String,
     before: Value,
     now: Value,
@@ -162,13 +162,13 @@ struct ToldFact {
 
 impl Refreshed {
     /// What the server says, by name, with what was known before.
-    fn said(&self, facts: &ModelFacts) -> Vec<ToldFact> {
+    fn said(&self, facts: &ModelFacts) -> Vec<ServerFact> {
         let fields = |facts: &ModelFacts| match serde_json::to_value(facts) {
             Ok(Value::Object(fields)) => fields,
             Ok(_) | Err(_) => wire::Object::new(), // facts are an object
         };
         let (before, configured) = (fields(&self.model.facts()), fields(&self.model.said()));
-        let said = fields(facts).into_iter().map(|(name, now)| ToldFact {
+        let said = fields(facts).into_iter().map(|(name, now)| ServerFact {
             before: before.get(&name).cloned().unwrap_or_default(),
             overruled_by: configured.get(&name).filter(|it| **it != now).cloned(),
             name,
@@ -199,7 +199,7 @@ impl Refreshed {
             };
             return format!("{id}: its server says nothing of it but its name. {known}\n");
         }
-        let lines: Vec<String> = said.iter().filter_map(ToldFact::describe).collect();
+        let lines: Vec<String> = said.iter().filter_map(ServerFact::describe).collect();
         match lines.is_empty() {
             true => format!("{id}: nothing new\n"),
             false => format!("{id}:\n{}", lines.concat()),
@@ -227,7 +227,7 @@ impl Refreshed {
     }
 }
 
-impl ToldFact {
+impl ServerFact {
     fn describe(&self) -> Option<String> {
         let now = escape_line(&self.now.to_string());
         match (&self.overruled_by, &self.before) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use host::migrate::{
-    MigrateStep, MigrateWish, Migrated, copy_from_directory, copy_space, copy_to_directory,
+    MigrateRequest, MigrateStep, Migrated, copy_from_directory, copy_space, copy_to_directory,
 };
 use serde_json::json;
 
@@ -44,7 +44,7 @@ pub(super) async fn run(options: &SpaceCopyOptions) -> anyhow::Result<Exit> {
     let SpaceCopyOptions { from, to, .. } = options;
     let database = options.database.settings()?;
     let blobs = options.database.blobs()?;
-    let of = |directory: &str, space: &str| MigrateWish {
+    let of = |directory: &str, space: &str| MigrateRequest {
         directory: PathBuf::from(directory),
         database: database.clone(),
         blobs: blobs.clone(),

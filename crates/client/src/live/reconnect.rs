@@ -18,7 +18,7 @@ use super::{ConnectionEvent, HostInfo, HostLocator, Options, Resync, Update};
 type Watched = BTreeMap<ChannelUri, Object>;
 
 /// What a new connection brought.
-enum News {
+enum MissedUpdates {
     Replay {
         actions: Vec<Envelope>,
         missing: Vec<String>,
@@ -121,11 +121,13 @@ impl ConnectionSupervisor {
         };
         let channels: Vec<ChannelUri> = watched.keys().cloned().collect();
         let reconnected = connection.reconnect(&client_id, last_seen, &channels).await;
-        let news = match reconnected {
-            Ok(Reconnected::Replay { actions, missing }) => News::Replay { actions, missing },
+        let missed = match reconnected {
+            Ok(Reconnected::Replay { actions, missing }) => {
+                MissedUpdates::Replay { actions, missing }
+            }
             Ok(Reconnected::Snapshot(snapshots)) => {
                 let states = subscribe_rest(&connection, snapshots, &watched).await;
-                News::Snapshots {
+                MissedUpdates::Snapshots {
                     states: states.map_err(ListenEnd::of)?,
                     host: None,
                 }
@@ -135,7 +137,7 @@ impl ConnectionSupervisor {
                 let initialized =
                     initialize(&connection, &client_id, &watched, initialize_params).await;
                 let (states, host) = initialized.map_err(ListenEnd::of)?;
-                News::Snapshots {
+                MissedUpdates::Snapshots {
                     states,
                     host: Some(host),
                 }
@@ -145,8 +147,8 @@ impl ConnectionSupervisor {
         let connection = Arc::new(connection);
         let updates = {
             let mut inner = self.shared.lock();
-            let updates =
-                apply_news(&mut inner, news).map_err(|error| ListenEnd::Lost(unreadable(error)))?;
+            let updates = apply_missed(&mut inner, missed)
+                .map_err(|error| ListenEnd::Lost(unreadable(error)))?;
             inner.connection = Some(Arc::clone(&connection));
             updates
         };
@@ -239,9 +241,9 @@ async fn subscribe_rest(
 }
 
 /// Brings the replica up to date; returns the updates for the application.
-fn apply_news(inner: &mut LiveInner, news: News) -> Result<Vec<Update>, StateError> {
-    let (how, changes, outcome) = match news {
-        News::Replay { actions, missing } => {
+fn apply_missed(inner: &mut LiveInner, missed: MissedUpdates) -> Result<Vec<Update>, StateError> {
+    let (how, changes, outcome) = match missed {
+        MissedUpdates::Replay { actions, missing } => {
             let mut outcome = inner.replica.apply_replay(&actions, &missing);
             let received = actions
                 .into_iter()
@@ -251,7 +253,7 @@ fn apply_news(inner: &mut LiveInner, news: News) -> Result<Vec<Update>, StateErr
                 .collect();
             (Resync::Replay, changes, outcome)
         }
-        News::Snapshots { states, host } => {
+        MissedUpdates::Snapshots { states, host } => {
             let mut outcome = inner.replica.apply_snapshots(states.snapshots)?;
             let how = match host {
                 Some(host) => {

@@ -19,7 +19,7 @@ use super::to_directory::{
 };
 use super::to_postgres::carry as carry_in;
 use super::{
-    JOURNAL_FILE, MigrateError, MigrateStep, MigrateWish, Migrated, MovedDirectory, TellStep,
+    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, TellStep,
     absolute, open_objects,
 };
 use crate::accounts::{AccountAdmin, AccountError};
@@ -169,7 +169,7 @@ async fn compare(
 
 /// Copies a space into a directory that has no sessions.
 pub async fn copy_to_directory(
-    wish: &MigrateWish,
+    wish: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&wish.directory)?;
@@ -207,7 +207,7 @@ fn check_not_in_use(dir: &Path) -> Result<(), MigrateError> {
 
 /// Copies the sessions of a directory to a space that is not there yet; no host may serve the directory meanwhile.
 pub async fn copy_from_directory(
-    wish: &MigrateWish,
+    wish: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&wish.directory)?;

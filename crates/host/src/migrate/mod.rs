@@ -46,7 +46,7 @@ const TRIPS_MAX: usize = 4;
 
 /// What is to be carried.
 #[derive(Debug, Clone)]
-pub struct MigrateWish {
+pub struct MigrateRequest {
     pub directory: PathBuf,
     pub database: PostgresSettings,
     /// Where large bodies of the space lie, if not in the database.

@@ -142,7 +142,7 @@ async fn objects_are_copied_and_carried_with_their_space() {
         std::fs::write(object, LARGE).unwrap();
     }
     let there = tempfile::tempdir().unwrap();
-    let wish = MigrateWish {
+    let wish = MigrateRequest {
         directory: there.path().to_owned(),
         database: database.clone(),
         blobs: Some(settings),

@@ -98,8 +98,8 @@ fn dump(dir: &Path) -> Vec<String> {
     lines
 }
 
-fn wish(dir: &Path, database: &PostgresSettings) -> MigrateWish {
-    MigrateWish {
+fn wish(dir: &Path, database: &PostgresSettings) -> MigrateRequest {
+    MigrateRequest {
         directory: dir.to_owned(),
         database: database.clone(),
         blobs: None,
@@ -414,7 +414,7 @@ async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
     let (source, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fill(source.path());
     let before = dump(source.path());
-    let of = |dir: &Path, space: &str| MigrateWish {
+    let of = |dir: &Path, space: &str| MigrateRequest {
         space: space.to_owned(),
         ..wish(dir, &database)
     };

@@ -20,7 +20,7 @@ use super::row::{CarriedRow, TableSum, size_of};
 use super::sqlite_side as sqlite;
 use super::tables::TABLES;
 use super::{
-    JOURNAL_FILE, MigrateError, MigrateStep, MigrateWish, Migrated, MovedDirectory, TRIP_BYTES,
+    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, TRIP_BYTES,
     TRIPS_MAX, TellStep, absolute, open_objects,
 };
 use crate::accounts::{AccountAdmin, AccountError};
@@ -33,7 +33,7 @@ pub(super) const JOURNAL_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Carries the sessions of a space into a directory; nothing may serve either.
 pub async fn to_directory(
-    wish: &MigrateWish,
+    wish: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&wish.directory)?;

@@ -17,7 +17,7 @@ use super::row::{CarriedRow, TableSum, size_of};
 use super::sqlite_side as sqlite;
 use super::tables::TABLES;
 use super::{
-    ARRIVING, JOURNAL_FILE, MigrateError, MigrateStep, MigrateWish, Migrated, MovedDirectory,
+    ARRIVING, JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory,
     TRIP_BYTES, TRIPS_MAX, TellStep, absolute,
 };
 use crate::accounts::{AccountAdmin, AccountError};
@@ -27,7 +27,10 @@ use crate::journal::{PostgresNode, Sqlite};
 use crate::space_entry::is_space_name;
 
 /// Carries the sessions of a directory into a space; nothing may serve either.
-pub async fn to_postgres(wish: &MigrateWish, tell: TellStep<'_>) -> Result<Migrated, MigrateError> {
+pub async fn to_postgres(
+    wish: &MigrateRequest,
+    tell: TellStep<'_>,
+) -> Result<Migrated, MigrateError> {
     let dir = absolute(&wish.directory)?;
     if !is_space_name(&wish.space) {
         return Err(AccountError::BadSpaceName(wish.space.clone()).into());
@@ -66,7 +69,7 @@ pub async fn to_postgres(wish: &MigrateWish, tell: TellStep<'_>) -> Result<Migra
 }
 
 /// The mark of the migration that an earlier run began, or of a new one. It is on the disk before the database has its number.
-fn begin(dir: &Path, wish: &MigrateWish) -> std::io::Result<MovedDirectory> {
+fn begin(dir: &Path, wish: &MigrateRequest) -> std::io::Result<MovedDirectory> {
     let mark = MovedDirectory::begin(&wish.space, &wish.database.url)?;
     let earlier = MovedDirectory::read_mark(dir, MarkKind::Leaving)?;
     let is_same = |it: &MovedDirectory| it.space == mark.space && it.database == mark.database;
@@ -88,7 +91,7 @@ async fn finish_earlier(
     client: &Client,
     dir: &Path,
     moved: &MovedDirectory,
-    wish: &MigrateWish,
+    wish: &MigrateRequest,
 ) -> Result<Migrated, MigrateError> {
     let already = || MigrateError::AlreadyMoved(dir.to_owned(), moved.words(dir));
     if moved.space != wish.space || !open_space(client, moved).await? {

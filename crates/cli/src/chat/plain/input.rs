@@ -4,12 +4,14 @@ use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollowe
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::annotations::ListedThreads;
-use crate::chat::command::{COMMANDS, ChatCommand, Entered, pick, session_lines, unknown_command};
+use crate::chat::command::{Entered, unknown_command};
+use crate::chat::command_table::{COMMANDS, ChatCommand};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::model_argument;
 use crate::chat::open_options;
 use crate::chat::prompt::{PromptField, item_named};
+use crate::chat::session_list::{pick, session_lines};
 use crate::chat::usage::usage_rows;
 use crate::chat::{annotations, budget};
 use crate::clock::now;

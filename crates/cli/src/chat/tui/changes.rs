@@ -8,7 +8,7 @@ use client::chat::{ChangesError, ChangesList, ChangesetOffer, FileChangeEntry, L
 use super::TerminalChat;
 use super::change_answers::{ChangesAnswer, WaitingEntry};
 use super::picker::Picker;
-use crate::chat::change_argument::{self, ChangesWish};
+use crate::chat::change_argument::{self, ChangesRequest};
 use crate::chat::change_lines::{file_line, list_lines, name_of, turn_name};
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
@@ -33,11 +33,11 @@ impl TerminalChat {
             return self.wait_for_offers(WaitingEntry::Changes(typed.to_owned()));
         }
         match change_argument::parse(typed, &offers, self.changes.as_ref()) {
-            Ok(ChangesWish::List(of)) if of.is_of_turn => self.open_turns(of),
-            Ok(ChangesWish::List(of)) => self.list_changes(of, None),
-            Ok(ChangesWish::Show(file)) => self.show_change(file),
-            Ok(ChangesWish::Review { files, is_reviewed }) => self.review(files, is_reviewed),
-            Ok(ChangesWish::Operate(request)) => self.ask_or_operate(request),
+            Ok(ChangesRequest::List(of)) if of.is_of_turn => self.open_turns(of),
+            Ok(ChangesRequest::List(of)) => self.list_changes(of, None),
+            Ok(ChangesRequest::Show(file)) => self.show_change(file),
+            Ok(ChangesRequest::Review { files, is_reviewed }) => self.review(files, is_reviewed),
+            Ok(ChangesRequest::Operate(request)) => self.ask_or_operate(request),
             Err(why) => self.note_error(&why),
         }
     }

@@ -5,9 +5,10 @@ use wire::state::status;
 
 use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
-use crate::chat::command::{COMMANDS, ChatCommand, KEYS, pick};
+use crate::chat::command_table::{COMMANDS, ChatCommand, KEYS};
 use crate::chat::complete::host_commands;
 use crate::chat::line::{Line, Style};
+use crate::chat::session_list::pick;
 use crate::chat::{annotations, budget};
 use crate::export;
 use crate::terminal::escape_line;

@@ -20,7 +20,7 @@ const WORDS: [ArgumentWord; 2] = [
 
 /// What was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TerminalsWish {
+enum TerminalsRequest {
     List,
     New,
     Open(ChannelUri),
@@ -34,13 +34,13 @@ impl TerminalChat {
             self.terminals = list_terminals(self.chat.live());
         }
         match parse(typed, &self.terminals) {
-            Ok(TerminalsWish::List) => self.print_terminals(),
-            Ok(TerminalsWish::New) => self.start_shell().await?,
-            Ok(TerminalsWish::Open(uri)) => {
+            Ok(TerminalsRequest::List) => self.print_terminals(),
+            Ok(TerminalsRequest::New) => self.start_shell().await?,
+            Ok(TerminalsRequest::Open(uri)) => {
                 let uri = uri.to_string();
                 self.run_terminals(&["attach", &uri]).await?;
             }
-            Ok(TerminalsWish::End { number, uri }) => self.end_terminal(number, &uri).await,
+            Ok(TerminalsRequest::End { number, uri }) => self.end_terminal(number, &uri).await,
             Err(why) => self.note_error(&why),
         }
         Ok(())
@@ -106,7 +106,7 @@ impl TerminalChat {
     }
 }
 
-fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsWish, String> {
+fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsRequest, String> {
     let find = |word: &str| {
         let number = word.parse::<usize>();
         let number = number.map_err(|_| format!("{word} is not the number of a terminal"))?;
@@ -118,11 +118,11 @@ fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsWish, String>
     };
     let words: Vec<&str> = typed.split_whitespace().collect();
     match words.as_slice() {
-        [] | ["list"] => Ok(TerminalsWish::List),
-        ["new"] => Ok(TerminalsWish::New),
-        ["kill", word] => find(word).map(|(number, uri)| TerminalsWish::End { number, uri }),
+        [] | ["list"] => Ok(TerminalsRequest::List),
+        ["new"] => Ok(TerminalsRequest::New),
+        ["kill", word] => find(word).map(|(number, uri)| TerminalsRequest::End { number, uri }),
         [word] if word.starts_with(|c: char| c.is_ascii_digit()) => {
-            find(word).map(|(_, uri)| TerminalsWish::Open(uri))
+            find(word).map(|(_, uri)| TerminalsRequest::Open(uri))
         }
         _ => Err("/terminals takes nothing, `new`, a number, or `kill` and a number".to_owned()),
     }
@@ -145,10 +145,10 @@ mod tests {
         };
         let listed = [entry("a"), entry("b")];
         let parse = |typed: &str| parse(typed, &listed);
-        assert_eq!(parse(" "), Ok(TerminalsWish::List));
-        assert_eq!(parse("new"), Ok(TerminalsWish::New));
-        assert_eq!(parse("2"), Ok(TerminalsWish::Open(uri("b"))));
-        let ended = TerminalsWish::End {
+        assert_eq!(parse(" "), Ok(TerminalsRequest::List));
+        assert_eq!(parse("new"), Ok(TerminalsRequest::New));
+        assert_eq!(parse("2"), Ok(TerminalsRequest::Open(uri("b"))));
+        let ended = TerminalsRequest::End {
             number: 1,
             uri: uri("a"),
         };

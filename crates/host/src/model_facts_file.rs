@@ -15,7 +15,7 @@ use crate::config::{Api, Model};
 use crate::private_file;
 
 /// The file in the data directory.
-pub const TOLD_MODELS_FILE: &str = "model-facts.json";
+pub const MODEL_FACTS_FILE: &str = "model-facts.json";
 
 /// The largest file, and the most models of it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -27,15 +27,15 @@ const VERSION: u64 = 1;
 /// What servers said, newest last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToldModels {
+pub struct ModelFactsFile {
     version: u64,
-    models: Vec<ToldModel>,
+    models: Vec<ServerModelFacts>,
 }
 
 /// What a server said of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToldModel {
+struct ServerModelFacts {
     api: Api,
     base_url: String,
     model: String,
@@ -44,7 +44,7 @@ struct ToldModel {
     facts: ModelFacts,
 }
 
-impl Default for ToldModels {
+impl Default for ModelFactsFile {
     fn default() -> Self {
         Self {
             version: VERSION,
@@ -55,7 +55,7 @@ impl Default for ToldModels {
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ToldModelsError {
+pub enum ModelFactsFileError {
     #[error("{path} cannot be read or written: {source}")]
     Io {
         path: PathBuf,
@@ -67,11 +67,11 @@ pub enum ToldModelsError {
     Unreadable { path: PathBuf, why: String },
 }
 
-impl ToldModels {
+impl ModelFactsFile {
     /// What the file of a data directory holds; nothing if it is not there.
-    pub fn load(data: &Path) -> Result<Self, ToldModelsError> {
-        let path = data.join(TOLD_MODELS_FILE);
-        let unreadable = |why: String| ToldModelsError::Unreadable {
+    pub fn load(data: &Path) -> Result<Self, ModelFactsFileError> {
+        let path = data.join(MODEL_FACTS_FILE);
+        let unreadable = |why: String| ModelFactsFileError::Unreadable {
             path: path.clone(),
             why,
         };
@@ -80,11 +80,11 @@ impl ToldModels {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
-            Err(source) => return Err(ToldModelsError::Io { path, source }),
+            Err(source) => return Err(ModelFactsFileError::Io { path, source }),
         };
         let mut text = Vec::new();
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
-        read.map_err(|source| ToldModelsError::Io {
+        read.map_err(|source| ModelFactsFileError::Io {
             path: path.clone(),
             source,
         })?;
@@ -103,13 +103,13 @@ impl ToldModels {
 
     /// Notes what the server of a model said of it; the oldest goes where there are too many.
     pub fn insert(&mut self, model: &Model, facts: ModelFacts, asked: String) {
-        let is_same = |told: &ToldModel| {
+        let is_same = |told: &ServerModelFacts| {
             told.api == model.api
                 && told.base_url == model.base_url
                 && told.model == model.server_name()
         };
         self.models.retain(|told| !is_same(told));
-        self.models.push(ToldModel {
+        self.models.push(ServerModelFacts {
             api: model.api,
             base_url: model.base_url.clone(),
             model: model.server_name().to_owned(),
@@ -121,11 +121,11 @@ impl ToldModels {
     }
 
     /// Replaces the file of a data directory, which is there.
-    pub fn save(&self, data: &Path) -> Result<(), ToldModelsError> {
-        let path = data.join(TOLD_MODELS_FILE);
+    pub fn save(&self, data: &Path) -> Result<(), ModelFactsFileError> {
+        let path = data.join(MODEL_FACTS_FILE);
         let text = wire::rpc::to_json(self);
         let written = private_file::replace(&path, text.as_ref());
-        written.map_err(|source| ToldModelsError::Io { path, source })
+        written.map_err(|source| ModelFactsFileError::Io { path, source })
     }
 
     /// For the native agent.
@@ -150,15 +150,15 @@ impl ToldModels {
 
 /// What the file of a data directory says. One that cannot be used is reported and does without.
 pub(crate) fn load_facts(data: &Path) -> ToldFacts {
-    match ToldModels::load(data) {
+    match ModelFactsFile::load(data) {
         Ok(told) => told.facts(),
         Err(error) => {
             // The path of a user is not for the log.
             let why = match error {
-                ToldModelsError::Io { source, .. } => source.to_string(),
-                ToldModelsError::Unreadable { why, .. } => why,
+                ModelFactsFileError::Io { source, .. } => source.to_string(),
+                ModelFactsFileError::Unreadable { why, .. } => why,
             };
-            tracing::warn!(%why, "{TOLD_MODELS_FILE} cannot be used; `greenroom models refresh` writes it again");
+            tracing::warn!(%why, "{MODEL_FACTS_FILE} cannot be used; `greenroom models refresh` writes it again");
             ToldFacts::default()
         }
     }
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn what_was_said_is_found_again_and_replaced() {
         let data = tempfile::tempdir().unwrap();
-        let mut told = ToldModels::load(data.path()).unwrap();
-        assert_eq!(told, ToldModels::default());
+        let mut told = ModelFactsFile::load(data.path()).unwrap();
+        assert_eq!(told, ModelFactsFile::default());
         let model = Model::parse("anthropic+http://h/v1#m").unwrap();
         let mut renamed = model.clone();
         renamed.id = "mine".to_owned();
@@ -187,7 +187,7 @@ mod tests {
         told.insert(&model, facts(1), "t".to_owned());
         told.insert(&renamed, facts(2), "t".to_owned());
         told.save(data.path()).unwrap();
-        let again = ToldModels::load(data.path()).unwrap();
+        let again = ModelFactsFile::load(data.path()).unwrap();
         assert_eq!(again, told);
         assert_eq!(again.models.len(), 1);
         assert_eq!(again.facts().of(&renamed), facts(2));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_file_that_is_something_else_is_named_and_costs_nothing() {
         let data = tempfile::tempdir().unwrap();
-        let path = data.path().join(TOLD_MODELS_FILE);
+        let path = data.path().join(MODEL_FACTS_FILE);
         for text in [
             "",
             "[]",
@@ -210,20 +210,20 @@ mod tests {
             "{\"version\": 1}",
         ] {
             std::fs::write(&path, text).unwrap();
-            let error = ToldModels::load(data.path()).unwrap_err().to_string();
+            let error = ModelFactsFile::load(data.path()).unwrap_err().to_string();
             assert!(
-                error.contains(TOLD_MODELS_FILE) && error.contains("refresh"),
+                error.contains(MODEL_FACTS_FILE) && error.contains("refresh"),
                 "{error}"
             );
             assert_eq!(load_facts(data.path()), ToldFacts::default());
         }
         std::fs::write(&path, vec![b' '; FILE_BYTES_MAX as usize + 1]).unwrap();
-        assert!(ToldModels::load(data.path()).is_err());
+        assert!(ModelFactsFile::load(data.path()).is_err());
     }
 
     #[test]
     fn the_number_is_bounded() {
-        let mut told = ToldModels::default();
+        let mut told = ModelFactsFile::default();
         for n in 0..MODELS_MAX + 3 {
             let model = Model::parse(&format!("http://h/v1#m{n}")).unwrap();
             told.insert(&model, facts(1), String::new());
