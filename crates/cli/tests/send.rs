@@ -270,6 +270,26 @@ fn programs_get_events_as_they_come_and_the_result_last() {
     assert_eq!(result["turnId"], events[0]["turnId"]);
 }
 
+/// A model that is silent for long is told to whoever waits.
+#[test]
+fn what_an_agent_is_at_is_said_while_nothing_comes() {
+    const SILENT: &str = "waiting for the model, 20 s";
+    // The turn waits for an answer to the call, so that what was said before is seen.
+    let steps = json!([{"steps": [
+        {"activity": SILENT},
+        {"tool": {"name": "rm", "display": "Remove", "confirm": "ask"}},
+        {"say": ["done"]},
+    ]}]);
+    let host = scripted(steps);
+    let sent = host.run(&["send", "go"]);
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert_eq!(said.matches(SILENT).count(), 1, "{said}");
+    assert_eq!(String::from_utf8_lossy(&sent.stdout), "done\n");
+    let events = lines(&host.run(&["send", "--json", "go"]).stdout);
+    let activity = json!({"type": "activity", "text": SILENT});
+    assert!(events.contains(&activity), "{events:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_mode_is_set_before_the_agent_works() {
     let server = ModelServer::start().await;

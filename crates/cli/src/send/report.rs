@@ -54,6 +54,21 @@ impl SentTurn {
         }
     }
 
+    /// Says what the agent is at while nothing of its answer comes: that the model is silent, or that it summarises.
+    pub(super) fn print_activity(&mut self, activity: Option<String>) -> std::io::Result<()> {
+        if activity == self.activity {
+            return Ok(()); // it was said
+        }
+        self.activity = activity;
+        match (self.format, &self.activity) {
+            (SendFormat::Json, activity) => {
+                print_json(&json!({"type": "activity", "text": activity}))
+            }
+            (SendFormat::Text, Some(activity)) => self.output.note(activity),
+            (SendFormat::Text, None) => Ok(()),
+        }
+    }
+
     /// Says that something was not consented to.
     pub(super) fn report_denied(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
         let field = |name: &str| asked.part().get(name).cloned().unwrap_or_default();
@@ -66,6 +81,8 @@ impl SentTurn {
             print_json(&json!({"type": "denied", "kind": kind, "chat": chat, "what": what}))?;
             return Ok(());
         }
+        // A question may have several lines, and this is one.
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
         let what = escape_line(&what);
         self.output.note(&match kind {
             "toolCall" => format!("Denied, nobody could be asked: {what}"),

@@ -55,6 +55,8 @@ pub(super) struct SentTurn {
     pub(super) denied: usize,
     /// Whether the turn was cancelled because it took too long.
     pub(super) is_timed_out: bool,
+    /// What the chat said last of what the agent is at.
+    pub(super) activity: Option<String>,
     follower: TurnFollower,
     /// Whether an event of the follower is about this turn.
     is_followed: bool,
@@ -87,6 +89,7 @@ impl SentTurn {
             format,
             output: TurnOutput::standard(),
             is_followed: false,
+            activity: None,
             answer: String::new(),
             error: None,
             cancelled: None,
@@ -169,11 +172,15 @@ impl SentTurn {
         let Some(state) = self.chat.confirmed() else {
             return Ok(None); // it is held as long as there is a connection
         };
+        let activity = state.activity.clone();
         let events = self.follower.follow(&state, 0);
         for event in events {
             if let Some(outcome) = self.show(event)? {
                 return Ok(Some(TurnEnd::Turn(outcome)));
             }
+        }
+        if self.is_followed {
+            self.print_activity(activity)?;
         }
         self.decide().await?;
         Ok(None)
