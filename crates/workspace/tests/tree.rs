@@ -34,11 +34,6 @@ impl Tree {
     }
 
     fn look(&mut self) -> TreeLook {
-        self.look_after(None)
-    }
-
-    /// Looks again; what an earlier look read need not be read.
-    fn look_after(&mut self, earlier: Option<&TreeLook>) -> TreeLook {
         let kept = &mut self.kept;
         let mut keep = |digest: &Digest, content: &[u8]| {
             kept.insert(*digest, content.to_vec());
@@ -46,7 +41,7 @@ impl Tree {
         };
         let never = Cancellation::default();
         self.workspace
-            .look_at_tree(&Confinement::none(), &mut keep, earlier, &never)
+            .look_at_tree(&Confinement::none(), &mut keep, None, &never)
     }
 
     fn compare(&mut self, before: &TreeLook, after: &TreeLook) -> TreeChanges {
@@ -309,63 +304,4 @@ fn a_look_is_compared_with_commits() {
             row("untracked", Some("1\n"), Some("3\n")),
         ]
     );
-}
-
-#[test]
-fn what_nobody_touched_is_not_read_again() {
-    let scratch = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| fs::write(scratch.path().join(path), text).unwrap();
-    for directory in ["a", "b"] {
-        fs::create_dir(scratch.path().join(directory)).unwrap();
-    }
-    for path in ["same", "longer", "rewritten", "a/twin", "b/twin"] {
-        write(path, &format!("first: {path}\n"));
-    }
-    symlink("same", scratch.path().join("link")).unwrap();
-    // A look believes times of change that are a while old.
-    let mut tree = Tree::new(scratch.path());
-    let has_settled = |look: &TreeLook, tree: &mut Tree| {
-        tree.kept.clear();
-        tree.look_after(Some(look));
-        tree.kept.is_empty()
-    };
-    let before = loop {
-        let look = tree.look();
-        let kept = tree.kept.clone();
-        if has_settled(&look, &mut tree) {
-            tree.kept = kept;
-            break look;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    };
-    write("longer", "first: longer, and more\n");
-    write("rewritten", "other: rewritten\n");
-    // Files of the same size that were made at the same moment change places.
-    let at = |path: &str| scratch.path().join(path);
-    fs::rename(at("a"), at("aside")).unwrap();
-    fs::rename(at("b"), at("a")).unwrap();
-    fs::rename(at("aside"), at("b")).unwrap();
-    let read_before = tree.kept.len();
-    let after = tree.look_after(Some(&before));
-    assert_eq!(tree.kept.len(), read_before + 2, "two contents are new");
-    let changes = tree.compare(&before, &after);
-    assert_eq!(
-        tree.changes(&changes, scratch.path()),
-        [
-            row("a/twin", Some("first: a/twin\n"), Some("first: b/twin\n")),
-            row("b/twin", Some("first: b/twin\n"), Some("first: a/twin\n")),
-            row(
-                "longer",
-                Some("first: longer\n"),
-                Some("first: longer, and more\n")
-            ),
-            row(
-                "rewritten",
-                Some("first: rewritten\n"),
-                Some("other: rewritten\n")
-            ),
-        ]
-    );
-    let found = after.contents().count();
-    assert_eq!(found, 6, "what was not read is known all the same");
 }

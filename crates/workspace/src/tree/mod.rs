@@ -6,6 +6,8 @@
 
 mod committed;
 mod compare;
+#[cfg(test)]
+mod earlier_tests;
 mod entry;
 mod plain;
 
