@@ -155,6 +155,87 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
         let rule = format!("bash({rule}:*)");
         assert_eq!(allows_text(&rule, text), is_allowed, "{text}");
     }
-    assert!(!allows_text("bash(npm test:*)", "npm test --script-sh=./x"));
-    assert!(!allows_text("bash(go test:*)", "go test -exec ./x ./..."));
+    for (rule, text) in [
+        ("npm test", "npm test --script-sh=./x"),
+        ("npm ci", "npm ci --reg http://127.0.0.1"),
+        ("npm ci", "npm ci -reg http://127.0.0.1"),
+        ("npm ci", "npm ci --@scope:registry=http://127.0.0.1"),
+        ("npm test", "npm test --scr ./x"),
+        ("mypy", "mypy --con x.ini"),
+        ("go test", "go test -exec ./x ./..."),
+        ("go test", "go test -test.cpuprofile=main.go"),
+        ("go test", "go test -test.coverprofile main.go"),
+        ("go test", "go test --test.outputdir=src"),
+        ("go test", "go test -test.trace=main.go"),
+        ("go test", "go test -run -- -exec ./x ./..."),
+        ("cargo test", "cargo test --target ./x.json"),
+        ("cargo test", "cargo test --target=./x.json"),
+        ("cargo test", "cargo test --target x.json"),
+        ("cargo test", "cargo test --target=x.json"),
+        ("cargo test", "cargo test --target specs/x"),
+        ("cargo test", "cargo test --target x86*"),
+        ("cargo test", "cargo test --c*"),
+    ] {
+        let rule = format!("bash({rule}:*)");
+        assert!(!allows_text(&rule, text), "{text}");
+    }
+}
+
+#[test]
+fn a_long_option_is_covered_if_it_begins_like_none_that_steers_or_is_known() {
+    for (rule, text, is_allowed) in [
+        (
+            "vitest",
+            "vitest run --coverage.enabled --coverage.reportsDirectory=src",
+            false,
+        ),
+        (
+            "vitest",
+            "vitest run --coverage.provider=custom --coverage.customProviderModule=./evil.js",
+            false,
+        ),
+        ("vitest", "vitest run --reporter=./evil.js", false),
+        ("vitest", "vitest run --reporters ./evil.js", false),
+        ("vitest", "vitest run --typecheck.checker=./evil", false),
+        ("vitest", "vitest run --pool=./evil.js", false),
+        (
+            "vitest",
+            "vitest run --poolOptions.forks.execArgv=-r=./evil.js",
+            false,
+        ),
+        ("vitest", "vitest run --execArgv=-r=./evil.js", false),
+        ("vitest", "vitest run -r elsewhere", false),
+        ("vitest", "vitest --run --coverage --color x", true),
+        (
+            "jest",
+            "jest --coverage --coverageReporters=./evil.js",
+            false,
+        ),
+        ("jest", "jest --coverage-reporters ./evil.js", false),
+        ("jest", "jest --env=./evil.js", false),
+        ("jest", "jest --coverage.x", false),
+        ("jest", "jest -ic ./evil.js", false),
+        ("jest", "jest --ci --coverage --colors", true),
+        ("pytest", "pytest --cov-report=xml:src/app.py", false),
+        ("pytest", "pytest --cov-config=x", false),
+        ("pytest", "pytest --confcutdir=..", false),
+        ("pytest", "pytest --cov=src", false),
+        ("pytest", "pytest --pdb", false),
+        ("pytest", "pytest @arguments.txt", false),
+        ("pytest", "pytest -color", false),
+        ("pytest", "pytest --color=no --collect-only x.py", true),
+        ("pytest", "pytest --capture=no -k 'a or b'", true),
+        ("eslint", "eslint --cache --color .", true),
+        ("eslint", "eslint --cache-location=src/x.js .", false),
+        ("deno fmt", "deno fmt --check", true),
+        ("deno test", "deno test --clean", false),
+        ("deno test", "deno test -qA", false),
+        ("ruff", "ruff check --output-format=json", true),
+        ("ruff", "ruff check -qo src/x.py", false),
+        ("tsc", "tsc --pretty --noEmit", true),
+        ("npm ls", "npm ls --all", true),
+    ] {
+        let rule = format!("bash({rule}:*)");
+        assert_eq!(allows_text(&rule, text), is_allowed, "{text}");
+    }
 }
