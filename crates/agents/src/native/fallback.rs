@@ -149,10 +149,14 @@ fn choose(
         (Reduction::PlainText, _) => None,
         (_, Blame::ReasoningMissing) => choose_blank_reasoning(reduction, sent),
         (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => {
-            choose_plain(known, sent)
+            choose_plain(known, blame, sent)
         }
-        (Reduction::AsMeant, Blame::Signatures) if sent.has_signatures => {
-            refusals.signatures = true;
+        // What is not taken may be the empty thoughts that it once wanted.
+        (Reduction::AsMeant, Blame::Signatures)
+            if sent.has_signatures || sent.without.blank_reasoning =>
+        {
+            refusals.signatures |= sent.has_signatures;
+            refusals.blank_reasoning = false;
             Some(Less::without(refusals, Vec::new()))
         }
         // Nothing is named, and there is nothing to describe: perhaps it is what the server itself had added.
@@ -164,7 +168,7 @@ fn choose(
         }
         // Perhaps it is the form of the texts.
         (Reduction::AsMeant, Blame::Unknown) if !has_bodies && sent.is_refused => {
-            choose_plain(known, sent)
+            choose_plain(known, blame, sent)
         }
         (Reduction::AsMeant, _) if !has_bodies => None,
         (Reduction::AsMeant, Blame::Body(kinds)) => {
@@ -207,13 +211,18 @@ fn choose_blank_reasoning(reduction: Reduction, sent: &SentRequest<'_>) -> Optio
     })
 }
 
-/// Nothing that could be refused: neither bodies, nor lists, nor what the server had added.
-fn choose_plain(known: &Refusals, sent: &SentRequest<'_>) -> Option<Less> {
+/// Nothing that could be refused: neither bodies, nor lists, nor what the server had added. Empty thoughts stay if the server wants
+/// them: it may have said so of this very request.
+fn choose_plain(known: &Refusals, blame: &Blame, sent: &SentRequest<'_>) -> Option<Less> {
     let has_bodies = !sent.natives.is_empty();
-    if !has_bodies && !sent.has_lists && !sent.has_signatures {
+    let has_blanks = sent.without.blank_reasoning;
+    // What was wanted in an earlier turn may not be taken any more.
+    let drops_blanks = has_blanks && known.blank_reasoning && *blame == Blame::Signatures;
+    if !has_bodies && !sent.has_lists && !sent.has_signatures && !drops_blanks {
         return None; // it would be the same
     }
     let mut without = known.clone();
+    without.blank_reasoning = has_blanks && !drops_blanks;
     without.strings_only = true;
     without.signatures |= sent.has_signatures || sent.lacks_signatures;
     let mut learned = without.clone();
@@ -340,6 +349,54 @@ mod tests {
         };
         assert!(choose(&known, &missing, Reduction::AsMeant, &same).is_none());
         assert!(choose(&known, &missing, less.reduction, &same).is_none());
+    }
+
+    #[test]
+    fn empty_thoughts_stay_when_something_else_is_refused_next() {
+        let known = Refusals::default();
+        let message = agent_api::UserMessage::text("x");
+        let image = || NativeBody {
+            kind: MediaKind::Image,
+            message: &message,
+            position: 0,
+            part: 0,
+        };
+        let missing = Blame::ReasoningMissing;
+        let first = choose(&known, &missing, Reduction::AsMeant, &sent(vec![image()])).unwrap();
+        let with_blanks = SentRequest {
+            without: &first.without,
+            ..sent(vec![image()])
+        };
+        let images = Blame::Kinds(BTreeSet::from([MediaKind::Image]));
+        let less = choose(&known, &images, first.reduction, &with_blanks).unwrap();
+        assert_eq!(less.reduction, Reduction::PlainText);
+        assert!(less.without.strings_only && less.without.blank_reasoning);
+        assert!(less.learned.strings_only && less.learned.blank_reasoning);
+    }
+
+    #[test]
+    fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
+        let mut known = Refusals::default();
+        known.blank_reasoning = true;
+        let mut with_blanks = SentRequest {
+            without: &known,
+            ..sent(Vec::new())
+        };
+        let as_meant = Reduction::AsMeant;
+        let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
+        assert!(less.without.is_empty() && less.learned.is_empty());
+        let again = SentRequest {
+            without: &less.without,
+            ..sent(Vec::new())
+        };
+        let more = choose(&known, &Blame::Signatures, less.reduction, &again);
+        assert!(more.is_none(), "it would be the same: {more:?}");
+        let without_refused = Reduction::WithoutRefused;
+        let less = choose(&known, &Blame::Signatures, without_refused, &with_blanks).unwrap();
+        assert!(!less.without.blank_reasoning && less.learned.is_empty());
+        with_blanks.has_signatures = true;
+        let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
+        assert!(less.learned.signatures && !less.learned.blank_reasoning);
     }
 
     #[test]

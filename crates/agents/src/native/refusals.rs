@@ -164,6 +164,10 @@ impl Refusals {
             let words = "The model's server wants the model's reasoning with all its answers; those that have none got an empty one.";
             return words.to_owned();
         }
+        if before.blank_reasoning && !self.blank_reasoning {
+            let words = "The model's server does not take empty reasoning any more; answers that have none are sent without.";
+            return words.to_owned();
+        }
         let names = bodies.join(", ");
         format!(
             "The model's server did not take {names}; the model got a description, or the text of a PDF. {AGAIN}"
@@ -250,5 +254,11 @@ mod tests {
         after.strings_only = true;
         let said = after.describe_since(&before, &[]);
         assert!(said.contains("plain text only"), "{said}");
+        let with_blanks = Refusals {
+            blank_reasoning: true,
+            ..before.clone()
+        };
+        let said = before.describe_since(&with_blanks, &[]);
+        assert!(said.contains("empty reasoning any more"), "{said}");
     }
 }

@@ -160,7 +160,13 @@ const SIGNATURES: &[&str] = &[
 
 /// What servers call thoughts that they want back, and how they say that some are not there.
 const REASONING: &str = "reasoning_content";
-const REASONING_MISSING: &[&str] = &["missing", "passed back", "required", "must be provided"];
+const REASONING_MISSING: &[&str] = &[
+    "missing",
+    "passed back",
+    "is required",
+    "field required",
+    "must be provided",
+];
 
 const LISTS: &[&str] = &[
     "expected a string",
@@ -504,11 +510,17 @@ mod tests {
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
             "Missing `reasoning_content` field in the assistant message at message index 2.",
             "thinking is enabled but reasoning_content is missing in assistant tool call message at index 13",
+            "messages.2: `reasoning_content` is required for this model",
+            "messages.2.reasoning_content: Field required",
         ] {
             check(400, words, Some(Blame::ReasoningMissing));
         }
-        let words = "'messages.2': property 'reasoning_content' is unsupported";
-        check(400, words, Some(Blame::Signatures));
+        for words in [
+            "'messages.2': property 'reasoning_content' is unsupported",
+            "Unknown field reasoning_content; required fields are role and content",
+        ] {
+            check(400, words, Some(Blame::Signatures));
+        }
     }
 
     #[test]
