@@ -179,6 +179,12 @@ impl McpServer {
         self.core.lock().token.clone()
     }
 
+    /// Lets it look as if it got there by itself.
+    #[cfg(test)]
+    pub(crate) fn set_state(&self, state: ServerState) {
+        self.core.state.send_replace(state);
+    }
+
     /// Whether it has a token, or was opened with one.
     pub fn has_token(&self) -> bool {
         let live = self.core.lock();
@@ -317,7 +323,11 @@ impl McpServer {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let connection = self.connection()?;
+        // It may have come to want a token since its tools were offered: that is not for this caller to wait for.
+        let connection = self.connection().map_err(|error| match error {
+            McpError::TokenWanted(_) => McpError::OthersToken,
+            error => error,
+        })?;
         if self.has_token() {
             return Err(McpError::OthersToken);
         }

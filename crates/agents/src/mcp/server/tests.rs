@@ -198,3 +198,21 @@ async fn mc_14_a_token_that_is_refused_is_wanted_anew() {
     );
     assert!(seen.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn h_318_a_call_without_a_token_waits_for_no_sign_in() {
+    let (server, seen) = start(Duration::from_secs(30)).await;
+    let called = server.call_without_token("work", JsonObject::new(), &NobodyAsked);
+    assert_eq!(called.await.err(), Some(McpError::OthersToken));
+    server.stop();
+    server.set_state(ServerState::TokenWanted(Box::new(TokenRequest {
+        reason: TokenReason::Required,
+        metadata: Value::Null,
+        scopes: Vec::new(),
+        description: None,
+        client: None,
+    })));
+    let called = server.call_without_token("work", JsonObject::new(), &NobodyAsked);
+    assert_eq!(called.await.err(), Some(McpError::OthersToken));
+    assert!(seen.lock().unwrap().is_empty());
+}

@@ -177,7 +177,10 @@ async fn run(
         }
         false => tool.server.call(name, arguments.clone(), &host).await,
     };
-    if let Err(McpError::TokenWanted(_)) = &called {
+    // Whoever calls without a token waits for none: it would be somebody else's (H-318).
+    if let Err(McpError::TokenWanted(_)) = &called
+        && !tool.without_token
+    {
         match wait_for_sign_in(context, number, &tool.server).await? {
             SignIn::Done => called = tool.server.call(name, arguments, &host).await,
             SignIn::GivenUp => {
@@ -241,5 +244,122 @@ impl CallHost for TurnHost<'_> {
             // When the turn is over, so is the question.
             let _ = self.context.events.send(withdrawn).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use agent_api::AgentReply;
+    use tokio::sync::mpsc;
+    use workspace::{Confinement, Workspace};
+
+    use super::super::super::{Model, NativeAgent};
+    use super::*;
+    use crate::mcp::{
+        McpDeclaration, McpServer, McpTool, McpTransport, ServerPlace, ServerState, TokenReason,
+        TokenRequest, ToolHints,
+    };
+    use crate::permission::CallPlace;
+    use crate::provider::ToolUse;
+    use crate::sink::PendingReplies;
+    use crate::sink::testing::channel_sink;
+
+    /// A tool of a server that came to want a token, for a turn that has none of its own.
+    fn tool_without_token() -> SessionTool {
+        let declaration = McpDeclaration {
+            name: "s".to_owned(),
+            transport: McpTransport::Http {
+                url: "https://mcp.example/v1".to_owned(),
+                headers: BTreeMap::new(),
+            },
+            program: None,
+            tools: None,
+            timeout: None,
+            trust_hints: false,
+            oauth: None,
+        };
+        let place = ServerPlace {
+            directory: PathBuf::from("/"),
+            roots: Vec::new(),
+        };
+        let server = Arc::new(McpServer::new(declaration, place));
+        server.set_state(ServerState::TokenWanted(Box::new(TokenRequest {
+            reason: TokenReason::Required,
+            metadata: Value::Null,
+            scopes: Vec::new(),
+            description: None,
+            client: None,
+        })));
+        SessionTool {
+            server,
+            tool: McpTool {
+                name: "work".to_owned(),
+                title: "Work".to_owned(),
+                description: String::new(),
+                schema: json!({}),
+                hints: ToolHints::default(),
+            },
+            model_name: "s_work".to_owned(),
+            without_token: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn h_318_a_call_without_a_token_has_nobody_sign_in() {
+        let (sender, mut received) = mpsc::channel(8);
+        let replies = PendingReplies::default();
+        let events = channel_sink(sender, replies.clone());
+        let agent = NativeAgent::new(vec![Model::parse("http://h/v1#m").unwrap()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let model = Model::parse("http://h/v1#m").unwrap();
+        let context = ToolContext {
+            shared: &agent.shared,
+            model: &model,
+            workspace: &workspace,
+            agent_tools: None,
+            client_files: Vec::new(),
+            events: &events,
+            rules: None,
+            place: CallPlace {
+                session: "s".to_owned(),
+                directories: workspace.real_directories(),
+            },
+            reported_rules: tokio::sync::Mutex::new(false),
+            exclusive: tokio::sync::Mutex::new(()),
+            asking: tokio::sync::Mutex::new(()),
+        };
+        let call = RequestedCall {
+            number: 1,
+            tool_use: ToolUse {
+                id: "c".to_owned(),
+                name: "s_work".to_owned(),
+                input: "{}".to_owned(),
+            },
+            meta: wire::Object::new(),
+        };
+        let tool = tool_without_token();
+        let mut running = std::pin::pin!(run(&context, &call, &tool, json!({})));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                outcome = &mut running => break outcome.unwrap(),
+                Some(event) = received.recv() => match event {
+                    AgentEvent::SettingsRequested { ask } => {
+                        let values = wire::Object::new();
+                        replies.deliver(AgentReply::Settings { ask, values }).unwrap();
+                    }
+                    AgentEvent::ToolAuthRequired { .. } => panic!("nobody is to sign in for it"),
+                    _ => {}
+                },
+            }
+        };
+        let why = McpError::OthersToken.to_string();
+        assert!(outcome.text.contains(&why), "{}", outcome.text);
     }
 }

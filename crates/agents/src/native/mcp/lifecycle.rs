@@ -161,7 +161,7 @@ impl SessionMcp {
         let mut servers = self.servers.all();
         servers.retain(|other| other.declaration().name != declared.name);
         servers.push(Arc::clone(&server));
-        self.servers.replace(servers);
+        self.replace_servers(servers);
         server.stop();
         server.start();
     }

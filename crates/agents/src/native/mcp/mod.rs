@@ -294,7 +294,7 @@ impl SessionMcp {
         let servers = allowed.into_iter();
         let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
         let servers: Vec<Arc<McpServer>> = servers.collect();
-        self.servers.replace(servers.clone());
+        self.replace_servers(servers.clone());
         // What was switched off while the user was asked stays off.
         for server in servers.iter().filter(|server| self.is_due(server)) {
             server.start();
@@ -345,9 +345,8 @@ impl SessionMcp {
                 server
             }
             None => {
+                // Its token comes with `replace_servers`.
                 let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
-                let principal = self.lock().users.principal.clone();
-                server.set_token(self.tokens.find(principal.as_deref(), &server));
                 self.follow(&server);
                 server
             }

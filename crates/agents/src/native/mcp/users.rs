@@ -9,18 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{AgentEvent, EventSink, TurnOver};
 
-use super::{SessionMcp, shown};
+use super::{ServerMemory, SessionMcp, shown};
 use crate::mcp::{McpServer, ServerState, ServerToken};
 
 /// Tokens that clients brought, by whose they are and what they are for. In memory alone.
 #[derive(Default)]
 pub(in super::super) struct BroughtTokens(Mutex<BTreeMap<(Option<String>, String), String>>);
 
-/// Tokens that are held; the first by name goes when there are more.
-const TOKENS_MAX: usize = 256;
+/// Tokens of one principal that are held; their first by name goes when they bring more.
+const TOKENS_OF_ONE_MAX: usize = 64;
+
+/// Tokens that are held of all together. When there are so many, whoever brings one more loses one of their own, or is refused.
+const TOKENS_MAX: usize = 4_096;
 
 impl BroughtTokens {
-    /// Holds a token, or forgets it.
+    /// Holds a token, or forgets it. What one principal brings never pushes out what another one brought.
     pub(in super::super) fn set(
         &self,
         principal: Option<&str>,
@@ -31,8 +34,17 @@ impl BroughtTokens {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match token {
             Some(token) => {
-                if tokens.len() >= TOKENS_MAX && !tokens.contains_key(&of) {
-                    tokens.pop_first();
+                let own = tokens.range((of.0.clone(), String::new())..);
+                let mut own = own.take_while(|((owner, _), _)| *owner == of.0);
+                let is_full =
+                    tokens.len() >= TOKENS_MAX || own.clone().count() >= TOKENS_OF_ONE_MAX;
+                if is_full && !tokens.contains_key(&of) {
+                    let first = own.next().map(|(first, _)| first.clone());
+                    let Some(first) = first else {
+                        tracing::warn!("a token is not held: there are too many of others");
+                        return;
+                    };
+                    tokens.remove(&first);
                 }
                 tokens.insert(of, token.to_owned());
             }
@@ -94,10 +106,13 @@ fn is_bound(server: &McpServer) -> bool {
 impl SessionMcp {
     /// A turn of a principal begins: the servers are theirs unless a turn of another one uses them.
     pub(super) fn begin_use(&self, principal: Option<&str>) -> ServerUse<'_> {
-        let is_own = self.pass_to(principal);
+        // In one piece, so that nobody else's turn begins between the answer and the count.
+        let mut memory = self.lock();
+        let is_own = self.pass_locked(&mut memory, principal);
         if is_own {
-            self.lock().users.turns += 1;
+            memory.users.turns += 1;
         }
+        drop(memory);
         ServerUse {
             session: self,
             is_own,
@@ -106,20 +121,40 @@ impl SessionMcp {
 
     /// Lets the servers work with the tokens of a principal from now on, unless a turn of another one uses them; whether they do.
     pub(super) fn pass_to(&self, principal: Option<&str>) -> bool {
-        {
-            let mut memory = self.lock();
-            if memory.users.principal.as_deref() == principal {
-                return true;
-            }
-            if memory.users.turns > 0 {
-                return false;
-            }
-            memory.users.principal = principal.map(str::to_owned);
+        self.pass_locked(&mut self.lock(), principal)
+    }
+
+    /// The same for who holds the memory. It stays held while tokens are exchanged: whose the servers are and which tokens they have
+    /// is never seen apart. A server takes no lock of its session.
+    fn pass_locked(&self, memory: &mut ServerMemory, principal: Option<&str>) -> bool {
+        if memory.users.principal.as_deref() == principal {
+            return true;
         }
+        if memory.users.turns > 0 {
+            return false;
+        }
+        memory.users.principal = principal.map(str::to_owned);
         for server in self.servers.all() {
             server.exchange_token(self.tokens.find(principal, &server));
         }
         true
+    }
+
+    /// Makes these the session's servers. New ones get the tokens of whose the servers are; those that stay have them.
+    pub(super) fn replace_servers(&self, servers: Vec<Arc<McpServer>>) {
+        let memory = self.lock();
+        let before = self.servers.all();
+        for server in &servers {
+            let is_new = !before.iter().any(|known| Arc::ptr_eq(known, server));
+            if is_new {
+                let principal = memory.users.principal.as_deref();
+                server.set_token(self.tokens.find(principal, server));
+            }
+        }
+        self.servers.replace(servers);
+        drop(memory);
+        // Those that nobody else uses end here.
+        drop(before);
     }
 
     /// Whether a server may be used for a principal between turns.
@@ -134,25 +169,28 @@ impl SessionMcp {
         resource: &str,
         token: Option<&str>,
     ) {
+        let wants = |server: &Arc<McpServer>| matches!(server.state(), ServerState::TokenWanted(_));
+        let mut memory = self.lock();
         let servers = self.servers.all().into_iter();
         let servers = servers.filter(|server| server.takes_token_for(resource));
         let servers: Vec<Arc<McpServer>> = servers.collect();
-        let wants = |server: &Arc<McpServer>| matches!(server.state(), ServerState::TokenWanted(_));
-        let is_theirs = self.lock().users.principal.as_deref() == principal;
+        // Known before they are passed on, which ends what they wait for.
+        let mut waiting: Vec<Arc<McpServer>> = servers.clone();
+        waiting.retain(|server| token.is_some() && wants(server));
+        let is_theirs = memory.users.principal.as_deref() == principal;
         // Who signs in where somebody is wanted to, while no turn runs, has it ready for their next one.
-        let is_taken_over =
-            || token.is_some() && servers.iter().any(wants) && self.pass_to(principal);
-        if !is_theirs && !is_taken_over() {
+        if !is_theirs && (waiting.is_empty() || !self.pass_locked(&mut memory, principal)) {
             return; // it is held for their own turns
         }
-        for server in servers {
+        for server in &servers {
             server.set_token(token.map(|token| ServerToken {
                 resource: resource.to_owned(),
                 token: token.to_owned(),
             }));
-            if wants(&server) && token.is_some() && self.is_due(&server) {
-                server.start();
-            }
+        }
+        drop(memory);
+        for server in waiting.iter().filter(|server| self.is_due(server)) {
+            server.start();
         }
     }
 
@@ -176,7 +214,9 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::mcp::{McpDeclaration, McpTransport, ServerPlace};
+    use crate::mcp::{
+        DeclaredServer, McpDeclaration, McpTransport, ServerPlace, TokenReason, TokenRequest,
+    };
 
     const RESOURCE: &str = "https://mcp.example/";
 
@@ -197,13 +237,17 @@ mod tests {
         Arc::new(McpServer::new(declaration, place))
     }
 
+    fn remote_server() -> Arc<McpServer> {
+        server(McpTransport::Http {
+            url: "https://mcp.example/v1".to_owned(),
+            headers: BTreeMap::new(),
+        })
+    }
+
     /// A session with a server that takes tokens and one that takes none.
     fn session() -> (SessionMcp, Arc<McpServer>, Arc<McpServer>) {
         let session = SessionMcp::new("c", None, Arc::default());
-        let remote = server(McpTransport::Http {
-            url: "https://mcp.example/v1".to_owned(),
-            headers: BTreeMap::new(),
-        });
+        let remote = remote_server();
         let local = server(McpTransport::Process {
             command: "true".to_owned(),
             args: Vec::new(),
@@ -258,5 +302,103 @@ mod tests {
         assert_eq!(token(&remote).as_deref(), Some("newer"));
         session.bring_token(Some("bob"), RESOURCE, None);
         assert_eq!(token(&remote), None);
+    }
+
+    #[test]
+    fn h_318_turns_that_begin_at_once_never_have_each_others_tokens() {
+        let (session, remote, _) = session();
+        std::thread::scope(|threads| {
+            for who in ["ann", "bob"] {
+                let (session, remote) = (&session, &remote);
+                threads.spawn(move || {
+                    for _ in 0..500 {
+                        let used = session.begin_use(Some(who));
+                        if used.is_own {
+                            assert_eq!(token(remote).as_deref(), Some(who));
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(session.lock().users.turns, 0);
+    }
+
+    #[test]
+    fn h_318_a_server_that_is_added_has_the_token_of_whose_the_servers_are() {
+        let (session, remote, local) = session();
+        let _ann = session.begin_use(Some("ann"));
+        // One that stays is left alone, whatever was brought since.
+        session.tokens.set(Some("ann"), RESOURCE, Some("newer"));
+        let added = remote_server();
+        session.replace_servers(vec![Arc::clone(&remote), local, Arc::clone(&added)]);
+        assert_eq!(token(&added).as_deref(), Some("newer"));
+        assert_eq!(token(&remote).as_deref(), Some("ann"));
+    }
+
+    #[tokio::test]
+    async fn h_318_who_signs_in_where_it_is_wanted_has_the_server_unless_a_turn_runs() {
+        let (session, remote, _) = session();
+        session.lock().known.push(DeclaredServer {
+            name: "s".to_owned(),
+            file: PathBuf::from("/f"),
+            span: None,
+            plugin: None,
+            is_users: true,
+            digest: String::new(),
+            is_sse: false,
+            variables: Vec::new(),
+            wanted: Vec::new(),
+            inputs: Vec::new(),
+            declaration: Ok(remote.declaration().clone()),
+        });
+        let wanted = || {
+            ServerState::TokenWanted(Box::new(TokenRequest {
+                reason: TokenReason::Required,
+                metadata: serde_json::Value::Null,
+                scopes: Vec::new(),
+                description: None,
+                client: None,
+            }))
+        };
+        let ann = session.begin_use(Some("ann"));
+        remote.set_state(wanted());
+        session.bring_token(Some("bob"), RESOURCE, Some("bob"));
+        assert_eq!(token(&remote).as_deref(), Some("ann"), "her turn runs");
+        drop(ann);
+        session.bring_token(Some("bob"), RESOURCE, Some("bob"));
+        assert_eq!(token(&remote).as_deref(), Some("bob"));
+        // Nothing is awaited in this test, so nothing is connected to.
+        assert_eq!(remote.state(), ServerState::Starting);
+        remote.stop();
+    }
+
+    #[test]
+    fn h_318_nobody_pushes_out_the_tokens_of_others() {
+        let (session, remote, _) = session();
+        for n in 0..=TOKENS_OF_ONE_MAX {
+            let resource = format!("https://{n}.example/");
+            session.tokens.set(Some("bob"), &resource, Some("bob"));
+        }
+        let held = session.tokens.0.lock().unwrap().clone();
+        let count = |who: Option<&str>| {
+            let owners = held.keys().filter(|(owner, _)| owner.as_deref() == who);
+            owners.count()
+        };
+        assert_eq!(count(Some("bob")), TOKENS_OF_ONE_MAX);
+        assert_eq!((count(None), count(Some("ann"))), (1, 1));
+        // When there is no room at all, it is the same.
+        for n in held.len()..TOKENS_MAX {
+            let who = format!("member {n}");
+            session.tokens.set(Some(&who), RESOURCE, Some("theirs"));
+        }
+        session.tokens.set(Some("carl"), RESOURCE, Some("carl"));
+        session
+            .tokens
+            .set(Some("ann"), "https://other.example/", Some("ann"));
+        let found = |who: Option<&str>| session.tokens.find(who, &remote).is_some();
+        assert!(found(None) && found(Some("member 100")));
+        assert!(!found(Some("carl")), "it is refused");
+        assert!(!found(Some("ann")), "she gave up one of her own");
+        assert_eq!(session.tokens.0.lock().unwrap().len(), TOKENS_MAX);
     }
 }
