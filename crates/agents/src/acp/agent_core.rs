@@ -42,14 +42,13 @@ pub(super) struct AgentCore {
 /// Sentences that are remembered; forgotten when there are more.
 const TOLD_MAX: usize = 256;
 
-/// Principals whose tokens are held; the first by name goes when there are more, and brings its token again.
+/// Principals whose tokens are held; of more none is taken, until somebody takes theirs back.
 const TOKENS_MAX: usize = 256;
 
-/// A token that a client brought, and how often it was another one.
-#[derive(Clone, Default)]
-pub(super) struct BroughtValue {
-    pub(super) value: Option<String>,
-    pub(super) generation: u64,
+/// A token that a client brought, and which one it is of all that were.
+struct BroughtValue {
+    value: String,
+    generation: u64,
 }
 
 /// Whose credentials a process was started with; none if it got nobody's.
@@ -161,11 +160,8 @@ impl AgentCore {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = principal.map(str::to_owned);
         match tokens.get(&owner) {
-            Some(BroughtValue {
-                value: Some(token),
-                generation,
-            }) => (Some(token.clone()), Some((owner, *generation))),
-            Some(BroughtValue { value: None, .. }) | None => (None, None),
+            Some(held) => (Some(held.value.clone()), Some((owner, held.generation))),
+            None => (None, None),
         }
     }
 
@@ -176,25 +172,68 @@ impl AgentCore {
         if own != resource {
             return; // it is for an MCP server, which gets none through this agent (MC-9)
         }
-        let value = (!token.is_empty()).then(|| token.to_owned());
         let owner = principal.map(str::to_owned);
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens.len() >= TOKENS_MAX
-            && !tokens.contains_key(&owner)
-            && let Some((left_out, _)) = tokens.pop_first()
-        {
-            self.pool
-                .retire_other_credentials(left_out.as_deref(), None);
+        let held = tokens.get(&owner).map(|held| held.value.as_str());
+        if held.unwrap_or_default() == token {
+            return; // the same one again needs no other process
         }
-        let held = tokens.entry(owner).or_default();
-        // The same one again needs no other process.
-        if held.value != value {
-            held.value = value;
-            held.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
-            let generation = held.generation;
-            drop(tokens);
-            self.pool
-                .retire_other_credentials(principal, Some(generation));
+        if held.is_none() && tokens.len() >= TOKENS_MAX {
+            tracing::warn!("a token is not held: there are too many of others");
+            return;
         }
+        let generation = match token.is_empty() {
+            true => {
+                tokens.remove(&owner);
+                None
+            }
+            false => {
+                let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+                let value = token.to_owned();
+                tokens.insert(owner, BroughtValue { value, generation });
+                Some(generation)
+            }
+        };
+        drop(tokens);
+        self.pool.retire_other_credentials(principal, generation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn h_318_nobody_pushes_out_the_tokens_of_others() {
+        const RESOURCE: &str = "https://r.example";
+        let data = tempfile::tempdir().unwrap();
+        let mut config = AcpAgentConfig::new("fake", "fake");
+        config.auth = Some(AcpAuth::Resource {
+            resource: RESOURCE.to_owned(),
+            token_env: "SOME_TOKEN".to_owned(),
+            required: false,
+        });
+        let known = KnownAgentFile::open(data.path(), "fake");
+        let trust = Arc::new(TrustStore::new(data.path(), Vec::new()));
+        let core = AgentCore::new(config, known, trust);
+        core.set_token(None, RESOURCE, "host");
+        for n in 1..TOKENS_MAX {
+            core.set_token(Some(&format!("member {n}")), RESOURCE, "theirs");
+        }
+        let token_of = |who: Option<&str>| core.token_of(who).0;
+        core.set_token(Some("ann"), RESOURCE, "ann");
+        assert_eq!(token_of(Some("ann")), None, "there is no room");
+        assert_eq!(token_of(None).as_deref(), Some("host"));
+        core.set_token(None, RESOURCE, "newer");
+        assert_eq!(token_of(None).as_deref(), Some("newer"));
+        // Whoever takes theirs back makes room.
+        core.set_token(Some("member 1"), RESOURCE, "");
+        core.set_token(Some("ann"), RESOURCE, "ann");
+        assert_eq!(token_of(Some("ann")).as_deref(), Some("ann"));
+        let (_, before) = core.token_of(Some("ann"));
+        core.set_token(Some("ann"), RESOURCE, "");
+        assert_eq!(core.token_of(Some("ann")), (None, None));
+        core.set_token(Some("ann"), RESOURCE, "ann");
+        assert_ne!(core.token_of(Some("ann")).1, before, "it is another one");
     }
 }

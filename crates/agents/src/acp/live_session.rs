@@ -317,14 +317,14 @@ impl LiveSession {
             value: value.clone(),
             before,
         });
-        let has_mode = turn_mode.is_some();
-        *lock(&self.said.turn_mode) = turn_mode;
+        let earlier = std::mem::replace(&mut *lock(&self.said.turn_mode), turn_mode);
         if is_set {
             return Ok(());
         }
         let set = self.set(connection, &mode, &value).await;
-        if set.is_err() && has_mode {
-            *lock(&self.said.turn_mode) = None;
+        if set.is_err() {
+            // What an earlier turn chose may count still, and is set back by a later one.
+            *lock(&self.said.turn_mode) = earlier;
         }
         set.map_err(TurnModeError::Refused)
     }
@@ -406,5 +406,62 @@ impl LiveSession {
             setting.current = value.clone();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::AcpAgentConfig;
+    use super::super::known::KnownAgentFile;
+    use super::super::process::{Launch, StderrTail};
+    use super::*;
+    use crate::trust::TrustStore;
+
+    /// Takes two requests and refuses the one between them.
+    fn refusing() -> AcpConnection {
+        let taken = |id: u64| json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        let error = json!({"code": -32603, "message": "no"});
+        let refused = json!({"jsonrpc": "2.0", "id": 2, "error": error});
+        let answers = [taken(1), refused, taken(3)];
+        let answers = answers.map(|answer| format!("read -r line; printf '%s\\n' '{answer}'; "));
+        let launch = Launch {
+            program: "/bin/sh".into(),
+            args: vec!["-c".to_owned(), answers.concat() + "cat >/dev/null"],
+            variables: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            directory: "/".into(),
+        };
+        AcpConnection::start(&launch, StderrTail::new(Vec::new()), 1 << 20).unwrap()
+    }
+
+    #[tokio::test]
+    async fn cu_9_a_mode_that_is_refused_leaves_the_earlier_one_to_be_set_back() {
+        let data = tempfile::tempdir().unwrap();
+        let known = KnownAgentFile::open(data.path(), "fake");
+        let trust = Arc::new(TrustStore::new(data.path(), Vec::new()));
+        let core = AgentCore::new(AcpAgentConfig::new("fake", "fake"), known, trust);
+        let said = SaidSettings::new(&core, "conversation", UsageTotals::default());
+        said.hear_answer(
+            &json!({"modes": {"currentModeId": "build", "availableModes": [
+                {"id": "build", "name": "Build"}, {"id": "plan", "name": "Plan"}, {"id": "review", "name": "Review"},
+            ]}}),
+        );
+        let connection = refusing();
+        let inbox = connection.listen("s", Arc::clone(&said) as Arc<dyn SessionListener>);
+        let with = OpenedWith {
+            directories: Vec::new(),
+            prompt_digest: None,
+            handed: HandedServers::default(),
+        };
+        let session = LiveSession::new(inbox, said, with, None);
+        let begun = session.begin_turn_mode(&connection, "plan").await;
+        assert!(begun.is_ok());
+        let begun = session.begin_turn_mode(&connection, "review").await;
+        assert!(matches!(begun, Err(TurnModeError::Refused(_))));
+        let held = lock(&session.said.turn_mode).clone().unwrap();
+        assert_eq!((held.value, held.before), (json!("plan"), json!("build")));
+        session.end_turn_mode(&connection, None).await;
+        let view = session.said.view();
+        assert_eq!(view.mode().unwrap().current, json!("build"));
+        assert!(session.said.take_notices().is_empty());
     }
 }
