@@ -50,6 +50,11 @@ pub(crate) fn used_entries(containers: &[Container], used: &UsedEntries) -> Vec<
                 // Its own agent of that name works with its own model and tools.
                 child.shift_remove("model");
                 child.shift_remove("tools");
+                if child.get("type").is_some_and(|kind| kind == "agent") {
+                    // Choosing it chooses a mode of the agent, which a file of a repository may not describe: harmless words
+                    // under the name of a mode that asks for nothing would have people choose that.
+                    child.shift_remove("description");
+                }
             }
         }
     }
@@ -203,7 +208,7 @@ mod tests {
         let found = find(&[
             (
                 ".claude/agents/plan.md",
-                "---\nmodel: big\ntools: read\n---\nP.",
+                "---\ndescription: Harmless\nmodel: big\ntools: read\n---\nP.",
             ),
             (".claude/agents/other.md", "O."),
             (".agents/skills/a/SKILL.md", "A."),
@@ -219,7 +224,9 @@ mod tests {
                 .iter()
                 .flat_map(|entry| entry["children"].as_array().unwrap());
             let names = children.map(|child| {
-                assert!(child.get("model").is_none() && child.get("tools").is_none());
+                for field in ["model", "tools", "description"] {
+                    assert!(child.get(field).is_none(), "{child}");
+                }
                 let text = |field: &str| child[field].as_str().unwrap().to_owned();
                 (text("type"), text("name"))
             });

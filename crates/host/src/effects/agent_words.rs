@@ -108,6 +108,8 @@ impl Effects {
             };
             send(&arrivals, ended).await;
         });
+        // Those whose time is over go, so that what is held is what still ends.
+        ends.retain(|_, end| !end.is_finished());
         ends.insert(of, end.abort_handle());
     }
 }
@@ -120,4 +122,39 @@ fn item_of(value: SettingValue) -> Option<Value> {
         item["description"] = Value::String(description);
     }
     Some(item)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use agents::scripted::Locale;
+    use agents::{Script, ScriptedAgent};
+    use kernel::TokenText;
+
+    use super::super::tests::TestHost;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ends_of_tokens_are_held_until_they_come() {
+        let script = Script::parse("{\"scenes\": []}").unwrap();
+        let agent = ScriptedAgent::with_locale(script, Locale::English);
+        let mut host = TestHost::with_agent(Arc::new(agent));
+        for n in 0..3 {
+            host.effects.authenticate(BroughtToken {
+                provider: "scripted".to_owned(),
+                principal: None,
+                resource: format!("https://{n}.example"),
+                token: TokenText("t".to_owned()),
+                expires_in_s: Some(60),
+            });
+            // It has ended when the kernel hears of it, or is about to.
+            assert!(host.arrivals.recv().await.is_some());
+            let ends = &host.effects.token_ends.0;
+            assert_eq!(ends.len(), 1);
+            while !ends.values().all(AbortHandle::is_finished) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
 }

@@ -32,7 +32,7 @@ impl Effects {
         let custom_agents = agent.custom_agents(session.as_str());
         let uses_agents = custom_agents.as_ref().is_none_or(|names| !names.is_empty());
         if !agent.takes_servers() && !uses_agents {
-            return; // there is nothing to be told of such an agent's sessions
+            return self.survey_nothing(session, session_id);
         }
         let used = UsedEntries {
             servers: agent.takes_servers(),
@@ -66,6 +66,20 @@ impl Effects {
                 Ok(found) => send(&arrivals, Input::Surveyed { session, found }).await,
                 Err(error) => tracing::error!(%error, "looking for customizations failed"),
             }
+        });
+    }
+
+    /// The agent uses nothing of what there is. It may have done so before: what was listed then goes, and clients' plugins with it.
+    fn survey_nothing(&self, session: ChannelUri, session_id: ChannelId) {
+        self.take_plugins(&session, session_id, Vec::new(), None);
+        let (known, arrivals) = (self.bodies.plugins().clone(), self.arrivals.clone());
+        let look = known.begin_look(&session);
+        tokio::spawn(async move {
+            if !known.end_look(&session, look) {
+                return; // somebody looks already at what changed since
+            }
+            let found = Vec::new();
+            send(&arrivals, Input::Surveyed { session, found }).await;
         });
     }
 
@@ -142,5 +156,39 @@ async fn copy(directory: PathBuf, files: Vec<PluginFile>) -> Result<PluginCopy, 
 fn remove_in_background(directories: Vec<PathBuf>) {
     if !directories.is_empty() {
         tokio::task::spawn_blocking(move || remove_copies(&directories));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use agents::scripted::Locale;
+    use agents::{Script, ScriptedAgent};
+
+    use super::super::tests::TestHost;
+    use super::*;
+    use crate::kernel_queue::QueuedInput;
+
+    #[tokio::test]
+    async fn cu_9_an_agent_that_uses_nothing_lists_nothing_any_more() {
+        let script = Script::parse("{\"scenes\": []}").unwrap();
+        let agent = ScriptedAgent::with_locale(script, Locale::English);
+        let mut host = TestHost::with_agent(Arc::new(agent));
+        let asked = ChannelUri::parse("ahp-session:/s").unwrap();
+        host.effects.survey(SurveyedPlace {
+            session: asked.clone(),
+            session_id: ChannelId(1),
+            provider: "scripted".to_owned(),
+            working_directories: Vec::new(),
+            plugins: Vec::new(),
+            said_by: None,
+        });
+        let told = host.arrivals.recv().await;
+        let Some(Input::Surveyed { session, found }) = told.and_then(QueuedInput::into_input)
+        else {
+            panic!("what is listed is answered");
+        };
+        assert_eq!((session, found), (asked, Vec::new()));
     }
 }
