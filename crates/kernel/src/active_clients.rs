@@ -25,6 +25,7 @@ struct Before {
     step: usize,
     client_id: String,
     lost: Option<Timestamp>,
+    holder: Option<ClientHolder>,
     /// The session, and whether the client was active in it; none if only the connection changed.
     session: Option<(ChannelUri, bool)>,
 }
@@ -94,6 +95,7 @@ impl ActiveClients {
                 step: self.step,
                 client_id: client_id.to_owned(),
                 lost: Some(lost),
+                holder: self.holders.get(client_id).cloned(),
                 session: None,
             });
         }
@@ -104,6 +106,7 @@ impl ActiveClients {
             step: self.step,
             client_id: client_id.to_owned(),
             lost: self.lost_at(client_id),
+            holder: self.holders.get(client_id).cloned(),
             session: Some((session.clone(), self.is_active(client_id, session))),
         });
     }
@@ -137,9 +140,13 @@ impl ActiveClients {
     fn undo_notes(&mut self, notes: Vec<Before>, is_connected: impl Fn(&str) -> bool) {
         for before in notes.into_iter().rev() {
             let Before {
-                client_id, lost, ..
+                client_id,
+                lost,
+                holder,
+                session,
+                step: _,
             } = before;
-            if let Some((session, was_active)) = before.session {
+            if let Some((session, was_active)) = session {
                 let sessions = self.sessions.entry(client_id.clone()).or_default();
                 match was_active {
                     true => sessions.insert(session),
@@ -148,6 +155,10 @@ impl ActiveClients {
                 if sessions.is_empty() {
                     self.sessions.remove(&client_id);
                 }
+            }
+            if let Some(holder) = holder {
+                // Who had it when it was lost again is known better.
+                self.holders.entry(client_id.clone()).or_insert(holder);
             }
             if let Some(lost) = lost.filter(|_| !is_connected(&client_id)) {
                 // It may have come back and been lost again meanwhile: then the later time counts.
@@ -174,6 +185,7 @@ impl ActiveClients {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::Role;
 
     #[test]
     fn what_could_not_be_written_is_undone_in_reverse() {
@@ -191,6 +203,26 @@ mod tests {
         assert_eq!(active.lost_at("ann"), Some(Timestamp(7)));
         active.roll_back(|_| false); // nothing is undone twice
         assert!(active.is_active("ann", &session));
+    }
+
+    #[test]
+    fn who_had_an_id_is_known_after_a_removal_that_was_not_written() {
+        let session = ChannelUri::parse("ahp-session:/s").unwrap();
+        let mut active = ActiveClients::default();
+        active.load(&session, vec!["ann".to_owned()]);
+        let holder = ClientHolder {
+            name: None,
+            role: Role::Owner,
+        };
+        active.lose("ann", Timestamp(7), Some(holder.clone()));
+        active.remove(&session, "ann");
+        assert_eq!(active.holder_of("ann"), None);
+        active.roll_back(|_| false);
+        assert_eq!(
+            active.holder_of("ann"),
+            Some(&holder),
+            "nobody else may take it"
+        );
     }
 
     #[test]

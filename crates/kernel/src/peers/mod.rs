@@ -217,6 +217,11 @@ impl Peers {
         if let Some(ready) = &state.ready {
             self.clients.remove(&ready.client_id);
         }
+        if self.peers.is_empty() {
+            // An empty map keeps room for eleven, and there may be thousands of kernels at rest.
+            self.peers = BTreeMap::new();
+            self.clients = BTreeMap::new();
+        }
         Some(RemovedPeer {
             holder: state.holder,
             ready: state.ready,
