@@ -183,7 +183,7 @@ impl ClusterNode {
             }
             sleep(TURNS_EVERY).await;
         }
-        match self.database().hand_over(order.space, self.id()).await {
+        match self.database().hand_over(order, self.id()).await {
             Ok(true) => tracing::info!(node = self.id(), space = order.space, "a space moved"),
             Ok(false) => {} // the target has it, or is gone
             Err(error) => tracing::debug!(%error, "a space was not handed over"),

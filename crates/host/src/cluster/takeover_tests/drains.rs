@@ -129,6 +129,10 @@ async fn a_space_of_the_settings_of_a_node_is_ordered_away_in_vain() {
         name: "own".to_owned(),
         target: b.id(),
         holder: Some(a.id()),
+        epoch: cluster
+            .ask("SELECT epoch FROM greenroom.lease JOIN greenroom.space ON id = space WHERE name = 'own'")
+            .parse()
+            .unwrap(),
     };
     a.follow_move(&order).await;
     assert_eq!(cluster.holder("own"), Some(a.id()));

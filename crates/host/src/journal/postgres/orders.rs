@@ -41,14 +41,14 @@ const HELD: &str =
     "UPDATE greenroom.node SET held = array_append(array_remove(held, $2), $2) WHERE id = $1";
 
 /// A space that nobody has, or that its holder does not serve, goes to the one it is ordered to. Whatever was begun under the old
-/// epoch writes nothing.
+/// epoch writes nothing; a holder that has taken it again since it read the order keeps it.
 const HAND_OVER: &str = "UPDATE greenroom.lease l SET node = o.target, epoch = l.epoch + 1
      FROM greenroom.move_order o JOIN greenroom.node n ON n.id = o.target
-     WHERE l.space = $1 AND o.space = $1 AND (l.node IS NULL OR l.node = $2) AND n.expires > clock_timestamp() AND NOT n.draining
+     WHERE l.space = $1 AND o.space = $1 AND (l.node IS NULL OR (l.node = $2 AND l.epoch = $3)) AND n.expires > clock_timestamp() AND NOT n.draining
      RETURNING l.node";
 
 /// A space that is ordered to a node and that nobody who lives has is the node's to take: no other may for a minute.
-const READ_ORDERS: &str = "SELECT n.draining, o.space, s.name, o.target, l.node FROM greenroom.node n
+const READ_ORDERS: &str = "SELECT n.draining, o.space, s.name, o.target, l.node, l.epoch FROM greenroom.node n
      LEFT JOIN (greenroom.move_order o JOIN greenroom.lease l ON l.space = o.space JOIN greenroom.space s ON s.id = o.space)
          ON (l.node = n.id OR (o.target = n.id AND NOT EXISTS (
              SELECT 1 FROM greenroom.node h WHERE h.id = l.node AND h.expires > clock_timestamp())))
@@ -90,6 +90,8 @@ pub(crate) struct MoveOrder {
     pub name: String,
     pub target: NodeId,
     pub holder: Option<NodeId>,
+    /// That of its lease when the order was read.
+    pub epoch: i64,
 }
 
 fn unwritten(error: StatementError) -> JournalError {
@@ -145,9 +147,9 @@ impl PostgresNode {
             return Ok(false);
         };
         let space: SpaceId = row.try_get(0).map_err(damaged)?;
-        let nobody: Option<NodeId> = None;
+        let (nobody, no_epoch): (Option<NodeId>, Option<i64>) = (None, None);
         connection
-            .query(HAND_OVER, &[&space, &nobody])
+            .query(HAND_OVER, &[&space, &nobody, &no_epoch])
             .await
             .map_err(unwritten)?;
         Ok(true)
@@ -171,11 +173,13 @@ impl PostgresNode {
     /// false: that one is gone, or it has an owner already.
     pub(crate) async fn hand_over(
         &self,
-        space: SpaceId,
+        order: &MoveOrder,
         from: NodeId,
     ) -> Result<bool, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let rows = connection.query(HAND_OVER, &[&space, &from]).await;
+        let rows = connection
+            .query(HAND_OVER, &[&order.space, &from, &order.epoch])
+            .await;
         Ok(!rows.map_err(unwritten)?.is_empty())
     }
 
@@ -193,6 +197,7 @@ impl PostgresNode {
                     name: row.try_get(2).map_err(damaged)?,
                     target: row.try_get(3).map_err(damaged)?,
                     holder: row.try_get(4).map_err(damaged)?,
+                    epoch: row.try_get(5).map_err(damaged)?,
                 });
             }
         }
