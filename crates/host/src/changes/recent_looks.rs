@@ -1,11 +1,12 @@
 //! The last look at each of a few sets of working directories, so that the next one reads only what was touched since.
 //!
 //! Promises: the contents that a remembered look names are held, so that none of them is collected while it is remembered. Few are
-//! remembered: a session whose look was forgotten has its files read again.
+//! remembered, and not for long: a session whose look was forgotten has its files read again.
 //! Must not know: why anybody looks, and what two looks differ in.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use workspace::TreeLook;
 
@@ -14,10 +15,14 @@ use crate::blobs::BodyHold;
 /// Sets of directories that are remembered. A look has up to 5,000 files, about a megabyte.
 const LOOKS_MAX: usize = 4;
 
+/// How long one is remembered: as long as somebody may think before the next message. Contents of a session that is gone are held no longer.
+const LOOK_TIME: Duration = Duration::from_secs(30 * 60);
+
 /// A look, and the hold on what it found.
 #[derive(Debug)]
 pub(crate) struct RecentLook {
     directories: Vec<String>,
+    since: Instant,
     look: TreeLook,
     _hold: BodyHold,
 }
@@ -37,7 +42,8 @@ pub(crate) struct RecentLooks {
 impl RecentLooks {
     /// The last look at exactly these directories.
     pub(crate) fn find(&self, directories: &[String]) -> Option<Arc<RecentLook>> {
-        let looks = self.lock();
+        let mut looks = self.lock();
+        looks.retain(|look| look.since.elapsed() < LOOK_TIME);
         let found = looks.iter().find(|look| look.directories == directories);
         found.map(Arc::clone)
     }
@@ -46,12 +52,13 @@ impl RecentLooks {
     pub(crate) fn remember(&self, directories: Vec<String>, look: TreeLook, hold: BodyHold) {
         look.contents().for_each(|digest| hold.add(digest));
         let mut looks = self.lock();
-        looks.retain(|known| known.directories != directories);
+        looks.retain(|known| known.directories != directories && known.since.elapsed() < LOOK_TIME);
         if looks.len() == LOOKS_MAX {
             looks.pop_front();
         }
         looks.push_back(Arc::new(RecentLook {
             directories,
+            since: Instant::now(),
             look,
             _hold: hold,
         }));

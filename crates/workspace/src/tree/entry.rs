@@ -1,7 +1,7 @@
 //! What lies at a path: a file's content and permissions, or a link's target, within bounds.
 //!
 //! Promises: nothing is followed, nothing but regular files is opened. What is over the bounds is there without content. A file that an
-//! earlier look read, and that was not touched since, is not read again.
+//! earlier look read, and that was not touched since as far as its time of change tells, is not read again.
 //! Must not know: what it is compared with.
 
 use std::collections::BTreeMap;
