@@ -43,7 +43,7 @@ impl Database {
         let Some(mut server) = PostgresServer::start()? else {
             return Ok(None); // the line that says so is written
         };
-        server.restart_with("shared_preload_libraries=pg_stat_statements")?;
+        server.count_statements()?;
         let database = Self::over(server)?;
         database.sql("CREATE EXTENSION pg_stat_statements")?;
         Ok(Some(database))
@@ -135,15 +135,7 @@ impl Database {
 
     /// How often each statement was run so far, by its number. Only where they are counted.
     pub(crate) fn statements(&self) -> Result<BTreeMap<String, u64>> {
-        let sql = "SELECT s.queryid || ' ' || sum(s.calls) FROM pg_stat_statements s
-             JOIN pg_database d ON d.oid = s.dbid AND d.datname = current_database()
-             WHERE s.query NOT LIKE '%pg_stat_statements%' GROUP BY s.queryid";
-        let lines = self.sql(sql)?;
-        let read = |line: &str| -> Result<(String, u64)> {
-            let (id, calls) = line.split_once(' ').context("no count of a statement")?;
-            Ok((id.to_owned(), calls.parse()?))
-        };
-        lines.lines().map(read).collect()
+        self.server.statements(NAME)
     }
 }
 

@@ -147,7 +147,7 @@ fn look(repository: &Path) -> Result<()> {
         kept += 1;
         Ok(())
     };
-    let look = workspace.look_at_tree(&confinement, &mut keep, &Cancellation::default());
+    let look = workspace.look_at_tree(&confinement, &mut keep, None, &Cancellation::default());
     ensure!(look.problems.is_empty(), "{:?}", look.problems);
     ensure!(look.failures().next().is_none(), "git said nothing");
     ensure!(kept == 21, "21 files differ, {kept} were kept");
