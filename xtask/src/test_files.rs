@@ -91,16 +91,25 @@ impl UntestedTargets {
 
 /// Whether a comment of documentation opens a block of code that is Rust.
 fn has_documentation_tests(source: &str) -> bool {
-    let comments = source.lines().map(str::trim_start);
-    let comments =
-        comments.filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
-    let fences = comments.filter_map(|line| line.trim_start().strip_prefix("```"));
-    // Every second one closes a block.
-    let mut opening = fences.step_by(2);
-    opening.any(|language| {
-        let rust = ["rust", "no_run", "should_panic", "compile_fail"];
-        language.is_empty() || rust.iter().any(|name| language.starts_with(name))
-    })
+    let rust = ["rust", "edition", "no_run", "should_panic", "compile_fail"];
+    let is_rust =
+        |language: &str| language.is_empty() || rust.iter().any(|name| language.starts_with(name));
+    let mut is_open = false;
+    for line in source.lines().map(str::trim_start) {
+        let Some(comment) = line.strip_prefix("///").or(line.strip_prefix("//!")) else {
+            is_open = false; // a block of code ends with its comment
+            continue;
+        };
+        let comment = comment.trim_start();
+        let Some(language) = comment.strip_prefix("```").or(comment.strip_prefix("~~~")) else {
+            continue;
+        };
+        if !is_open && is_rust(language) {
+            return true;
+        }
+        is_open = !is_open;
+    }
+    false
 }
 
 /// Whether a file directly below `tests` runs. Those in folders are modules of others, unless they are a `main.rs`.
