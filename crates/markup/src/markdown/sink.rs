@@ -1,7 +1,7 @@
 //! What a reader finds in a text, told in order: a tree, or its JSON, is made of it.
 //!
 //! Promises of whoever tells: what is begun is ended, inner before outer; a list holds items, a table rows, a row cells; text and spans
-//! stand in a heading, a paragraph or a cell, and two texts never follow each other. Must not know: what is made of it.
+//! stand in a heading, a paragraph or a cell, and two texts never follow each other; a text may be empty. Must not know: what is made of it.
 
 use super::Align;
 

@@ -74,7 +74,7 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
   /** @param {string} scope */
   const operations = (scope) => (state.operations ?? []).filter((/** @type {any} */ one) => one?.scopes?.includes(scope));
 
-  /** Where nothing is changed, nothing can be taken back. @param {boolean} isEmpty */
+  /** Where nothing is changed there is nothing to discard, restore or merge: what asks first is not offered. @param {boolean} isEmpty */
   function drawOperations(isEmpty) {
     const whole = operations('changeset').filter((/** @type {any} */ one) => !isEmpty || !one.confirmation);
     const key = JSON.stringify(whole);
