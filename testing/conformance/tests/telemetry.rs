@@ -12,6 +12,9 @@ use tokio::time::{interval, timeout};
 
 use crate::published_client::ready;
 
+/// A process has one log, which whoever exports it takes: hosts of two tests in one process would take it from each other.
+static LOG: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 const SECRET: &str = "hello-nobody-may-read-this";
 
 async fn get(host: &TestHost, path: &str, token: Option<&str>) -> String {
@@ -47,6 +50,7 @@ fn value_of(of: &Value, key: &str) -> String {
 
 #[tokio::test]
 async fn a_collector_tells_spaces_apart_and_gets_the_log_of_their_process() {
+    let _log = LOG.lock().await;
     use tracing_subscriber::layer::SubscriberExt;
     let collector = ModelServer::start().await;
     collector.behaves(|_| Answer::document(&json!({})));
@@ -123,6 +127,7 @@ async fn metrics_need_the_token_and_count_turns() {
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
+    let _log = LOG.lock().await;
     let collector = ModelServer::start().await;
     collector.behaves(|_| Answer::document(&json!({})));
     let endpoint = collector.url();
