@@ -16,6 +16,7 @@ mod http;
 mod items;
 mod key;
 mod key_command;
+mod lazy_timer;
 mod openai_chat;
 mod openai_responses;
 mod refusal;

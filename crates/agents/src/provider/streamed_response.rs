@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::ProviderErrorKind::{Interrupted, Unreadable};
 use super::endpoint::ModelEndpoint;
 use super::failure::{no_answer_within, reason};
+use super::lazy_timer::LazyTimer;
 use super::silence::Silence;
 use super::{Decode, ModelEvent, ModelEventSink, ProviderError, StreamFlow};
 
@@ -43,6 +44,8 @@ pub(super) struct StreamedResponse<'a, D, L> {
     progress: ResponseProgress,
     /// Since the last event that was sent on: a server that only keeps the line open is silent all the same.
     silence: Silence,
+    /// For what comes too late; a piece that comes in time leaves it alone.
+    timer: LazyTimer,
 }
 
 impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
@@ -62,6 +65,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             bytes: 0,
             progress: ResponseProgress::Nothing,
             silence,
+            timer: LazyTimer::default(),
         }
     }
 
@@ -120,8 +124,11 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
                 true => left,
                 false => self.tell_silence().await?.min(left),
             };
-            if let Ok(came) = timeout(pause, self.response.chunk()).await {
-                return Ok(Some(came));
+            self.timer.fire_by(Instant::now() + pause);
+            tokio::select! {
+                biased;
+                came = self.response.chunk() => return Ok(Some(came)),
+                () = self.timer.fired() => {}
             }
         }
     }
