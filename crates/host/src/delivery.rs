@@ -10,10 +10,14 @@ use std::sync::Arc;
 
 use kernel::{Frame, Outgoing, PeerId, Recipient, Recipients};
 
-use crate::net::{Link, LinkItem, TextRun};
+use crate::net::{Link, LinkItem, TextRun, WrittenBy};
 
 /// Capacity for items that stays with a connection between commits.
 const ITEMS_CAPACITY: usize = 64;
+
+/// Up to so many connections of a commit are written to here, one after the other, if what they get is small: that takes less
+/// than waking their tasks, and they have it sooner. More of them would keep the kernel from its next batch.
+const DIRECT_PEERS_MAX: usize = 4;
 
 /// A connection, and what the current commit has for it.
 struct LinkedPeer {
@@ -109,9 +113,13 @@ impl Delivery {
     /// Hands over everything that was put: one lock and one wake for each connection.
     pub(crate) fn hand_over(&mut self) {
         self.close_run();
+        let by = match self.addressed.len() <= DIRECT_PEERS_MAX {
+            true => WrittenBy::Pusher,
+            false => WrittenBy::Writer,
+        };
         for peer in self.addressed.drain(..) {
             if let Some(connection) = self.connections.get_mut(&peer) {
-                connection.link.push_all(connection.items.drain(..));
+                connection.link.push_all(connection.items.drain(..), by);
                 connection.items.shrink_to(ITEMS_CAPACITY);
             }
         }

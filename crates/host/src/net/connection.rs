@@ -30,7 +30,7 @@ const REVOKED_WAIT_MS: u64 = 500;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
 pub(crate) async fn run<S: BareSocket>(
-    mut socket: S,
+    socket: S,
     early: Vec<u8>,
     admission: &Admission,
     access: &Access,
@@ -50,8 +50,10 @@ pub(crate) async fn run<S: BareSocket>(
     let counted = access.note_connection(admission);
     let peer = registration.peer();
     tracing::info!(client = peer.0, "a client connected");
+    let socket = Arc::new(socket);
+    outbox.attach(socket.clone(), limits.fragment_bytes);
     let close_frame = {
-        let halves = run_halves(&socket, early, admission, &outbox, &mut registration, stop);
+        let halves = run_halves(&*socket, early, admission, &outbox, &mut registration, stop);
         let mut halves = pin!(halves);
         tokio::select! {
             end = &mut halves => end,
@@ -63,13 +65,16 @@ pub(crate) async fn run<S: BareSocket>(
             }
         }
     };
+    outbox.detach();
     drop(counted);
     tracing::info!(
         client = peer.0,
         code = outbox.ending_code(),
         "a client disconnected"
     );
-    if close_frame == CloseFrame::Sent {
+    let socket = Arc::into_inner(socket);
+    debug_assert!(socket.is_some(), "only the outbox shared it");
+    if let Some(mut socket) = socket.filter(|_| close_frame == CloseFrame::Sent) {
         drain_until_closed(&mut socket).await;
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kernel::Frame;
 
-use super::outbox::{Backlog, Outbox, Urgency};
+use super::outbox::{Backlog, Outbox, Urgency, WrittenBy};
 use super::text_run::LinkItem;
 use super::ws::frame::close;
 
@@ -32,12 +32,13 @@ impl Link {
     /// Hands over a frame that may be held back for `window_ms` to travel with others; 0 sends it, and all that was
     /// held before it, at once. Over `outbox_frames_max` or `outbox_bytes_max` the connection is cut with 1008.
     pub fn push(&self, frame: Frame, window_ms: u32) {
-        self.outbox.push([(LinkItem::Frame(frame), window_ms)]);
+        let item = (LinkItem::Frame(frame), window_ms);
+        self.outbox.push([item], WrittenBy::Writer);
     }
 
     /// The same for several items in order, each with its window.
-    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = (LinkItem, u32)>) {
-        self.outbox.push(items);
+    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = (LinkItem, u32)>, by: WrittenBy) {
+        self.outbox.push(items, by);
     }
 
     /// Closes the connection after everything pushed before is written.

@@ -7,6 +7,8 @@
 mod access;
 mod admission;
 mod connection;
+#[cfg(test)]
+mod direct_write_tests;
 mod doors;
 mod handshakes;
 mod http;
@@ -36,6 +38,7 @@ pub use link::Link;
 pub use listen::serve;
 pub(crate) use listen::serve_spaces;
 pub use outbox::Backlog;
+pub(crate) use outbox::WrittenBy;
 pub(crate) use stall::StallGuard;
 pub(crate) use text_run::{LinkItem, TextRun};
 pub(crate) use tls::carry_in_clear;

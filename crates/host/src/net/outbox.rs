@@ -2,24 +2,28 @@
 //!
 //! Promises: first in, first out, always; what waits and what is left of what is being written together stay within the
 //! bounds, but for one message that is larger than half of them; a push costs one short lock, and a wake only when the
-//! writer sleeps and has something new to do.
-//! Must not know: sockets, encodings, what the frames mean.
+//! writer sleeps and has something new to do. Something small may be written by whoever pushes it, if nothing is before it.
+//! Must not know: what the frames mean, what kind of socket it is.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::socket::{BareSocket, write_some};
 use super::text_run::LinkItem;
+use super::ws::batch::FrameBatch;
 use super::ws::frame::close;
 
 /// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
 const TAKE_FRAMES_MAX: usize = 256;
 const TAKE_BYTES: usize = 256 * 1_024;
+/// What whoever pushes writes itself: more would keep the kernel from its next batch.
+const DIRECT_BYTES_MAX: usize = 4 * 1_024;
 /// How long a connection that is to end may take to write what is left and to receive the peer's answer.
 pub(crate) const CLOSE_WAIT_MS: u64 = 2_000;
 
@@ -39,12 +43,22 @@ pub(crate) struct Ending {
     pub deadline: Instant,
 }
 
-/// What the writer is to write, in this order: pong, ping, the frames, the close frame.
-#[derive(Debug, Default)]
+/// What the writer is to write, in this order: what has begun to leave, pong, ping, the frames, the close frame.
+#[derive(Default)]
 pub(crate) struct Taken {
+    pub begun: FrameBatch,
     pub pong: Option<Box<[u8]>>,
     pub ping: bool,
     pub ending: Option<Ending>,
+}
+
+/// Who writes what is pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrittenBy {
+    /// The connection's task, which is woken for it.
+    Writer,
+    /// Whoever pushes, if it is small and nothing is before it: nobody is woken.
+    Pusher,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -103,6 +117,10 @@ struct OutboxState {
     paused: bool,
     writer: WriterWaits,
     reader: Option<Waker>,
+    /// Where a pusher may write.
+    socket: Option<Arc<dyn BareSocket>>,
+    /// What a pusher wrote a part of; the writer goes on with it.
+    begun: Option<Box<FrameBatch>>,
 }
 
 pub(crate) struct Outbox {
@@ -127,6 +145,8 @@ impl Outbox {
             paused: false,
             writer: WriterWaits::Busy,
             reader: None,
+            socket: None,
+            begun: None,
         };
         Self {
             frames_max,
@@ -140,8 +160,20 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on a pusher may write to this socket what need not be cut into fragments.
+    pub(crate) fn attach(&self, socket: Arc<dyn BareSocket>, fragment_bytes: usize) {
+        if fragment_bytes >= DIRECT_BYTES_MAX {
+            self.lock().socket = Some(socket);
+        }
+    }
+
+    /// From now on only the writer writes; nobody but the caller has the socket any more.
+    pub(crate) fn detach(&self) {
+        self.lock().socket = None;
+    }
+
     /// Items in order, under one lock and with at most one wake.
-    pub(crate) fn push(&self, items: impl IntoIterator<Item = (LinkItem, u32)>) {
+    pub(crate) fn push(&self, items: impl IntoIterator<Item = (LinkItem, u32)>, by: WrittenBy) {
         let mut state = self.lock();
         if state.ending.is_some() {
             return; // nothing is sent after the close frame
@@ -173,6 +205,9 @@ impl Outbox {
                 (Due::At(at), window) => Due::At(at.min(after_ms(window.into()))),
                 (Due::Never, window) => Due::At(after_ms(window.into())),
             };
+        }
+        if by == WrittenBy::Pusher {
+            state.write_at_once();
         }
         let waker = state.writer_to_wake();
         drop(state);
@@ -314,7 +349,13 @@ impl Outbox {
             return Poll::Pending;
         }
         state.writer = WriterWaits::Busy;
+        let begun = state
+            .begun
+            .take()
+            .map_or_else(FrameBatch::default, |begun| *begun);
+        state.in_flight_bytes = begun.left();
         let mut taken = Taken {
+            begun,
             pong: state.pong.take(),
             ping: std::mem::take(&mut state.ping),
             ending: None,
@@ -331,7 +372,43 @@ impl Outbox {
 
 impl OutboxState {
     fn has_work(&self) -> bool {
-        self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
+        let has_control = self.ping || self.pong.is_some();
+        self.due == Due::Now || self.ending.is_some() || has_control || self.begun.is_some()
+    }
+
+    /// Writes what is due, if the writer sleeps, so that nothing is before it, and if it is little. What the socket does not
+    /// take is left to the writer, and so is a socket that fails.
+    fn write_at_once(&mut self) {
+        let is_first = matches!(self.writer, WriterWaits::ForDue(..)) && self.begun.is_none();
+        let is_alone = self.ending.is_none() && !self.ping && self.pong.is_none();
+        let is_little = self.due == Due::Now && self.held_bytes <= DIRECT_BYTES_MAX;
+        let Some(socket) = self
+            .socket
+            .as_ref()
+            .filter(|_| is_first && is_alone && is_little)
+        else {
+            return; // the writer does it
+        };
+        let mut batch = FrameBatch::default();
+        for held in &self.held {
+            if !batch.put_encoded(&held.item) {
+                return; // it may take long to encode: the writer does it
+            }
+        }
+        let Ok(written) = write_some(&**socket, &batch) else {
+            return; // the writer finds out why, or waits
+        };
+        batch.advance(written);
+        self.takes += 1;
+        if !batch.is_empty() {
+            self.in_flight_frames = self.held_frames;
+            self.in_flight_bytes = batch.left();
+            self.begun = Some(Box::new(batch));
+        }
+        self.held = VecDeque::new();
+        self.held_frames = 0;
+        self.held_bytes = 0;
+        self.due = Due::Never;
     }
 
     /// What waits, as it counts against the bound. What is first counts for half of the bound at most: a message that was

@@ -9,6 +9,11 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::ws::batch::FrameBatch;
+
+/// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
+const SLICES_MAX: usize = 128;
+
 /// A stream that both halves of a connection use at once.
 pub(crate) trait BareSocket: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -41,3 +46,13 @@ macro_rules! bare_socket {
 
 // The second carries what was decrypted.
 bare_socket!(TcpStream, UnixStream);
+
+/// Writes as much of a batch as the socket takes in one call.
+pub(crate) fn write_some<S: BareSocket + ?Sized>(
+    socket: &S,
+    batch: &FrameBatch,
+) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = batch.slices(&mut slices);
+    socket.write_now(&slices[..count])
+}

@@ -5,7 +5,7 @@
 //! Must not know: what the frames mean, who else gets them.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::Poll;
 
@@ -15,12 +15,9 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::outbox::{Ending, Outbox, Urgency};
 use super::reader::Liveness;
-use super::socket::BareSocket;
+use super::socket::{BareSocket, write_some};
 use super::text_run::LinkItem;
 use super::ws::batch::FrameBatch;
-
-/// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
-const SLICES_MAX: usize = 128;
 
 /// A message above this is encoded on a thread of its own, and after so much was written others come first.
 const LARGE_BYTES: usize = 256 * 1_024;
@@ -55,7 +52,10 @@ impl<S: BareSocket> SocketWriter<'_, S> {
             let mut items: Vec<LinkItem> = Vec::new();
             let taken =
                 poll_fn(|context| self.outbox.poll_take(context, &mut items, &mut timer)).await;
-            let mut batch = FrameBatch::default();
+            let mut batch = taken.begun;
+            if matches!(&taken.ending, Some(ending) if ending.urgency == Urgency::AtOnce) {
+                batch.drop_unstarted_frames();
+            }
             if let Some(payload) = taken.pong {
                 batch.put_pong(&payload);
             }
@@ -154,10 +154,4 @@ impl<S: BareSocket> SocketWriter<'_, S> {
 enum Flushed {
     All,
     Cut,
-}
-
-fn write_some<S: BareSocket>(socket: &S, batch: &FrameBatch) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-    let count = batch.slices(&mut slices);
-    socket.write_now(&slices[..count])
 }

@@ -10,9 +10,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use kernel::Frame;
 
 use super::frame::{Fin, Opcode, put_close, put_control, put_head};
-use crate::net::text_run::FramedRun;
+use crate::net::text_run::{FramedRun, LinkItem};
 
 /// Payloads up to this are copied beside their head: one large slice is cheaper to the kernel than many tiny ones.
 const COPY_BYTES_MAX: usize = 256;
@@ -79,6 +80,16 @@ impl FrameBatch {
         self.put_scratch(|scratch| put_head(scratch, Opcode::Text, Fin::Last, text.len()));
         self.put_payload(text);
         self.ends.push(FrameEnds::One(self.put));
+    }
+
+    /// An item that is encoded already, each message in one frame; `false`: it is not, and was not put.
+    pub(crate) fn put_encoded(&mut self, item: &LinkItem) -> bool {
+        match item {
+            LinkItem::Run(run) => self.put_framed(run.framed()),
+            LinkItem::Frame(Frame::Text(text)) => self.put_text(text.clone()),
+            LinkItem::Frame(Frame::Response(_) | Frame::Refused(_)) => return false,
+        }
+        true
     }
 
     /// Frames that were made for several connections.
