@@ -58,7 +58,7 @@ pub(crate) mod messages {
 
     use anyhow::{Result, anyhow, ensure};
     use host::blobs::FileBlobs;
-    use host::compose::{KnownNames, compose_message};
+    use host::compose::{KnownNames, compose_and_store};
     use kernel::{Compose, MessagePlace};
     use wire::{Object, Timestamp};
 
@@ -87,7 +87,7 @@ pub(crate) mod messages {
                 each_bytes: inline_bytes,
                 left_bytes: 20 * inline_bytes,
             };
-            let composed = compose_message(&self.blobs, &self.known, compose, Timestamp(0))
+            let composed = compose_and_store(&self.blobs, &self.known, compose, Timestamp(0))
                 .map_err(|failed| anyhow!(failed.0))?;
             ensure!(composed.inline_bytes == 0, "a body stayed in its message");
             Ok(())

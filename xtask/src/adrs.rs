@@ -1,31 +1,23 @@
 //! Decisions are listed in `docs/adr/README.md`, each under the heading of its file: `# 0001: Title`.
 
-use std::path::Path;
+use anyhow::Result;
 
-use anyhow::{Context, Result};
-use regex::Regex;
-
-use crate::source::list_files;
+use crate::repository::{Repository, pattern};
 
 const DIRECTORY: &str = "docs/adr/";
 
-pub(crate) fn check_adrs(root: &Path) -> Result<Vec<String>> {
-    let index = std::fs::read_to_string(root.join(DIRECTORY).join("README.md"))
-        .context("docs/adr/README.md cannot be read")?;
-    let mut files = Vec::new();
-    for name in list_files(root)? {
-        if let Some(file) = name.strip_prefix(DIRECTORY)
-            && file != "README.md"
-        {
-            files.push((file.to_owned(), std::fs::read_to_string(root.join(&name))?));
-        }
-    }
-    wrong_adrs(&index, &files)
+pub(crate) fn check_adrs(repository: &Repository) -> Result<Vec<String>> {
+    let index = repository.text("docs/adr/README.md")?;
+    let files = repository.texts().filter_map(|(name, text)| {
+        let file = name.strip_prefix(DIRECTORY)?;
+        (file != "README.md").then(|| (file.to_owned(), text.to_owned()))
+    });
+    wrong_adrs(index, &files.collect::<Vec<_>>())
 }
 
 fn wrong_adrs(index: &str, files: &[(String, String)]) -> Result<Vec<String>> {
-    let heading = Regex::new(r"^# ([0-9]{4}): (\S.*)$")?;
-    let link = Regex::new(r"\[[^\]]*\]\(([^)#]+\.md)\)")?;
+    let heading = pattern(r"^# ([0-9]{4}): (\S.*)$")?;
+    let link = pattern(r"\[[^\]]*\]\(([^)#]+\.md)\)")?;
     let mut wrong = Vec::new();
     for (file, text) in files {
         let first = text.lines().next().unwrap_or("");

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use crate::repository::Repository;
 use crate::{
-    adrs, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source, page_types,
-    rules, silence, test_files, types,
+    adrs, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source,
+    page_types, phases, rules, silence, test_files, types, words,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.
-pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
+pub(crate) type Check = (&'static str, fn(&Repository) -> Result<Vec<String>>);
 
 pub(crate) const CHECKS: &[Check] = &[
     ("edges", edges::check_edges),
@@ -20,8 +21,11 @@ pub(crate) const CHECKS: &[Check] = &[
     ("citations", rules::check_citations),
     ("adrs", adrs::check_adrs),
     ("types", types::check_types),
+    ("words", words::check_words),
     ("cycles", cycles::check_cycles),
     ("silence", silence::check_silence),
+    ("assertions", assertions::check_assertions),
+    ("phases", phases::check_phases),
     ("owners", owners::check_owners),
     ("lints", lints::check_lints),
     ("map index", map_index::check_map_index),
@@ -38,17 +42,22 @@ pub(crate) const PENDING: &[&str] = &[];
 pub struct Findings {
     pub wrong: Vec<String>,
     pub pending: Vec<String>,
+    /// Sources that are long but still allowed.
+    pub large: Vec<String>,
 }
 
 /// Runs every check.
 pub fn run_checks(root: &Path) -> Result<Findings> {
-    run(root, CHECKS, PENDING)
+    let repository = Repository::read(root)?;
+    let mut findings = run(&repository, CHECKS, PENDING)?;
+    findings.large = files::list_large_files(&repository);
+    Ok(findings)
 }
 
-fn run(root: &Path, checks: &[Check], pending: &[&str]) -> Result<Findings> {
+fn run(repository: &Repository, checks: &[Check], pending: &[&str]) -> Result<Findings> {
     let mut findings = Findings::default();
     for (name, check) in checks {
-        let found = check(root)?;
+        let found = check(repository)?;
         let is_pending = pending.contains(name);
         if is_pending && found.is_empty() {
             findings
@@ -77,18 +86,18 @@ fn run(root: &Path, checks: &[Check], pending: &[&str]) -> Result<Findings> {
 mod tests {
     use super::*;
 
-    fn finds(_: &Path) -> Result<Vec<String>> {
+    fn finds(_: &Repository) -> Result<Vec<String>> {
         Ok(vec!["here".to_owned()])
     }
 
-    fn finds_nothing(_: &Path) -> Result<Vec<String>> {
+    fn finds_nothing(_: &Repository) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
     #[test]
     fn a_pending_check_warns_and_another_fails() {
         let checks: &[Check] = &[("one", finds), ("two", finds)];
-        let findings = run(Path::new("."), checks, &["two"]).unwrap();
+        let findings = run(&Repository::empty(), checks, &["two"]).unwrap();
         assert_eq!(findings.wrong, ["[one] here"]);
         assert_eq!(findings.pending, ["[two] here"]);
     }
@@ -96,7 +105,7 @@ mod tests {
     #[test]
     fn a_pending_check_without_findings_must_be_enforced() {
         let checks: &[Check] = &[("one", finds_nothing)];
-        let findings = run(Path::new("."), checks, &["one", "gone"]).unwrap();
+        let findings = run(&Repository::empty(), checks, &["one", "gone"]).unwrap();
         assert_eq!(
             findings.wrong,
             [

@@ -1,11 +1,9 @@
 //! The command line knows no protocol JSON: it goes through `client::chat` and the other typed functions of `client`.
 
-use std::path::Path;
-
 use anyhow::Result;
-use regex::Regex;
 
-use crate::source::{Source, read_sources};
+use crate::repository::{Repository, pattern};
+use crate::source::Source;
 
 /// Calls that send what the caller made up itself.
 const UNTYPED_CALL: &str = r"\.\s*(dispatch|request|notify)\s*\(";
@@ -13,9 +11,9 @@ const UNTYPED_CALL: &str = r"\.\s*(dispatch|request|notify)\s*\(";
 /// Names of actions, as a string that begins with the name of a channel.
 const ACTION_NAME: &str = r#""(chat|session|root)/[^"\s]*"?"#;
 
-pub(crate) fn check_cli_protocol(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_cli_protocol(repository: &Repository) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for source in read_sources(root, |name| name.starts_with("crates/cli/src/"))? {
+    for source in repository.sources(|name| name.starts_with("crates/cli/src/")) {
         wrong.extend(find_protocol(&source)?);
     }
     Ok(wrong)
@@ -23,8 +21,8 @@ pub(crate) fn check_cli_protocol(root: &Path) -> Result<Vec<String>> {
 
 fn find_protocol(source: &Source) -> Result<Vec<String>> {
     let views = [
-        (Regex::new(UNTYPED_CALL)?, &source.code),
-        (Regex::new(ACTION_NAME)?, &source.literals),
+        (pattern(UNTYPED_CALL)?, &source.code),
+        (pattern(ACTION_NAME)?, &source.literals),
     ];
     let found = views.iter().flat_map(|(pattern, view)| {
         pattern.find_iter(view).map(|found| {

@@ -1,10 +1,11 @@
 //! Which crate may depend on which, and which outside crates belong to one crate only.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+
+use crate::repository::Repository;
 
 /// The crates of the workspace and the crates of the workspace each may depend on. Testing and bench may know all.
 const EDGES: &[(&str, &[&str])] = &[
@@ -82,7 +83,7 @@ const FREE: &[&str] = &[
 ];
 
 /// Every dependency that should not be there.
-pub(crate) fn check_edges(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_edges(repository: &Repository) -> Result<Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -91,7 +92,7 @@ pub(crate) fn check_edges(root: &Path) -> Result<Vec<String>> {
             "--no-deps",
             "--offline",
         ])
-        .current_dir(root)
+        .current_dir(repository.root())
         .output()
         .context("cargo metadata did not run")?;
     if !output.status.success() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::source::list_files;
+use crate::repository::Repository;
 
 const LINES_MAX: usize = 800;
 const LINES_WARN: usize = 500;
@@ -28,43 +28,35 @@ const LEFTOVERS: &[(&str, &str)] = &[
 ];
 
 /// Everything that is wrong with single files.
-pub(crate) fn check_files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_files(repository: &Repository) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for (name, text) in read_texts(root)? {
-        wrong.extend(find_leftovers(&name, &text));
+    for (name, text) in repository.texts() {
+        wrong.extend(find_leftovers(name, text));
         if name.ends_with(".rs") {
-            wrong.extend(check_source(&name, &text));
+            wrong.extend(check_source(name, text));
         }
     }
     Ok(wrong)
 }
 
 /// Sources that are long but still allowed.
-pub fn list_large_files(root: &Path) -> Result<Vec<String>> {
-    Ok(read_texts(root)?
-        .iter()
+pub(crate) fn list_large_files(repository: &Repository) -> Vec<String> {
+    repository
+        .texts()
         .filter(|(name, _)| name.ends_with(".rs"))
         .map(|(name, text)| (name, text.lines().count()))
         .filter(|(_, lines)| (LINES_WARN + 1..=LINES_MAX).contains(lines))
         .map(|(name, lines)| format!("{name}: {lines} lines"))
-        .collect())
-}
-
-fn read_texts(root: &Path) -> Result<Vec<(String, String)>> {
-    Ok(list_files(root)?
-        .into_iter()
-        // What is not text is not looked at.
-        .filter_map(|name| {
-            let text = std::fs::read_to_string(root.join(&name)).ok()?;
-            Some((name, text))
-        })
-        .collect())
+        .collect()
 }
 
 fn find_leftovers(name: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (first, second) in LEFTOVERS {
         let wanted = format!("{first}{second}");
+        if !text.contains(&wanted) {
+            continue;
+        }
         for (number, line) in text.lines().enumerate() {
             if line.contains(&wanted) {
                 wrong.push(format!(

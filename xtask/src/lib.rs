@@ -2,6 +2,7 @@
 //! are cited, cycles, silence, names. `cargo test` runs them; `cargo run -p xtask -- tidy` prints what they find.
 
 mod adrs;
+mod assertions;
 mod checks;
 mod cli_protocol;
 mod cycles;
@@ -14,16 +15,18 @@ mod map_index;
 mod owners;
 mod page_source;
 mod page_types;
+mod phases;
+mod repository;
 mod rules;
 mod silence;
 mod source;
 mod test_files;
 mod types;
+mod words;
 
 use std::path::{Path, PathBuf};
 
 pub use checks::{Findings, run_checks};
-pub use files::list_large_files;
 pub use generations::run_generations;
 pub use interop::run_interop;
 pub use page_types::write_page_types;

@@ -2,11 +2,9 @@
 //!
 //! Clippy finds what breaks them; this check finds that somebody turned them off.
 
-use std::path::Path;
-
 use anyhow::Result;
 
-use crate::source::list_files;
+use crate::repository::Repository;
 
 /// Lints of `[workspace.lints]` that must be `warn`, `deny` or `forbid`. `.ci/run` makes warnings errors.
 const REQUIRED: &[&str] = &[
@@ -34,20 +32,17 @@ const FORBIDDEN_IN_KERNEL: &[&str] = &[
     "std::collections::HashSet",
 ];
 
-pub(crate) fn check_lints(root: &Path) -> Result<Vec<String>> {
-    let workspace = std::fs::read_to_string(root.join("Cargo.toml"))?;
-    let clippy = std::fs::read_to_string(root.join("clippy.toml"))?;
-    let mut wrong = missing_lints(&workspace, &clippy);
+pub(crate) fn check_lints(repository: &Repository) -> Result<Vec<String>> {
+    let workspace = repository.text("Cargo.toml")?;
+    let clippy = repository.text("clippy.toml")?;
+    let mut wrong = missing_lints(workspace, clippy);
     // A crate's own file replaces the workspace's, so it must repeat the thresholds.
-    let kernel =
-        std::fs::read_to_string(root.join("crates/kernel/clippy.toml")).unwrap_or_default();
-    wrong.extend(missing_bans(&kernel));
-    for name in list_files(root)? {
-        if name.starts_with("crates/") && name.ends_with("/Cargo.toml") {
-            let text = std::fs::read_to_string(root.join(&name))?;
-            if !inherits_lints(&text) {
-                wrong.push(format!("{name}: lacks `[lints] workspace = true`"));
-            }
+    let kernel = repository.find_text("crates/kernel/clippy.toml");
+    wrong.extend(missing_bans(kernel.unwrap_or_default()));
+    for (name, text) in repository.texts() {
+        let is_manifest = name.starts_with("crates/") && name.ends_with("/Cargo.toml");
+        if is_manifest && !inherits_lints(text) {
+            wrong.push(format!("{name}: lacks `[lints] workspace = true`"));
         }
     }
     Ok(wrong)

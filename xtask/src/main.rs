@@ -38,11 +38,10 @@ fn generations() -> anyhow::Result<ExitCode> {
 
 fn tidy() -> anyhow::Result<ExitCode> {
     let root = xtask::root();
-    let large = xtask::list_large_files(&root)?;
-    for line in &large {
+    let findings = xtask::run_checks(&root)?;
+    for line in &findings.large {
         println!("large: {line}");
     }
-    let findings = xtask::run_checks(&root)?;
     for line in &findings.pending {
         println!("pending: {line}");
     }
@@ -53,7 +52,7 @@ fn tidy() -> anyhow::Result<ExitCode> {
         "tidy: {} wrong, {} pending, {} large",
         findings.wrong.len(),
         findings.pending.len(),
-        large.len()
+        findings.large.len()
     );
     Ok(match findings.wrong.is_empty() {
         true => ExitCode::SUCCESS,

@@ -4,29 +4,27 @@
 //! Finds parameters and `let`s whose type, or whose `as_object`, says that they are objects. Closures and elements of lists
 //! have no type to read here; damaged parts are drawn in a test for those.
 
-use std::path::Path;
+use std::ops::Range;
 
 use anyhow::Result;
-use regex::Regex;
 
-use crate::source::{Source, closing_brace, read_sources};
+use crate::repository::{Repository, pattern};
+use crate::source::{Source, closing_brace};
 
-pub(crate) fn check_map_index(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_map_index(repository: &Repository) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for source in read_sources(root, |name| {
-        name.starts_with("crates/") && name.contains("/src/")
-    })? {
+    for source in repository.sources(|name| name.starts_with("crates/") && name.contains("/src/")) {
         wrong.extend(indexed_objects(&source)?);
     }
     Ok(wrong)
 }
 
 fn indexed_objects(source: &Source) -> Result<Vec<String>> {
-    let function = Regex::new(r"\bfn\s+\w+")?;
-    let parameter = Regex::new(
+    let function = pattern(r"\bfn\s+\w+")?;
+    let parameter = pattern(
         r"\b(?P<name>[a-z_]\w*)\s*:\s*&?\s*(?:'\w+\s+)?(?:mut\s+)?(?:wire::)?(?:Object|(?:serde_json::)?Map<String,\s*Value>)\s*[,)=;]",
     )?;
-    let read = Regex::new(
+    let read = pattern(
         r"\blet\s+(?:Some\()?(?P<name>[a-z_]\w*)\)?\s*=[^;{]*\.as_object(?:_mut)?\(\)(?:\?|\s*else)",
     )?;
     let mut wrong = Vec::new();
@@ -39,14 +37,17 @@ fn indexed_objects(source: &Source) -> Result<Vec<String>> {
             continue; // a function without a body
         }
         let range = found.start()..closing_brace(&source.code, open);
+        // Few functions index anything by a key: only those are worth a closer look.
+        if !has_key_index(source, &range) {
+            continue;
+        }
         let text = &source.code[range.clone()];
         let named = parameter
             .captures_iter(text)
             .chain(read.captures_iter(text));
         for name in named.filter_map(|found| found.name("name")) {
-            let index = Regex::new(&format!(r"(^|[^.\w]){}\[", name.as_str()))?;
-            for indexed in index.find_iter(&text[name.end()..]) {
-                let at = range.start + name.end() + indexed.end();
+            for indexed in indices_of(name.as_str(), &text[name.end()..]) {
+                let at = range.start + name.end() + indexed;
                 // The inside of strings is in a view of its own.
                 let is_key = source.literals.as_bytes().get(at) == Some(&b'"');
                 if !is_key {
@@ -64,6 +65,23 @@ fn indexed_objects(source: &Source) -> Result<Vec<String>> {
     wrong.sort();
     wrong.dedup();
     Ok(wrong)
+}
+
+/// Whether anything is indexed by a string. The inside of strings is in a view of its own.
+fn has_key_index(source: &Source, range: &Range<usize>) -> bool {
+    let literals = source.literals.as_bytes();
+    let mut brackets = source.code[range.clone()].match_indices('[');
+    brackets.any(|(at, _)| literals.get(range.start + at + 1) == Some(&b'"'))
+}
+
+/// Where, behind the bracket, a variable is indexed; a field or a part of another name is not meant.
+fn indices_of(name: &str, code: &str) -> Vec<usize> {
+    let indexed = format!("{name}[");
+    let found = code.match_indices(&indexed).filter(|(at, _)| {
+        let before = code[..*at].chars().next_back();
+        before.is_none_or(|before| before != '.' && before != '_' && !before.is_alphanumeric())
+    });
+    found.map(|(at, _)| at + indexed.len()).collect()
 }
 
 #[cfg(test)]

@@ -2,12 +2,9 @@
 //!
 //! The browser refuses them too (Content-Security-Policy, Trusted Types); here they are found before anybody opens the page.
 
-use std::path::Path;
-
 use anyhow::Result;
-use regex::Regex;
 
-use crate::source::list_files;
+use crate::repository::{Repository, pattern};
 
 const APP: &str = "crates/web/app/";
 
@@ -26,13 +23,11 @@ const REFUSED: &[(&str, &str)] = &[
 /// Names of XML vocabularies look like addresses, and nothing is fetched from them.
 const VOCABULARY: &str = "http://www.w3.org/2000/svg";
 
-pub(crate) fn check_page_source(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_page_source(repository: &Repository) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for name in list_files(root)? {
-        if name.starts_with(APP)
-            && let Ok(text) = std::fs::read_to_string(root.join(&name))
-        {
-            wrong.extend(find_refused(&name, &text)?);
+    for (name, text) in repository.texts() {
+        if name.starts_with(APP) {
+            wrong.extend(find_refused(name, text)?);
         }
     }
     Ok(wrong)
@@ -40,11 +35,11 @@ pub(crate) fn check_page_source(root: &Path) -> Result<Vec<String>> {
 
 fn find_refused(name: &str, text: &str) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for (pattern, why) in REFUSED {
-        let pattern = Regex::new(pattern)?;
+    for (refused, why) in REFUSED {
+        let refused = pattern(refused)?;
         for (number, line) in text.lines().enumerate() {
             let line = line.replace(VOCABULARY, "");
-            if let Some(found) = pattern.find(&line) {
+            if let Some(found) = refused.find(&line) {
                 let found = found.as_str();
                 wrong.push(format!("{name}:{}: `{found}` {why}", number + 1));
             }

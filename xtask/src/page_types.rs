@@ -13,6 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use syn::{Attribute, Expr, Field, Fields, Item, ItemEnum, ItemImpl, ItemStruct, Type, Variant};
 
+use crate::repository::Repository;
+
 const FILE: &str = "crates/web/app/js/types.d.ts";
 const ROOTS: &[&str] = &["RootState", "SessionState", "ChatState", "SessionSummary"];
 const SOURCES: &[&str] = &["common.rs", "state.rs"];
@@ -30,9 +32,9 @@ pub fn write_page_types(root: &Path) -> Result<()> {
 }
 
 /// Whether the types are those of the published crate.
-pub(crate) fn check_page_types(root: &Path) -> Result<Vec<String>> {
-    let kept = std::fs::read_to_string(root.join(FILE)).unwrap_or_default();
-    Ok(match kept == make(root)? {
+pub(crate) fn check_page_types(repository: &Repository) -> Result<Vec<String>> {
+    let stored = repository.find_text(FILE).unwrap_or_default();
+    Ok(match stored == make(repository.root())? {
         true => Vec::new(),
         false => vec![format!("{FILE}: run `cargo run -p xtask -- gen`")],
     })

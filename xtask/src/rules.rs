@@ -1,12 +1,10 @@
 //! Rules that are cited by code (`H-078`, `G-47`) are defined in `docs/rules`, once each.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::Result;
-use regex::Regex;
 
-use crate::source::list_files;
+use crate::repository::{Repository, pattern};
 
 /// Families of codes. A capital letter and a number of any other family is not a rule (`UTF-8`).
 const CODE: &str = r"\b([A-Z]+)-([0-9]{2,3}[a-z]?)\b";
@@ -29,14 +27,14 @@ const UNKNOWN_DOCUMENTS: &[(&str, &str)] = &[
 ];
 
 /// Every code that is cited and not defined, or defined twice.
-pub(crate) fn check_rules(root: &Path) -> Result<Vec<String>> {
-    let (rules, others) = read_texts(root)?;
+pub(crate) fn check_rules(repository: &Repository) -> Result<Vec<String>> {
+    let (rules, others) = read_texts(repository);
     undefined_codes(&rules, &others)
 }
 
 /// Every citation of a document that nobody can open.
-pub(crate) fn check_citations(root: &Path) -> Result<Vec<String>> {
-    let (_, others) = read_texts(root)?;
+pub(crate) fn check_citations(repository: &Repository) -> Result<Vec<String>> {
+    let (_, others) = read_texts(repository);
     Ok(others
         .iter()
         .flat_map(|(name, text)| unknown_documents(name, text))
@@ -45,26 +43,23 @@ pub(crate) fn check_citations(root: &Path) -> Result<Vec<String>> {
 
 type Texts = Vec<(String, String)>;
 
-fn read_texts(root: &Path) -> Result<(Texts, Texts)> {
+fn read_texts(repository: &Repository) -> (Texts, Texts) {
     let mut rules = Vec::new();
     let mut others = Vec::new();
-    for name in list_files(root)? {
-        // What is not text cites nothing.
-        let Ok(text) = std::fs::read_to_string(root.join(&name)) else {
-            continue;
-        };
+    for (name, text) in repository.texts() {
+        let file = (name.to_owned(), text.to_owned());
         if name.starts_with(RULES) {
-            rules.push((name, text));
+            rules.push(file);
         } else if name.ends_with(".rs") || name.ends_with(".md") || name.ends_with(".toml") {
-            others.push((name, text));
+            others.push(file);
         }
     }
-    Ok((rules, others))
+    (rules, others)
 }
 
 fn undefined_codes(rules: &Texts, others: &Texts) -> Result<Vec<String>> {
-    let definition = Regex::new(r"^- \*\*([A-Z]+-[0-9]{2,3}[a-z]?)\*\*: \S")?;
-    let code = Regex::new(CODE)?;
+    let definition = pattern(r"^- \*\*([A-Z]+-[0-9]{2,3}[a-z]?)\*\*: \S")?;
+    let code = pattern(CODE)?;
     let mut wrong = Vec::new();
     let mut defined: BTreeMap<String, String> = BTreeMap::new();
     for (name, text) in rules {

@@ -1,29 +1,27 @@
 //! No silent return in the kernel: `let .. else { return; }` hides that something expected was not there. Such a block
 //! asserts, tells somebody, or has a comment that says why returning is right.
 
-use std::path::Path;
-
 use anyhow::Result;
-use regex::Regex;
 
-use crate::source::{Source, closing_brace, read_sources};
+use crate::repository::{Repository, pattern};
+use crate::source::{Source, closing_brace};
 
 /// Fewer letters than this are no reason.
 const REASON_LETTERS: usize = 10;
 
-pub(crate) fn check_silence(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_silence(repository: &Repository) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for source in read_sources(root, |name| name.starts_with("crates/kernel/src/"))? {
+    for source in repository.sources(|name| name.starts_with("crates/kernel/src/")) {
         wrong.extend(silent_returns(&source)?);
     }
     Ok(wrong)
 }
 
 fn silent_returns(source: &Source) -> Result<Vec<String>> {
-    let block_start = Regex::new(r"\belse\s*\{")?;
+    let block_start = pattern(r"\belse\s*\{")?;
     let nothing =
-        Regex::new(r"^\{\s*return\s*(\(\)|[A-Za-z_:<>]*\b[Dd]efault(::default)?\(\))?\s*;?\s*\}$")?;
-    let statement_start = Regex::new(r"\b(let|if)\b")?;
+        pattern(r"^\{\s*return\s*(\(\)|[A-Za-z_:<>]*\b[Dd]efault(::default)?\(\))?\s*;?\s*\}$")?;
+    let statement_start = pattern(r"\b(let|if)\b")?;
     let comments: Vec<&str> = source.comments.lines().collect();
     let has_reason = |line: usize| {
         comments.get(line).is_some_and(|comment| {

@@ -4,12 +4,9 @@
 //! of them. This is a scanner of tokens, not a parser: it knows strings, comments, characters and braces.
 
 use std::ops::Range;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result, bail};
 
 /// A source file and its views.
+#[derive(Clone)]
 pub(crate) struct Source {
     /// Path from the root of the repository, or from wherever a test says.
     pub(crate) name: String,
@@ -48,41 +45,6 @@ impl Source {
             .filter(|b| *b == b'\n')
             .count()
     }
-}
-
-/// Every file that git tracks or would track.
-pub(crate) fn list_files(root: &Path) -> Result<Vec<String>> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()
-        .context("git did not run")?;
-    if !output.status.success() {
-        bail!(
-            "git ls-files failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    let mut names: Vec<String> = String::from_utf8(output.stdout)?
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    // A file that was deleted and not committed yet is still in git's list.
-    names.retain(|name| root.join(name).exists());
-    Ok(names)
-}
-
-/// The sources whose path `wanted` accepts, without test files.
-pub(crate) fn read_sources(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
-    for name in list_files(root)? {
-        if name.ends_with(".rs") && !is_test_file(&name) && wanted(&name) {
-            let text = std::fs::read_to_string(root.join(&name))
-                .with_context(|| format!("{name} cannot be read"))?;
-            sources.push(Source::new(&name, &text));
-        }
-    }
-    Ok(sources)
 }
 
 /// Files that hold tests only, by their names.
@@ -165,8 +127,17 @@ fn token(rest: &[u8], before: Option<u8>) -> (usize, Kind) {
     {
         return (length, Kind::Literal);
     }
-    let next = (1..rest.len()).find(|at| (rest[*at] as i8) >= -64);
+    let next = (1..rest.len()).find(|at| may_begin_token(rest[*at], rest[at - 1]));
     (next.unwrap_or(rest.len()), Kind::Code)
+}
+
+/// Whether something other than code may begin with a byte.
+fn may_begin_token(byte: u8, before: u8) -> bool {
+    match byte {
+        b'/' | b'"' | b'\'' => true,
+        b'r' | b'b' => !(before.is_ascii_alphanumeric() || before == b'_'),
+        _ => false,
+    }
 }
 
 fn block_comment(rest: &[u8]) -> usize {
@@ -236,10 +207,11 @@ fn character(rest: &[u8]) -> Option<usize> {
 }
 
 fn blank(piece: &str) -> String {
-    piece
-        .bytes()
-        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
-        .collect()
+    let lines: Vec<String> = piece
+        .split('\n')
+        .map(|line| " ".repeat(line.len()))
+        .collect();
+    lines.join("\n")
 }
 
 /// Every item that is under `#[cfg(test)]`, up to its closing brace or its semicolon.

@@ -1,35 +1,33 @@
 //! What is written as a test runs. A crate that links its tests into one executable names every file of them; a target that is
 //! not built for tests (`test = false`, `doctest = false`) has none.
 
-use std::path::Path;
-
 use anyhow::Result;
 
-use crate::source::list_files;
+use crate::repository::Repository;
 
 /// The files below `tests` of crates with `autotests = false` that nothing names, and tests in targets that are built for none.
-pub(crate) fn check_test_files(root: &Path) -> Result<Vec<String>> {
-    let files = list_files(root)?;
+pub(crate) fn check_test_files(repository: &Repository) -> Result<Vec<String>> {
+    let files = repository.names();
     let mut wrong = Vec::new();
     for manifest in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
-        let text = std::fs::read_to_string(root.join(manifest))?;
-        let untested = UntestedTargets::of(&text);
+        let text = repository.text(manifest)?;
+        let untested = UntestedTargets::of(text);
         let sources = manifest.replace("Cargo.toml", "src/");
         for file in files.iter().filter(|file| file.ends_with(".rs")) {
             if let Some(name) = file.strip_prefix(&sources) {
-                let source = std::fs::read_to_string(root.join(file))?;
-                wrong.extend(untested.find_tests(file, name, &source));
+                let source = repository.text(file)?;
+                wrong.extend(untested.find_tests(file, name, source));
             }
         }
         if !text.contains("autotests = false") {
             continue;
         }
         let tests = manifest.replace("Cargo.toml", "tests/");
-        let all = std::fs::read_to_string(root.join(format!("{tests}all.rs")))?;
+        let all = repository.text(&format!("{tests}all.rs"))?;
         let of_crate = files.iter().filter_map(|file| file.strip_prefix(&tests));
         wrong.extend(
             of_crate
-                .filter(|file| !is_named(file, &all, &text))
+                .filter(|file| !is_named(file, all, text))
                 .map(|file| format!("{tests}{file} is named neither in all.rs nor in Cargo.toml")),
         );
     }

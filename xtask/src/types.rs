@@ -1,21 +1,18 @@
 //! One name for one concept: no type name is defined twice in the crates, apart from a list that only shrinks.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use regex::Regex;
 
-use crate::source::{Source, read_sources};
+use crate::repository::{Repository, pattern};
+use crate::source::Source;
 
 /// Names that are still defined several times, one a line with their number. A line goes, or its number falls, with every
 /// rename; nothing is added.
 const ALLOWED: &str = include_str!("../duplicate_types.txt");
 
-pub(crate) fn check_types(root: &Path) -> Result<Vec<String>> {
-    let sources = read_sources(root, |name| {
-        name.starts_with("crates/") && name.contains("/src/")
-    })?;
+pub(crate) fn check_types(repository: &Repository) -> Result<Vec<String>> {
+    let sources = repository.sources(|name| name.starts_with("crates/") && name.contains("/src/"));
     duplicate_types(&sources, &read_allowed(ALLOWED)?)
 }
 
@@ -30,7 +27,7 @@ fn read_allowed(list: &str) -> Result<BTreeMap<String, usize>> {
 
 fn duplicate_types(sources: &[Source], allowed: &BTreeMap<String, usize>) -> Result<Vec<String>> {
     // An alias inside an `impl` or a trait is indented and belongs to it; one at the margin is a name of its own.
-    let definition = Regex::new(
+    let definition = pattern(
         r"(?m)^(?:\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|union|trait)|(?:pub(?:\([^)]*\))?\s+)?type)\s+(\w+)",
     )?;
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use client::chat::{TextKind, TextPosition};
+use client::chat::{AnswerTextKind, TextPosition};
 use serde_json::Value;
 
 use crate::terminal::{escape, json_line};
@@ -54,11 +54,11 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
     /// A piece of the answer, or of the reasoning before it.
     pub(crate) fn text(
         &mut self,
-        kind: TextKind,
+        kind: AnswerTextKind,
         position: TextPosition,
         text: &str,
     ) -> io::Result<()> {
-        let is_shown = kind == TextKind::Markdown || self.reasoning == Reasoning::Dimmed;
+        let is_shown = kind == AnswerTextKind::Markdown || self.reasoning == Reasoning::Dimmed;
         if !is_shown {
             return Ok(());
         }
@@ -70,8 +70,8 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
         }
         let text = escape(text);
         match kind {
-            TextKind::Markdown => self.out.write_all(text.as_bytes())?,
-            TextKind::Reasoning => write!(self.out, "{DIM}{text}{PLAIN}")?,
+            AnswerTextKind::Markdown => self.out.write_all(text.as_bytes())?,
+            AnswerTextKind::Reasoning => write!(self.out, "{DIM}{text}{PLAIN}")?,
         }
         self.is_mid_line = !text.ends_with('\n');
         self.out.flush()
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn printed(reasoning: Reasoning) -> (String, String) {
-        use TextKind::{Markdown, Reasoning as Thought};
+        use AnswerTextKind::{Markdown, Reasoning as Thought};
         use TextPosition::{Continuation, Start};
         let mut output = TurnOutput::new(Vec::new(), Vec::new(), reasoning);
         for (kind, position, text) in [

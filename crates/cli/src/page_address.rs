@@ -20,7 +20,7 @@ impl PageAddress {
     /// An address that somebody typed.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let Some(url) = Url::parse(text).ok().filter(has_page_scheme) else {
-            bail!("`{text}` is no address of a page; one looks like https://laptop.example/");
+            bail!("`{text}` is not the address of a page; one looks like https://laptop.example/");
         };
         let has_more = url.path() != "/" || url.query().is_some() || url.fragment().is_some();
         ensure!(

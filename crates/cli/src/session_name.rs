@@ -30,7 +30,7 @@ pub(crate) enum NameError {
         name: String,
         candidates: Vec<String>,
     },
-    #[error("`{name}` is no channel URI: {why}")]
+    #[error("`{name}` is not a channel URI: {why}")]
     BadUri { name: String, why: String },
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn commands_of(
 }
 
 /// What a message means. Nothing is stored.
-pub(crate) fn understand_message(
+pub(crate) fn compose_message(
     known: &KnownNames,
     compose: Compose,
     now: Timestamp,
@@ -112,14 +112,14 @@ pub(crate) fn conflict_in(composed: &Composed) -> Option<&'static str> {
 }
 
 /// Composes a message and stores its bodies.
-pub fn compose_message(
+pub fn compose_and_store(
     store: &dyn Blobs,
     known: &KnownNames,
     mut compose: Compose,
     now: Timestamp,
 ) -> Result<Box<Submission>, WorkFailed> {
     let client_files = std::mem::take(&mut compose.client_files);
-    let mut composed = understand_message(known, compose, now)?;
+    let mut composed = compose_message(known, compose, now)?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;

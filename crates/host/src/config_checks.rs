@@ -78,7 +78,7 @@ pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
         (JournalChoice::Postgres, Some(name)) => {
             if let Some(name) = name.filter(|name| !is_space_name(name)) {
                 return Err(format!(
-                    "cluster: {name:?} is no name for a node: small letters, digits and `-`"
+                    "cluster: {name:?} is not a name for a node: small letters, digits and `-`"
                 ));
             }
         }

@@ -20,7 +20,7 @@ use wire::{Object, Timestamp};
 use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
 use crate::blobs::Blobs;
-use crate::compose::{KnownNames, conflict_in, understand_message};
+use crate::compose::{KnownNames, compose_message, conflict_in};
 use crate::document_reader::DocumentReader;
 use crate::effects::read_body;
 use crate::entities::Entities;
@@ -44,7 +44,7 @@ pub fn check_message(
     terms_of: impl FnOnce(&UserMessage) -> Option<ModelTerms>,
 ) -> Result<Value, WorkFailed> {
     let directories = check.compose.working_directories.clone();
-    let composed = understand_message(context.known, check.compose, context.now)?;
+    let composed = compose_message(context.known, check.compose, context.now)?;
     if let Some(conflict) = conflict_in(&composed) {
         return Err(WorkFailed(conflict.to_owned()));
     }
@@ -71,17 +71,17 @@ pub fn check_message(
         resolved,
     };
     let terms = terms_of(&message);
-    let understood = UnderstoodMessage {
+    let checked = CheckedMessage {
         message,
         diagnostics: composed.diagnostics,
         reaches_model: composed.reaches_model,
     };
-    let result = describe(understood, terms, &check.context_use, &mut sources);
+    let result = describe(checked, terms, &check.context_use, &mut sources);
     Ok(wire::action::to_value(&result))
 }
 
 /// A message, and what its user is told.
-pub(crate) struct UnderstoodMessage {
+pub(crate) struct CheckedMessage {
     pub message: UserMessage,
     pub diagnostics: Vec<String>,
     pub reaches_model: bool,
@@ -89,20 +89,20 @@ pub(crate) struct UnderstoodMessage {
 
 /// What would become of a message for a model.
 pub(crate) fn describe(
-    understood: UnderstoodMessage,
+    checked: CheckedMessage,
     terms: Option<ModelTerms>,
     context_use: &ContextUse,
     sources: &mut dyn Sources,
 ) -> ComposeResult {
-    let message = &understood.message;
+    let message = &checked.message;
     let target = terms
         .as_ref()
         .map_or(Target::OpenaiChat, |terms| terms.target);
-    let lowered = match understood.reaches_model {
+    let lowered = match checked.reaches_model {
         true => lower_message(message, terms.as_ref(), target, sources),
         false => Lowered::default(), // no model is called (C-053)
     };
-    let mut diagnostics = understood.diagnostics;
+    let mut diagnostics = checked.diagnostics;
     for diagnostic in lowered.diagnostics {
         if !diagnostics.contains(&diagnostic) {
             diagnostics.push(diagnostic);
@@ -119,7 +119,7 @@ pub(crate) fn describe(
     ComposeResult {
         model: terms.map(|terms| terms.model),
         target: target.name().to_owned(),
-        reaches_model: understood.reaches_model,
+        reaches_model: checked.reaches_model,
         diagnostics,
         tokens: count(tokens),
         tokens_complete: decisions.iter().all(|decision| decision.tokens.is_some()),

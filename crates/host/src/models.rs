@@ -147,7 +147,7 @@ impl AgentRoster {
         }
         let variable = model.key_env.as_deref().unwrap_or("");
         if variable.starts_with("GREENROOM_") {
-            return Err(format!("`key_env`: {variable} is no key of a model"));
+            return Err(format!("`key_env`: {variable} is not the key of a model"));
         }
         let Some(file) = &model.key_file else {
             return Ok(());

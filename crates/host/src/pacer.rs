@@ -30,11 +30,11 @@ pub(crate) struct Pacer {
 #[derive(Default)]
 struct PacerState {
     links: HashMap<PeerId, Arc<Link>>,
-    runs: HashMap<RunId, Recipients>,
+    runs: HashMap<RunId, RunWatchers>,
 }
 
 #[derive(Default)]
-struct Recipients {
+struct RunWatchers {
     peers: Vec<PeerId>,
     events: u32,
 }
@@ -57,7 +57,7 @@ impl Pacer {
     }
 
     pub(crate) fn start_run(&self, run: RunId) {
-        self.lock().runs.insert(run, Recipients::default());
+        self.lock().runs.insert(run, RunWatchers::default());
     }
 
     /// Notes who an event of a run goes to.

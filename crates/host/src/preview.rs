@@ -22,7 +22,7 @@ use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 use crate::compose::conflict_in;
 use crate::config::Model;
 use crate::document_reader::DocumentReader;
-use crate::message_check::{UnderstoodMessage, describe};
+use crate::message_check::{CheckedMessage, describe};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ pub struct Preview {
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// A message as it is understood here, and what it refers to.
-struct UnderstoodHere<'a> {
+/// A message as it is composed here, and what it refers to.
+struct ComposedHere<'a> {
     parts: Vec<Part>,
     resolved: BTreeMap<usize, Resolved>,
     diagnostics: Vec<String>,
@@ -65,10 +65,10 @@ struct UnderstoodHere<'a> {
     sources: WorkspaceSources<PreviewStore<'a>>,
 }
 
-fn understand<'a>(
+fn compose_here<'a>(
     input: SubmittedMessage,
     context: &'a PreviewContext<'_>,
-) -> Result<UnderstoodHere<'a>, PreviewRefusal> {
+) -> Result<ComposedHere<'a>, PreviewRefusal> {
     let directory = std::fs::canonicalize(context.workspace)
         .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
@@ -119,7 +119,7 @@ fn understand<'a>(
     let warnings = discovered.warnings.iter().map(ToString::to_string);
     let mut diagnostics: Vec<String> = warnings.collect();
     diagnostics.extend(composed.diagnostics);
-    Ok(UnderstoodHere {
+    Ok(ComposedHere {
         parts: composed.parts,
         resolved,
         diagnostics,
@@ -134,27 +134,22 @@ pub fn preview_for_model(
     context: &PreviewContext<'_>,
     model: &Model,
 ) -> Result<ComposeResult, PreviewRefusal> {
-    let UnderstoodHere {
+    let ComposedHere {
         parts,
         resolved,
         diagnostics,
         reaches_model,
         mut sources,
-    } = understand(input, context)?;
+    } = compose_here(input, context)?;
     let message = UserMessage { parts, resolved };
     let terms = agents::native::model_terms(&context.capabilities, model, &message);
-    let understood = UnderstoodMessage {
+    let composed = CheckedMessage {
         message,
         diagnostics,
         reaches_model,
     };
     let nothing_used = ContextUse::Nothing;
-    Ok(describe(
-        understood,
-        Some(terms),
-        &nothing_used,
-        &mut sources,
-    ))
+    Ok(describe(composed, Some(terms), &nothing_used, &mut sources))
 }
 
 /// What would become of a message if it were sent here.
@@ -163,18 +158,18 @@ pub fn preview(
     context: &PreviewContext<'_>,
     targets: &[Target],
 ) -> Result<Preview, PreviewRefusal> {
-    let mut understood = understand(input, context)?;
+    let mut composed = compose_here(input, context)?;
     let mut preview = Preview {
-        parts: understood.parts,
-        diagnostics: understood.diagnostics,
+        parts: composed.parts,
+        diagnostics: composed.diagnostics,
         lowered: Vec::new(),
     };
     for target in targets {
-        let lowered = match understood.reaches_model {
+        let lowered = match composed.reaches_model {
             true => {
                 let capabilities = context.capabilities.of(*target, None);
-                let (parts, sources) = (&preview.parts, &mut understood.sources);
-                lower(parts, &understood.resolved, *target, &capabilities, sources)
+                let (parts, sources) = (&preview.parts, &mut composed.sources);
+                lower(parts, &composed.resolved, *target, &capabilities, sources)
             }
             // No model is called (C-053).
             false => Lowered::default(),

@@ -37,7 +37,7 @@ impl SettingsProblem {
     /// A file that is no TOML, or holds a key or a type that is not expected.
     pub(crate) fn of_file(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message();
-        if let Some(key) = quoted(message, "unknown field `") {
+        if let Some(key) = find_quoted(message, "unknown field `") {
             return Self::of_unknown_key(text, key, message);
         }
         let line = error.span().map(|span| line_of(text, span.start));
@@ -90,7 +90,7 @@ impl SettingsProblem {
         // The parts of that table are checked one after the other, and name only their own keys.
         let known: Vec<&str> = match in_limits {
             true => LimitsTable::keys().collect(),
-            false => expected(message),
+            false => find_expected(message),
         };
         let nearest = nearest(key, &known).map(str::to_owned);
         let full = match &found {
@@ -111,13 +111,13 @@ impl SettingsProblem {
 }
 
 /// What stands between a beginning and the next quote.
-fn quoted<'a>(message: &'a str, beginning: &str) -> Option<&'a str> {
+fn find_quoted<'a>(message: &'a str, beginning: &str) -> Option<&'a str> {
     let (_, rest) = message.split_once(beginning)?;
     rest.split('`').next()
 }
 
 /// The keys that a message names as those that are expected.
-fn expected(message: &str) -> Vec<&str> {
+fn find_expected(message: &str) -> Vec<&str> {
     let (_, list) = message.split_once("expected").unwrap_or(("", ""));
     list.split('`').skip(1).step_by(2).collect()
 }

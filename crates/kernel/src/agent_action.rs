@@ -31,6 +31,10 @@ pub(crate) fn record_agent_action(
                 resumable: false,
             };
             end_turn_in_error(step, uri, failure);
+            debug_assert!(
+                step.active_turn_id(uri).is_none(),
+                "nothing more is heard of an agent that nobody can read"
+            );
             false
         }
     }

@@ -51,10 +51,10 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         }
         AgentEvent::SteeringAwaited { steer } => steering_agent::await_steering(step, uri, steer),
         AgentEvent::SteeringTaken { pending_id } => {
-            steering_agent::take_told(step, uri, turn, &pending_id);
+            steering_agent::take_offered(step, uri, turn, &pending_id);
         }
-        AgentEvent::SettingsRequested { ask } => tell_settings(step, uri, run, ask),
-        AgentEvent::ClientToolsRequested { ask } => tell_client_tools(step, uri, run, ask),
+        AgentEvent::SettingsRequested { ask } => reply_settings(step, uri, run, ask),
+        AgentEvent::ClientToolsRequested { ask } => reply_client_tools(step, uri, run, ask),
         AgentEvent::Render { render, sections } => {
             render::render_for_turn(step, uri, run, render, sections);
         }
@@ -143,13 +143,13 @@ fn set_activity(step: &mut Step, uri: &ChannelUri, activity: Option<String>) {
     step.act_as_host(uri, ActionKind::ChatActivityChanged, fields);
 }
 
-fn tell_settings(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
+fn reply_settings(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
     let values = settings_of(step, uri);
     let reply = AgentReply::Settings { ask, values };
     step.effect(Effect::Reply { run, reply });
 }
 
-fn tell_client_tools(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
+fn reply_client_tools(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
     let tools = list_offers(step, uri);
     let reply = AgentReply::ClientTools { ask, tools };
     step.effect(Effect::Reply { run, reply });
@@ -246,7 +246,7 @@ fn store_chat_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, run: RunId
             notice(step, uri, turn_id, &text);
         }
         Err(_) => {
-            let text = "the agent's notes are no text and were not stored";
+            let text = "the agent's notes are not text and were not stored";
             notice(step, uri, turn_id, text);
         }
     }

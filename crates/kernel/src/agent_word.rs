@@ -40,7 +40,7 @@ impl SessionChange {
 
 /// What a client wants of an MCP server of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpWish {
+pub struct McpServerRequest {
     pub session: ChannelUri,
     pub provider: String,
     /// The customization's.
@@ -61,7 +61,7 @@ pub struct SettingQuestion {
 
 /// A token that a client brought for a resource which an agent advertises.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BroughtToken {
+pub struct ClientToken {
     pub provider: String,
     /// Whose it is: turns of nobody else use it (H-318). None for the people of the host itself.
     pub principal: Option<String>,
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_token_is_in_no_debug_output() {
-        let brought = BroughtToken {
+        let brought = ClientToken {
             provider: "p".to_owned(),
             principal: None,
             resource: "https://r".to_owned(),

@@ -38,13 +38,13 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
 }
 
 /// A token of somebody for an agent ran out: their clients hear of it (H-317). Servers of sessions say so by their states (H-306).
-pub(crate) fn tell_token_ended(
+pub(crate) fn announce_token_end(
     step: &mut Step,
     provider: &str,
     (principal, resource): (Option<&str>, &str),
 ) {
     step.note_token(provider, (principal, resource), false);
-    let Some(metadata) = advertised(step, provider, resource) else {
+    let Some(metadata) = find_advertised(step, provider, resource) else {
         return; // a server of a session wanted it, or the agent is another one by now
     };
     let channel = ChannelUri::root();
@@ -53,7 +53,7 @@ pub(crate) fn tell_token_ended(
 }
 
 /// What an agent advertises of a resource that it takes tokens for.
-fn advertised(kernel: &Kernel, provider: &str, resource: &str) -> Option<Value> {
+fn find_advertised(kernel: &Kernel, provider: &str, resource: &str) -> Option<Value> {
     let mut agents = kernel.facts().offered_agents();
     let agent = agents.find(|agent| agent.provider == provider)?;
     let mut known = agent.info["protectedResources"].as_array()?.iter();

@@ -30,6 +30,10 @@ pub(crate) fn ask_client<T: Serialize>(
         sent,
         purpose,
     });
+    debug_assert!(
+        step.requests().count_of(peer) <= step.limits().requests_in_flight_max,
+        "no client is asked more than it may be"
+    );
     step.send(peer, Frame::Text(rpc::request(request, method, params)));
     step.wake_in(Timer::Request { request }, deadline_ms);
     Ok(())

@@ -42,7 +42,7 @@ pub(crate) fn check(kernel: &Kernel, message: &Object) -> Result<(), Refusal> {
         if let Some(id) = missing.next() {
             return Err(Refusal(format!("{uri} has no annotation `{id}` to attach")));
         }
-        bytes += wire::rpc::json_bytes(&described(state, &reference));
+        bytes += wire::rpc::json_bytes(&describe_all(state, &reference));
     }
     let most = kernel.limits().message_bytes_max;
     match bytes > most {
@@ -60,7 +60,7 @@ pub(crate) fn fill_parts(kernel: &Kernel, parts: &mut [Part]) {
             continue;
         };
         let state = find(kernel, reference.uri);
-        let described = state.map(|state| described(state, &reference));
+        let described = state.map(|state| describe_all(state, &reference));
         *part = with_annotations(part.clone(), described);
     }
 }
@@ -70,7 +70,7 @@ fn find<'a>(kernel: &'a Kernel, uri: &str) -> Option<&'a AnnotationsState> {
     kernel.find_plain(&uri)?.state().annotations()
 }
 
-fn described(state: &AnnotationsState, reference: &AnnotationsReference) -> Vec<Value> {
+fn describe_all(state: &AnnotationsState, reference: &AnnotationsReference) -> Vec<Value> {
     let named = |annotation: &&Annotation| reference.names(&annotation.id);
     let annotations = state.annotations.iter().filter(named);
     let described = annotations.map(|annotation| {

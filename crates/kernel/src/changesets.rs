@@ -53,7 +53,7 @@ pub(crate) fn take(step: &mut Step, input: ChangesInput) {
             message,
         } => {
             if step.find_session(&session).is_some() {
-                progress::tell(step, &session, Some((done, total)), Some(&message));
+                progress::report(step, &session, Some((done, total)), Some(&message));
             }
         }
         ChangesInput::Counted { session, totals } => set_totals(step, &session, totals),
@@ -184,7 +184,7 @@ pub(crate) fn worktree_of(kernel: &Kernel, session: &ChannelUri) -> Option<Value
     git_of(kernel, session).shift_remove("worktree")
 }
 
-/// A changeset and where its files lie; `None` if this is no changeset of a session that is in memory.
+/// A changeset and where its files lie; `None` if this is not a changeset of a session that is in memory.
 pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPlace> {
     let (session, part) = uri.session_part()?;
     let SessionPart::Changeset(name) = part else {

@@ -7,7 +7,7 @@ use wire::state::ConfigState;
 use wire::{ActionKind, ChannelUri};
 
 use crate::changesets::OwnWorktree;
-use crate::chats::{chat_summary, set_movable, sync_movable};
+use crate::chats::{chat_summary, set_movable, update_movable_chats};
 use crate::sessions::{self, EmptySession};
 use crate::state::Step;
 
@@ -133,7 +133,7 @@ fn change_owner(step: &mut Step, chats: &[ChannelUri], from: &ChannelUri, to: &C
     }
     step.touch_modified(from);
     step.touch_modified(to);
-    sync_movable(step, to);
+    update_movable_chats(step, to);
 }
 
 /// Puts a chat after another one of its session, or first.

@@ -89,6 +89,10 @@ pub(crate) fn disconnect(step: &mut Step, peer: PeerId) {
 
 /// Everything that was read from a connection is processed: now it is removed.
 pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
+    debug_assert!(
+        step.peers().is_gone(peer) && step.peers().is_drained(peer),
+        "what was read from a connection is processed before it is removed"
+    );
     let Some(removed) = step.peers_mut().remove(peer) else {
         return; // a peer that never connected
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::ActionKind;
-use wire::state::{ChatState, ResponsePart};
+use wire::state::{ChatState, ResponsePart, SessionState};
 use wire::{ChannelUri, Object};
 
 use crate::channels::AnnotationCounts;
@@ -61,6 +61,10 @@ pub(crate) fn derive(step: &mut Step) {
         sync_activity(step, session);
     }
     for session in &sessions {
+        debug_assert!(
+            waits_for_own_chats(step.session(session).state()),
+            "a session waits for nothing but its own chats"
+        );
         summary::publish(step, session);
     }
     step.take_changed(); // what deriving changed is derived already
@@ -178,13 +182,22 @@ fn sync_input_needed(step: &mut Step, uri: &ChannelUri) {
     }
 }
 
+fn waits_for_own_chats(session: &SessionState) -> bool {
+    let mut needed = session.input_needed.iter();
+    needed.all(|entry| is_of_own_chat(session, entry))
+}
+
+/// Whether what a session waits for is of a chat that it has.
+fn is_of_own_chat(session: &SessionState, entry: &Value) -> bool {
+    let chat = entry["chat"].as_str().unwrap_or("");
+    session.chat(chat).is_some()
+}
+
 /// What a chat that is gone waited for is not waited for any more.
 fn remove_input_of_gone_chats(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
-    let gone = state.input_needed.iter().filter(|entry| {
-        let chat = entry["chat"].as_str().unwrap_or("");
-        state.chat(chat).is_none()
-    });
+    let needed = state.input_needed.iter();
+    let gone = needed.filter(|entry| !is_of_own_chat(state, entry));
     let gone: Vec<Value> = gone.map(|entry| entry["id"].clone()).collect();
     for id in gone {
         step.act_as_host(

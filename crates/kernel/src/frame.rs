@@ -370,7 +370,7 @@ impl LateResponse {
         pieces.text(&rpc::to_json(&self.id));
         pieces.text(br#","result":"#);
         if let LateBody::Encoded(json) = &self.body {
-            pieces.shared(std::slice::from_ref(json));
+            pieces.push_shared(std::slice::from_ref(json));
             pieces.text(b"}");
             return pieces.finish();
         }
@@ -379,7 +379,7 @@ impl LateResponse {
             LateBody::Encoded(_) => {} // done above
             LateBody::Subscribe(snapshot) => {
                 pieces.text(br#""snapshot":"#);
-                pieces.shared(snapshot.pieces_for(self.generation));
+                pieces.push_shared(snapshot.pieces_for(self.generation));
             }
             LateBody::Initialize { fields, snapshots } => {
                 let fields = rpc::to_json(&Value::Object(fields.clone()));
@@ -398,7 +398,7 @@ impl LateResponse {
                 pieces.text(br#""type":"replay","missing":"#);
                 pieces.text(&rpc::to_json(missing));
                 pieces.text(br#","actions":["#);
-                pieces.shared(std::slice::from_ref(replay.joined()));
+                pieces.push_shared(std::slice::from_ref(replay.joined()));
                 pieces.text(b"]");
             }
             LateBody::Content(content) => {
@@ -409,7 +409,7 @@ impl LateResponse {
                     pieces.text(&rpc::to_json(content_type));
                 }
                 pieces.text(br#","data":"#);
-                pieces.shared(std::slice::from_ref(&content.data));
+                pieces.push_shared(std::slice::from_ref(&content.data));
             }
         }
         pieces.text(b"}}");
@@ -429,7 +429,7 @@ impl Pieces {
         self.text.extend_from_slice(text);
     }
 
-    fn shared(&mut self, pieces: &[Bytes]) {
+    fn push_shared(&mut self, pieces: &[Bytes]) {
         for piece in pieces {
             if piece.len() < 4_096 {
                 self.text(piece);
@@ -448,7 +448,7 @@ impl Pieces {
             if index > 0 {
                 self.text(b",");
             }
-            self.shared(snapshot.pieces_for(generation));
+            self.push_shared(snapshot.pieces_for(generation));
         }
         self.text(b"]");
     }

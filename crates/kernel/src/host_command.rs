@@ -125,7 +125,7 @@ fn rewind(
         let over = page.turns.len().saturating_sub(page_turns);
         page.older |= over > 0;
         page.turns.drain(..over);
-        truncate::KeptTurn {
+        truncate::RemainingTurn {
             n,
             page: Some(page),
         }

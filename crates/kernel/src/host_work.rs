@@ -100,7 +100,7 @@ pub enum Fetched {
 
 /// Whose customizations are to be looked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SurveyedPlace {
+pub struct SurveyRequest {
     pub session: ChannelUri,
     pub session_id: ChannelId,
     pub provider: String,

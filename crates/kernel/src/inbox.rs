@@ -9,7 +9,7 @@ use wire::{ActionKind, ChannelUri, Generation, Id, Incoming, Object, Origin, Rpc
 
 use crate::ask_client::ask_for_file;
 use crate::bodies::SentAction;
-use crate::calls;
+use crate::calls::{self, unsubscribe};
 use crate::client_dispatch::ClientDispatch;
 use crate::clients;
 use crate::dispatch;
@@ -54,6 +54,10 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, received: Received) {
 
 /// Decodes a message that is due, and handles it.
 pub(crate) fn begin(step: &mut Step, peer: PeerId, received: Received) {
+    debug_assert!(
+        !step.peers().is_drained(peer),
+        "a peer's next message is begun after the one before has ended"
+    );
     let (bodies, hold) = (received.bodies.clone(), received.hold.clone());
     match decode(step, peer, received) {
         Some(message) => handle(step, peer, Box::new(Waiting::new(message, bodies, hold))),
@@ -209,7 +213,7 @@ fn handle(step: &mut Step, peer: PeerId, waiting: Box<Waiting>) {
     let paused = match &waiting.message {
         Message::Call { id, call } => handle_call(step, peer, id, call, &waiting),
         Message::Dispatch(action) => handle_dispatch(step, peer, action, &waiting),
-        Message::Unsubscribe(uri) => calls::unsubscribe::handle(step, peer, uri, &waiting.answers),
+        Message::Unsubscribe(uri) => handle_unsubscribe(step, peer, uri, &waiting),
     };
     match paused {
         Ok(()) => end(step, peer),
@@ -272,6 +276,19 @@ fn handle_dispatch(
         action: action.sent.clone(),
         origin: sender.origin,
     });
+    Ok(())
+}
+
+fn handle_unsubscribe(
+    step: &mut Step,
+    peer: PeerId,
+    uri: &ChannelUri,
+    waiting: &Waiting,
+) -> Result<(), Pause> {
+    // Nothing ends if there was no subscription, and nothing is answered.
+    if let Some(ended) = unsubscribe::gather(step, peer, uri, &waiting.answers)? {
+        unsubscribe::apply(step, peer, ended);
+    }
     Ok(())
 }
 

@@ -8,9 +8,9 @@ use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
 pub use crate::agent_word::{
-    BroughtToken, McpWish, SessionChange, SessionNews, SettingQuestion, TokenText,
+    ClientToken, McpServerRequest, SessionChange, SessionNews, SettingQuestion, TokenText,
 };
-use crate::bodies::{Body, SentAction};
+use crate::bodies::{SentAction, UnstoredBody};
 use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetPlace, OperationOutcome};
 use crate::client_file::{ClientAnswer, ClientFileError, ClientQuestion};
 pub use crate::file_task::{
@@ -255,7 +255,7 @@ pub enum Effect {
     /// Store bodies before what refers to them is recorded (G-32); answered by [`Input::BodiesStored`].
     StoreBodies {
         ticket: Ticket,
-        bodies: Vec<Body>,
+        bodies: Vec<UnstoredBody>,
     },
     /// Find out what a message means, and keep its bodies, before it is recorded; answered by [`Input::Composed`].
     Compose {
@@ -319,9 +319,9 @@ pub enum Effect {
         title: String,
     },
     /// A client wants something of an MCP server.
-    RequestMcp(McpWish),
+    RequestMcp(McpServerRequest),
     /// A client brought a token for an agent.
-    Authenticate(BroughtToken),
+    Authenticate(ClientToken),
     StartSession {
         session: ChannelUri,
         provider: String,
@@ -330,7 +330,7 @@ pub enum Effect {
         working_directories: Vec<String>,
     },
     /// Look what customizations there are for a session; answered by [`Input::Surveyed`], unless another answer follows soon.
-    Survey(Box<SurveyedPlace>),
+    Survey(Box<SurveyRequest>),
     /// The answer to [`Input::AskClient`], or why there is none.
     ClientAnswered {
         ask: u64,

@@ -99,7 +99,7 @@ impl Kernel {
 }
 
 /// Does everything that follows, computes everything derived, and ends the step.
-fn finish(mut step: Step) -> Output {
+pub(crate) fn finish(mut step: Step) -> Output {
     while let Some(follow_up) = step.next_follow_up() {
         route::follow_up(&mut step, follow_up);
     }

@@ -33,6 +33,8 @@ mod customization;
 mod derive;
 mod dispatch;
 mod file_task;
+#[cfg(test)]
+mod fixture_tests;
 mod follow_up;
 mod frame;
 mod hold;
@@ -100,7 +102,7 @@ mod watch_task;
 mod worker;
 mod working_directories;
 
-pub use bodies::{Body, Data};
+pub use bodies::{Data, UnstoredBody};
 pub use changeset_work::{
     ChangedInTurn, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace,
     ComputedChangeset, LookId, OperationOutcome,

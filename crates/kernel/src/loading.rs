@@ -85,6 +85,10 @@ fn is_disposed(step: &Step, stored: &StoredChannel) -> bool {
 fn close_interrupted_turns(step: &mut Step, installed: Vec<wire::ChannelUri>) {
     for uri in installed {
         let chat = step.find_chat(&uri);
+        debug_assert!(
+            chat.is_none_or(|chat| chat.run().is_none()),
+            "no agent works on a chat that was not in memory"
+        );
         if chat.is_some_and(|chat| chat.state().active_turn.is_some()) {
             step.recovery_mut().add_interrupted(uri.clone());
             step.start_task(BackgroundTask::CloseInterruptedTurn(uri));

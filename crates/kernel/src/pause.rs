@@ -6,7 +6,7 @@ use serde_json::Value;
 use wire::rpc::code;
 use wire::{ChannelUri, Digest, RpcError};
 
-use crate::bodies::Body;
+use crate::bodies::UnstoredBody;
 use crate::changeset_work::{ChangesetOperation, OperationOutcome};
 use crate::client_file::ClientFile;
 use crate::file_task::{FileAnswer, FileRefusal, FileTask};
@@ -33,6 +33,7 @@ pub(crate) enum Pause {
 }
 
 /// Why something cannot be known now: it must be read, or could not be.
+#[derive(Debug)]
 pub(crate) enum Unread {
     Read(Vec<Query>),
     Failed(ReadFailed),
@@ -105,7 +106,7 @@ pub(crate) enum HostWork {
     Fetch(Fetch),
     Complete(Box<Complete>),
     ChangeModels(Box<ModelChange>),
-    StoreBodies(Vec<Body>),
+    StoreBodies(Vec<UnstoredBody>),
     Compose(Box<Compose>),
     CheckMessage(Box<MessageCheck>),
     ListSettingValues(SettingQuestion),

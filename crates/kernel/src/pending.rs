@@ -17,7 +17,7 @@ use crate::record::Record;
 use crate::record_message::{record_message, record_plain_message};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
-use crate::steering_agent::tell_waiting;
+use crate::steering_agent::offer_waiting;
 use crate::submission::Submission;
 use crate::turn::start::{author_of, begin_turn};
 
@@ -135,7 +135,7 @@ pub(crate) fn set(
         let session = step.chat(uri).session().clone();
         step.session_mut(&session).set_start_when_ready(uri, true);
     } else {
-        tell_waiting(step, uri);
+        offer_waiting(step, uri);
     }
     start_next(step, uri);
 }
@@ -197,3 +197,7 @@ fn start_waiting(
     };
     begin_turn(step, uri, author, submitted);
 }
+
+#[cfg(test)]
+#[path = "pending_tests.rs"]
+mod tests;

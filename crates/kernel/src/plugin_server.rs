@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wire::state::SessionState;
 use wire::{ActionKind, ChannelUri};
 
-use crate::io::{Effect, McpWish};
+use crate::io::{Effect, McpServerRequest};
 use crate::state::Step;
 
 /// What an agent's entry says the plugin by that declares the server. Not a field of the protocol.
@@ -44,8 +44,8 @@ pub(crate) fn ids(session: &SessionState) -> BTreeSet<String> {
 pub(crate) fn follow(step: &mut Step, session: &ChannelUri, before: &BTreeSet<String>) {
     let state = step.session(session).state();
     let (after, provider) = (ids(state), state.provider.clone());
-    let wish = |id: &str, request| {
-        Effect::RequestMcp(McpWish {
+    let ask = |id: &str, request| {
+        Effect::RequestMcp(McpServerRequest {
             session: session.clone(),
             provider: provider.clone(),
             id: id.to_owned(),
@@ -53,12 +53,12 @@ pub(crate) fn follow(step: &mut Step, session: &ChannelUri, before: &BTreeSet<St
         })
     };
     let gone = before.difference(&after);
-    let mut wishes: Vec<Effect> = gone.map(|id| wish(id, McpRequest::SwitchOff)).collect();
+    let mut requests: Vec<Effect> = gone.map(|id| ask(id, McpRequest::SwitchOff)).collect();
     if let Some(new) = after.difference(before).next() {
-        wishes.push(wish(new, McpRequest::Tell));
+        requests.push(ask(new, McpRequest::Tell));
     }
-    for wish in wishes {
-        step.effect(wish);
+    for request in requests {
+        step.effect(request);
     }
 }
 
@@ -95,7 +95,8 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, said: &[Value]) {
 
 fn take_said(server: &mut Value, said: &Value) {
     let Some(server) = server.as_object_mut() else {
-        return; // an entry that was found is an object
+        debug_assert!(false, "an entry that was found is an object");
+        return;
     };
     for field in SAID_BY_AGENT {
         match said.get(field) {

@@ -6,7 +6,7 @@ use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
 use crate::bodies::{
-    self, Body, Data, InlineBudget, SentAction, clip_content, detach_message, detach_result,
+    self, Data, InlineBudget, SentAction, UnstoredBody, clip_content, detach_message, detach_result,
 };
 use crate::client_file::{ClientFile, ClientFileError};
 use crate::customization::switched_off;
@@ -79,11 +79,11 @@ pub(crate) fn prepare(
         | ChatAction::QueuedMessagesReordered
         | ChatAction::Truncated
         | ChatAction::WorkingDirectorySet
-        | ChatAction::WorkingDirectoryRemoved => Ok(unchanged(action)),
+        | ChatAction::WorkingDirectoryRemoved => Ok(leave_unchanged(action)),
     }
 }
 
-fn unchanged(action: Action) -> Prepared {
+fn leave_unchanged(action: Action) -> Prepared {
     Prepared {
         action,
         submission: None,
@@ -238,7 +238,7 @@ fn prepare_message(
     answers: &HandlerAnswers,
 ) -> Result<Prepared, StopAction> {
     let Some(Value::Object(message)) = action.body.get_mut(field) else {
-        return Ok(unchanged(action)); // none is a message, too
+        return Ok(leave_unchanged(action)); // none is a message, too
     };
     let room = InlineBudget {
         each: kernel.limits().inline_body_bytes,
@@ -263,26 +263,26 @@ fn prepare_result(
         Some(Value::Object(result)) => detach_result(result, kernel.limits().inline_result_bytes),
         _ => Vec::new(),
     };
-    let bodies = bodies.into_iter().map(|body| Body {
+    let bodies = bodies.into_iter().map(|body| UnstoredBody {
         pointer: format!("/result{}", body.pointer),
         ..body
     });
     let action = fill_stored_refs(action, bodies.collect(), answers)?;
-    Ok(unchanged(action))
+    Ok(leave_unchanged(action))
 }
 
 fn prepare_content(kernel: &Kernel, mut action: Action) -> Prepared {
     if let Some(Value::Array(content)) = action.body.get_mut("content") {
         clip_content(content, kernel.limits().inline_result_bytes);
     }
-    unchanged(action)
+    leave_unchanged(action)
 }
 
 /// Fills in the names of bodies if all of them were stored; otherwise they are to be stored first. More may have to go than
 /// before: others may have used the room meanwhile.
 fn fill_stored_refs(
     mut action: Action,
-    bodies: Vec<Body>,
+    bodies: Vec<UnstoredBody>,
     answers: &HandlerAnswers,
 ) -> Result<Action, StopAction> {
     if bodies.is_empty() {
@@ -293,7 +293,7 @@ fn fill_stored_refs(
         Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
         Some(Ok(names)) => names,
     };
-    let name_of = |body: &Body| {
+    let name_of = |body: &UnstoredBody| {
         let mut names = names.iter();
         names.find(|(pointer, _)| *pointer == body.pointer).cloned()
     };

@@ -1,6 +1,6 @@
 //! `root/progress`: how a long creation goes on, for the client that asked to hear of it, under its token.
 //!
-//! Promises: what is told never falls; the last word says that it is done, and nothing follows it. It is not repeated after a
+//! Promises: what is reported never falls; the last report says that it is done, and nothing follows it. It is not repeated after a
 //! reconnect.
 
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::state::Step;
 
 /// A creation goes on: `total` if that is known, and what it is at.
-pub(crate) fn tell(
+pub(crate) fn report(
     step: &mut Step,
     session: &ChannelUri,
     done_of: Option<(i64, i64)>,
@@ -21,9 +21,10 @@ pub(crate) fn tell(
     let Some(before) = step.session(session).progress().cloned() else {
         return; // nobody asked
     };
-    // What is finished is told once, at the end.
+    // What is finished is reported once, at the end.
     let done_of = done_of.filter(|(done, total)| done < total);
     let done = done_of.map_or(before.done, |(done, _)| done.max(before.done));
+    debug_assert!(done >= before.done, "what is reported never falls");
     let report = ProgressReport { done, ..before };
     let total = done_of.map(|(_, total)| total);
     send(step, &report, total, message);
@@ -47,7 +48,7 @@ fn send(step: &mut Step, report: &ProgressReport, total: Option<i64>, message: O
         return; // whoever asked is gone
     };
     let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
-        return; // it has not said yet which version it speaks, so nothing is told to it
+        return; // it has not said yet which version it speaks, so nothing is sent to it
     };
     let mut params = json!({
         "channel": ChannelUri::root().as_str(),

@@ -202,6 +202,7 @@ pub(crate) fn ask_user(step: &mut Step, uri: &ChannelUri, ask: u64, request: Inp
     request.insert("id".to_owned(), json!(id));
     let fields = json!({"request": request});
     if record_agent_action(step, uri, ActionKind::ChatInputRequested, fields) {
+        debug_assert_eq!(id, format!("q{}", step.seq().0), "no other has this id");
         if let Some(run) = step.run_mut(uri) {
             run.add_question(ask, id);
         }
@@ -281,3 +282,7 @@ fn answers_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Object {
         .and_then(|request| request["answers"].as_object().cloned())
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+#[path = "question_tests.rs"]
+mod tests;

@@ -19,6 +19,14 @@ pub(crate) fn record_message(
     submission: Submission,
     turn_id: Option<String>,
 ) -> Submitted {
+    let part_count = submission.parts.len();
+    debug_assert!(
+        submission
+            .frozen
+            .iter()
+            .all(|frozen| frozen.part < part_count),
+        "what was read of a client is a part of the message"
+    );
     let seq = step.seq().0;
     let id = format!("msg_{seq:026}");
     let part_id = |index: usize| format!("prt_{seq:020}{index:06}");

@@ -38,7 +38,7 @@ const ENDED: &str = "greenroom.watchEnded";
 const INCOMPLETE: &str = "greenroom.incomplete";
 
 /// The host saw changes.
-pub(crate) fn tell(step: &mut Step, watch: &ChannelUri, seen: SeenResources) {
+pub(crate) fn report(step: &mut Step, watch: &ChannelUri, seen: SeenResources) {
     if step.find_plain(watch).is_none() {
         let watch = watch.clone();
         return step.effect(Effect::EndWatch { watch }); // nobody can hear of it any more
@@ -52,7 +52,7 @@ pub(crate) fn tell(step: &mut Step, watch: &ChannelUri, seen: SeenResources) {
         fields["_meta"][ENDED] = json!(why);
     }
     let action = Action::host(ActionKind::ResourceWatchChanged, fields);
-    step.tell_watchers(watch, &action);
+    step.send_unrecorded(watch, &action);
     if seen.end.is_some() {
         plain::end_channel(step, watch);
     }

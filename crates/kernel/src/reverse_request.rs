@@ -53,6 +53,7 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     let Some(Request { sent, purpose, .. }) = step.requests_mut().end(request) else {
         return; // it was answered before its deadline
     };
+    debug_assert!(sent <= step.now(), "time does not run backwards");
     let ms = u64::try_from(step.now().ms_since(sent)).unwrap_or(0);
     match purpose {
         Purpose::Render(rendering) => render::finish_transform(step, *rendering, reply, ms),

@@ -13,7 +13,7 @@ use crate::telemetry;
 
 /// Whether the role of a connection is enough for a request.
 pub(crate) fn check_call(kernel: &Kernel, peer: PeerId, call: &Call) -> Result<(), RpcError> {
-    check(kernel.role(peer), needed_for_call(call)).map_err(denied)
+    check(kernel.role(peer), needed_for_call(call)).map_err(denial)
 }
 
 /// The same for an action. A viewer's are refused whatever they are.
@@ -30,7 +30,7 @@ pub(crate) fn check_action(
 
 /// Whether the role of a connection is enough to watch a channel.
 pub(crate) fn check_watch(kernel: &Kernel, peer: PeerId, uri: &ChannelUri) -> Result<(), RpcError> {
-    check(kernel.role(peer), needed_for_channel(uri)).map_err(denied)
+    check(kernel.role(peer), needed_for_channel(uri)).map_err(denial)
 }
 
 pub(crate) fn may_watch(role: Role, uri: &ChannelUri) -> bool {
@@ -52,13 +52,13 @@ pub(crate) fn check_client_id(
         None => kernel.active_clients().holder_of(client_id),
     };
     if older.is_some_and(|older| !newer.may_take_over(older)) {
-        return Err(denied(
+        return Err(denial(
             "this client id belongs to another device or account, or to one with another role; choose another".to_owned(),
         ));
     }
     let mut sessions = kernel.active_clients().sessions_of(client_id);
     match newer.role == Role::Viewer && sessions.next().is_some() {
-        true => Err(denied(
+        true => Err(denial(
             "this client id takes part in a session, and your token has the role viewer; choose another".to_owned(),
         )),
         false => Ok(()),
@@ -75,7 +75,7 @@ fn check(role: Role, needed: Role) -> Result<(), String> {
     ))
 }
 
-fn denied(message: String) -> RpcError {
+fn denial(message: String) -> RpcError {
     RpcError::new(code::PERMISSION_DENIED, message)
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::Connected { peer, role } => step.peers_mut().connect(peer, role),
         Input::Identified { peer, holder } => step.peers_mut().identify(peer, holder),
         Input::Received { peer, received } => inbox::receive(step, peer, received),
-        Input::Telemetry(batch) => telemetry::tell(step, &batch),
+        Input::Telemetry(batch) => telemetry::send(step, &batch),
         Input::Malformed { peer, malformed } => {
             step.send(peer, Frame::error(&malformed.id, &malformed.error));
         }
@@ -60,13 +60,13 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::WorktreeLooked { ticket, kept } => {
             finish_work(step, ticket, WorkDone::WorktreeLooked(kept));
         }
-        Input::ResourcesChanged { watch, seen } => resource_watch::tell(step, &watch, seen),
+        Input::ResourcesChanged { watch, seen } => resource_watch::report(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
         Input::TokenEnded {
             provider,
             principal,
             resource,
-        } => agents::tell_token_ended(step, &provider, (principal.as_deref(), &resource)),
+        } => agents::announce_token_end(step, &provider, (principal.as_deref(), &resource)),
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));
@@ -183,6 +183,8 @@ fn stop_newest_run(step: &mut Step) {
     let newest = step.runs().chats().next_back().cloned();
     if let Some(chat) = newest {
         end_without_agent(step, &chat, "hostStopped", STOPPED);
+        let is_left = step.runs().chats().any(|other| *other == chat);
+        assert!(!is_left, "a run that was stopped is not stopped again");
         step.follow_up(FollowUp::StopRuns);
     }
 }

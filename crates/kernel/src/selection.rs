@@ -25,6 +25,7 @@ pub(crate) fn check(action: &Action) -> Result<(), Refusal> {
 
 /// A client chose for a session: recorded as it said it, and held where everyone may see it.
 pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender: &Sender) {
+    debug_assert!(check(action).is_ok(), "what is recorded was checked");
     let extra = &step.session(uri).state().extra;
     let mut chosen = selection_of(extra).cloned().unwrap_or_default();
     for field in ["model", "agent"] {

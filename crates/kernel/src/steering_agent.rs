@@ -1,7 +1,7 @@
 //! How the agent of a turn gets a steering message: at a point where it takes one, or by waiting for one and saying afterwards that
 //! it has it (H-232).
 //!
-//! Promises: an agent is told of a message once, and again only if it was changed. A message that an agent has is a part of the
+//! Promises: an agent is offered a message once, and again only if it was changed. A message that an agent has is a part of the
 //! turn, whatever its author did to it meanwhile.
 
 use agent_api::AgentReply;
@@ -46,14 +46,14 @@ pub(crate) fn await_steering(step: &mut Step, uri: &ChannelUri, steer: u64) {
     if let Some(run) = step.run_mut(uri) {
         run.await_steering(steer);
     }
-    tell_waiting(step, uri);
+    offer_waiting(step, uri);
 }
 
-/// Tells the agent that waits for one of the steering message, if that is new to it.
-pub(crate) fn tell_waiting(step: &mut Step, uri: &ChannelUri) {
+/// Offers the steering message to the agent that waits for one, if it is new to it.
+pub(crate) fn offer_waiting(step: &mut Step, uri: &ChannelUri) {
     let chat = step.chat(uri);
     let Some(waiting) = chat.state().steering_message.clone() else {
-        return; // it is told when there is one
+        return; // it is offered when there is one
     };
     let submitted = chat.private().messages.get(&waiting.id);
     let message_id = submitted.map(|submitted| submitted.id.clone());
@@ -62,7 +62,7 @@ pub(crate) fn tell_waiting(step: &mut Step, uri: &ChannelUri) {
     };
     let run_id = run.id();
     // Otherwise nobody asks, or it knows the message already.
-    if let Some(steer) = run.tell_steering(&waiting) {
+    if let Some(steer) = run.offer_steering(&waiting) {
         let reply = AgentReply::SteeringWaits {
             steer,
             message: waiting.message,
@@ -73,22 +73,22 @@ pub(crate) fn tell_waiting(step: &mut Step, uri: &ChannelUri) {
     }
 }
 
-/// The agent has the message that it was told of. One that was changed or removed meanwhile is shown as what it was: the agent acts on
+/// The agent has the message that it was offered. One that was changed or removed meanwhile is shown as what it was: the agent acts on
 /// that. A changed one goes on waiting.
-pub(crate) fn take_told(step: &mut Step, uri: &ChannelUri, turn_id: &str, pending_id: &str) {
+pub(crate) fn take_offered(step: &mut Step, uri: &ChannelUri, turn_id: &str, pending_id: &str) {
     let run = step.run_mut(uri);
-    let Some(told) = run.and_then(|run| run.take_told_steering(pending_id)) else {
-        return; // an agent can only take what it was told of, and once
+    let Some(offered) = run.and_then(|run| run.take_offered_steering(pending_id)) else {
+        return; // an agent can only take what it was offered, and once
     };
     let waiting = step.chat(uri).state().steering_message.as_ref();
-    let still_waits = waiting == Some(&told);
-    let was_changed = waiting.is_some_and(|waiting| waiting.id == told.id);
+    let still_waits = waiting == Some(&offered);
+    let was_changed = waiting.is_some_and(|waiting| waiting.id == offered.id);
     if still_waits {
-        take_from_queue(step, uri, turn_id, &told.id);
-        return show_steering(step, uri, turn_id, &told.message);
+        take_from_queue(step, uri, turn_id, &offered.id);
+        return show_steering(step, uri, turn_id, &offered.message);
     }
-    show_steering(step, uri, turn_id, &told.message);
-    record_plain_message(step, uri, &told.message, turn_id);
+    show_steering(step, uri, turn_id, &offered.message);
+    record_plain_message(step, uri, &offered.message, turn_id);
     let text = match was_changed {
         true => {
             "The agent already had this message when it was changed. The changed one still waits."
@@ -113,6 +113,10 @@ fn take_from_queue(
     }
     let fields = json!({"kind": "steering", "id": pending_id});
     step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields);
+    debug_assert!(
+        step.chat(uri).state().steering_message.is_none(),
+        "a message that the agent has waits no more"
+    );
     message_id
 }
 

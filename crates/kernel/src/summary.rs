@@ -152,6 +152,13 @@ fn list_entry(chat: &ChatSummary) -> Value {
 
 /// Only what changed, never what identifies; a field that went away is told as an empty text (H-099, H-102).
 fn changes_between(before: &Object, after: &Object) -> Object {
+    let identity = ["resource", "provider", "createdAt"];
+    debug_assert!(
+        identity
+            .iter()
+            .all(|key| before.get(*key) == after.get(*key)),
+        "what identifies a session never changes"
+    );
     let mut changes: Object = after
         .iter()
         .filter(|(key, value)| before.get(*key) != Some(value))
@@ -160,7 +167,7 @@ fn changes_between(before: &Object, after: &Object) -> Object {
     if before.contains_key("activity") && !after.contains_key("activity") {
         changes.insert("activity".to_owned(), json!(""));
     }
-    for key in ["resource", "provider", "createdAt"] {
+    for key in identity {
         changes.shift_remove(key);
     }
     changes

@@ -79,11 +79,13 @@ pub(crate) fn finish(step: &mut Step, answer: Option<&Result<Answer, ReadFailed>
     let Some(Ok(Answer::EmptySessions(empty))) = answer else {
         return step.upkeep_mut().note_released(); // it is asked again by the next sweep
     };
+    let most = usize::try_from(EMPTY_STEP).unwrap_or(usize::MAX);
+    debug_assert!(empty.due.len() <= most, "no more than was asked for");
     for session in &empty.due {
         step.start_task(BackgroundTask::DisposeIfEmpty(session.clone()));
     }
     let ttl_ms = step.limits().empty_session_ttl_s.saturating_mul(1_000);
-    let is_all = empty.due.len() < usize::try_from(EMPTY_STEP).unwrap_or(usize::MAX);
+    let is_all = empty.due.len() < most;
     match empty.next_since {
         _ if !is_all => step.upkeep_mut().note_released(),
         // The journal looks for what is older than its age.

@@ -30,6 +30,11 @@ impl Tail {
     }
 
     pub(crate) fn push(&mut self, seq: Seq, channel: ChannelId, envelope: Bytes) {
+        let last = self.items.back().map_or(self.start, |(last, ..)| *last);
+        assert!(
+            last < seq,
+            "seqs rise: what is above one is found by halving"
+        );
         self.bytes += envelope.len() + ITEM_BYTES;
         self.items.push_back((seq, channel, envelope));
         while self.bytes > self.bytes_max {

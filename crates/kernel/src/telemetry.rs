@@ -1,7 +1,7 @@
 //! Telemetry channels: logs, traces and metrics as OTLP/JSON (H-319). They have no state, nothing is recorded, and nothing is
 //! repeated after a reconnect.
 //!
-//! Must not know: what is told, but for the severity of a log record.
+//! Must not know: what is sent, but for the severity of a log record.
 
 use serde_json::json;
 use wire::ChannelUri;
@@ -18,7 +18,7 @@ pub(crate) const METRICS: &str = "ahp-otlp://host/metrics";
 /// How the URIs of logs begin.
 const LOGS_OF_LEVEL: &str = "ahp-otlp://host/logs/";
 
-/// What a telemetry channel tells.
+/// What a telemetry channel sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TelemetrySignal {
     /// Records of at least this severity.
@@ -48,8 +48,8 @@ pub(crate) fn signal_of(uri: &ChannelUri) -> Option<TelemetrySignal> {
     Some(TelemetrySignal::Logs(severity))
 }
 
-/// Tells everyone who subscribed.
-pub(crate) fn tell(step: &mut Step, batch: &TelemetryBatch) {
+/// Sends a batch to everyone who subscribed.
+pub(crate) fn send(step: &mut Step, batch: &TelemetryBatch) {
     let watched = step.peers().watched();
     let watched = watched.filter_map(|uri| Some((uri.clone(), signal_of(uri)?)));
     for (uri, signal) in watched.collect::<Vec<_>>() {

@@ -193,7 +193,7 @@ pub(crate) fn act_for_client(
         }
         TerminalAction::Claimed => {
             step.act(uri, action, Some(sender));
-            tell_holder(step, uri);
+            set_holder_outside(step, uri);
         }
         TerminalAction::Cleared => {
             step.act(uri, action, Some(sender));
@@ -209,9 +209,10 @@ pub(crate) fn act_for_client(
 pub(crate) const COLUMNS_MAX: i64 = 500;
 pub(crate) const ROWS_MAX: i64 = 200;
 
-fn tell_holder(step: &mut Step, uri: &ChannelUri) {
+fn set_holder_outside(step: &mut Step, uri: &ChannelUri) {
     let Some(state) = terminal(step, uri) else {
-        return; // it was claimed in this step, so it is there
+        debug_assert!(false, "{uri} was claimed in this step, so it is there");
+        return;
     };
     let holder = match (state.claim["kind"].as_str(), state.claim.get("toolCallId")) {
         (Some("session"), Some(_)) => TerminalHolder::Call,
@@ -254,7 +255,7 @@ pub(crate) fn end_grace(step: &mut Step, uri: &ChannelUri, client_id: &str) {
         }
     }
     step.act_as_host(uri, ActionKind::TerminalClaimed, json!({"claim": claim}));
-    tell_holder(step, uri);
+    set_holder_outside(step, uri);
 }
 
 /// Whether the call that a terminal was shown for still runs.

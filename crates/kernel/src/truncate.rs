@@ -17,7 +17,7 @@ use crate::turn_pages::send_before_cut;
 
 /// The turn that stays last, and the page that ends with it if someone lacks it.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptTurn {
+pub(crate) struct RemainingTurn {
     pub n: u64,
     pub page: Option<TurnPage>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn gather_cut(
     uri: &ChannelUri,
     action: &Action,
     answers: &HandlerAnswers,
-) -> Load<Result<Option<KeptTurn>, Refusal>> {
+) -> Load<Result<Option<RemainingTurn>, Refusal>> {
     let unknown = || Refusal::because("`turnId` names no completed turn of this chat");
     let Some(turn_id) = action.present("turnId") else {
         return Ok(Ok(None));
@@ -38,13 +38,13 @@ pub(crate) fn gather_cut(
         return Ok(Err(unknown()));
     };
     let Some(query) = page_ending_at(kernel, uri, n) else {
-        return Ok(Ok(Some(KeptTurn { n, page: None })));
+        return Ok(Ok(Some(RemainingTurn { n, page: None })));
     };
     match answers.read(query)? {
         // A page from before another cut does not end where this one should.
         Answer::Turns(page) if page.turns.last().is_some_and(|last| last.n == n) => {
             let page = Some(page.clone());
-            Ok(Ok(Some(KeptTurn { n, page })))
+            Ok(Ok(Some(RemainingTurn { n, page })))
         }
         _ => Ok(Err(unknown())),
     }
@@ -78,10 +78,10 @@ pub(crate) fn cut_back(
     uri: &ChannelUri,
     action: Action,
     sender: Option<&Sender>,
-    kept: Option<KeptTurn>,
+    kept: Option<RemainingTurn>,
 ) {
     let kept_n = kept.as_ref().map(|kept| kept.n);
-    if let Some(KeptTurn {
+    if let Some(RemainingTurn {
         n,
         page: Some(page),
     }) = kept
@@ -105,6 +105,11 @@ pub(crate) fn cut_back(
     });
     let (at, id) = (step.seq(), step.id_of(uri));
     let cut = step.chat_mut(uri).truncate(at, kept_n, active);
+    debug_assert_eq!(
+        step.chat(uri).last_n(),
+        kept_n,
+        "the turn that is kept is the last one"
+    );
     if let Some((n, turn)) = cut.active {
         step.record(Record::Turn { chat: id, n, turn });
         queue_leftover(step, uri); // it was meant for the turn that is gone
@@ -127,3 +132,7 @@ pub(crate) fn cut_back(
     let session = step.chat(uri).session().clone();
     step.touch_modified(&session);
 }
+
+#[cfg(test)]
+#[path = "truncate_tests.rs"]
+mod tests;

@@ -11,6 +11,10 @@ pub(crate) fn send_page(step: &mut Step, peer: PeerId, uri: &ChannelUri, page: &
     let Some(first) = page.turns.first() else {
         return; // there is nothing older
     };
+    debug_assert!(
+        page.turns.is_sorted_by_key(|turn| turn.n),
+        "a page has its turns in their order"
+    );
     let mut json = br#"{"type":"chat/turnsLoaded","turns":["#.to_vec();
     for (index, turn) in page.turns.iter().enumerate() {
         if index > 0 {

@@ -261,3 +261,7 @@ fn last_words(turn: &Value) -> Option<String> {
     let end = text.floor_char_boundary(LAST_WORDS_BYTES);
     Some(text[..end].to_owned())
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -195,7 +195,7 @@ impl Follower<'_> {
             let mut control = self.shared.lock();
             self.coalescer.catch_up(now, &mut control.waiting);
             if !control.waiting.is_empty() {
-                self.shared.told.notify_waiters();
+                self.shared.changed.notify_waiters();
             }
             control.waiting.is_full()
         };
@@ -275,11 +275,11 @@ impl Follower<'_> {
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH);
         let at = at.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-        let told = self.coalescer.read(bytes, began, at);
+        let events = self.coalescer.read(bytes, began, at);
         let mut control = self.shared.lock();
-        self.coalescer.tell(told, began, &mut control.waiting);
+        self.coalescer.queue(events, began, &mut control.waiting);
         if !control.waiting.is_empty() {
-            self.shared.told.notify_waiters();
+            self.shared.changed.notify_waiters();
         }
         drop(control);
         if self.coalescer.is_behind() {

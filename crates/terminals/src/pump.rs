@@ -37,7 +37,7 @@ pub struct RunningTerminal {
 pub(crate) struct TerminalShared {
     control: Mutex<Control>,
     /// Something waits to be taken.
-    pub(crate) told: Notify,
+    pub(crate) changed: Notify,
     /// Written to when the thread is to look at the requests.
     pub(crate) wake: OwnedFd,
 }
@@ -88,7 +88,7 @@ pub async fn open(
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let shared = Arc::new(TerminalShared {
         control: Mutex::default(),
-        told: Notify::new(),
+        changed: Notify::new(),
         wake,
     });
     let handle = CommandHandle::new(mark);
@@ -132,13 +132,13 @@ impl RunningTerminal {
         self.shared.wake();
     }
 
-    /// What was told before is forgotten by whoever was told.
+    /// Whoever follows the terminal forgets what was sent before.
     pub fn clear(&self) {
         self.shared.lock().clear = true;
         self.shared.wake();
     }
 
-    /// Tells anew what it shows: something that was told before was lost.
+    /// Sends once more what it shows: something that was sent before was lost.
     pub fn redraw(&self) {
         self.shared.lock().redraw = true;
         self.shared.wake();
@@ -164,9 +164,9 @@ impl RunningTerminal {
     /// Waits for the end of what runs in it, whether or not somebody reads.
     pub async fn ended(&self) -> CommandEnd {
         loop {
-            let told = self.shared.told.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let changed = self.shared.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
             {
                 let control = self.shared.lock();
                 if let Some(end) = control.end {
@@ -176,16 +176,16 @@ impl RunningTerminal {
                     return UNKNOWN_END;
                 }
             }
-            told.await;
+            changed.await;
         }
     }
 
-    /// What happened since this was last asked, at least one thing; none when the end was told. For one reader.
+    /// What happened since this was last asked, at least one thing; none when the end was returned. For one reader.
     pub async fn next(&self) -> Option<Vec<TerminalEvent>> {
         loop {
-            let told = self.shared.told.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let changed = self.shared.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
             {
                 let mut control = self.shared.lock();
                 if !control.waiting.is_empty() {
@@ -198,7 +198,7 @@ impl RunningTerminal {
                     return None;
                 }
             }
-            told.await;
+            changed.await;
         }
     }
 }
@@ -209,7 +209,7 @@ struct OverOnDrop<'a>(&'a TerminalShared);
 impl Drop for OverOnDrop<'_> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
-        self.0.told.notify_waiters();
+        self.0.changed.notify_waiters();
     }
 }
 

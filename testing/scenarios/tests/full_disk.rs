@@ -54,9 +54,7 @@ fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
     s.model().streams(["a"]).waits_ms(50).streams(["b"]).hangs();
     let turn = ann.starts("go");
     s.world().advance_ms(0);
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     s.world().take_due();
     while s.world().batch(64) {}
     s.faults().break_disk();
@@ -180,9 +178,7 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
 fn a_page_that_could_not_be_sent_is_the_next_one() {
     let mut s = Scenario::with(|limits| limits.page_turns = 2);
     let ann = s.client("ann").opens_chat();
-    for _ in 0..6 {
-        ann.sends_message("hi");
-    }
+    ann.repeats_message(6, "hi");
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     s.faults().then(Fault::Refuse);
@@ -207,9 +203,7 @@ fn a_session_whose_start_could_not_be_recorded_becomes_ready_later() {
     ann.requests("createSession", json!({"channel": "ahp-session:/one"}));
     let chat = testkit::default_chat("ahp-session:/one");
     ann.dispatches(&chat, ann.turn_started("t1", "early"));
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     s.faults().break_disk();
     s.settles();
     s.faults().mend_disk();
@@ -331,9 +325,7 @@ fn a_client_whose_rows_are_removed_while_they_are_read_starts_anew() {
     let bob = bob.connects();
     let params = bob.with(|client| client.reconnect_params());
     let sent = bob.requests("reconnect", params);
-    let peer = bob.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    bob.reaches_host();
     s.faults().mend_disk();
     s.world().input(Input::Probed { writable: true });
     while s.world().batch(64) {}

@@ -6,9 +6,7 @@ use testkit::{ROOT, Scenario, ScenarioClient};
 /// A chat with a few turns that is not in memory.
 fn at_rest(s: &mut Scenario) -> (String, String) {
     let ann = s.client("old-ann").opens_chat();
-    for _ in 0..3 {
-        ann.sends_message("hi");
-    }
+    ann.repeats_message(3, "hi");
     ann.loses_connection();
     s.host_restarts();
     s.reads_take_ms(100);
@@ -139,9 +137,7 @@ fn an_idle_channel_leaves_memory_and_comes_back_equal() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    for _ in 0..3 {
-        ann.sends_message("hi");
-    }
+    ann.repeats_message(3, "hi");
     let uri = wire::ChannelUri::parse(&ann.chat()).unwrap();
     s.advances_in_steps(5_000, 500);
     assert!(s.look().kernel().state_of(&uri).is_none());

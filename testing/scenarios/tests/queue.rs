@@ -380,9 +380,7 @@ fn a_full_disk_holds_the_queue() {
     ann.starts("busy");
     s.world().advance_ms(0);
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q1", "later"));
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     s.faults().break_disk();
     s.settles();
     s.faults().mend_disk();
@@ -619,9 +617,7 @@ fn a_queue_set_while_creating_starts_though_its_chat_rests() {
     ann.requests("createSession", json!({"channel": "ahp-session:/slow"}));
     let chat = testkit::default_chat("ahp-session:/slow");
     ann.dispatches(&chat, ann.pending_set("queued", "q1", "one"));
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     for _ in 0..100 {
         s.world().advance_ms(500);
         while s.world().batch(64) {}

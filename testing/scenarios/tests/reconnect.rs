@@ -108,9 +108,7 @@ fn a_gap_the_log_does_not_hold_any_more_is_answered_with_snapshots() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    for _ in 0..4 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(4, "more");
     s.advances_ms(31_000);
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "snapshot");
@@ -125,9 +123,7 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    for _ in 0..5 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(5, "more");
     s.reads_take_ms(50);
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
@@ -147,16 +143,12 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    for _ in 0..5 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(5, "more");
     s.reads_take_ms(50);
     let bob_again = bob.clone().connects();
     let params = bob.with(|client| client.reconnect_params());
     let sent = bob_again.requests("reconnect", params);
-    let peer = bob.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    bob.reaches_host();
     ann.dispatches(
         &ann.session(),
         json!({"type": "session/titleChanged", "title": "meanwhile"}),
@@ -256,9 +248,7 @@ fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
     let params =
         bob.with(|client| client.initialize_params(&[ROOT.to_owned(), ann.session(), ann.chat()]));
     bob.requests("initialize", params);
-    let peer = bob.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    bob.reaches_host();
     bob.loses_connection();
     bob.reconnects();
     s.all_agree();
@@ -382,15 +372,11 @@ fn an_older_client_is_replayed_what_it_would_have_received() {
 fn the_view_survives_in_the_snapshot_form() {
     let mut s = Scenario::with(|limits| limits.retention_actions = 5);
     let ann = s.client("ann").opens_chat();
-    for _ in 0..6 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(6, "more");
     let bob = s.client("bob").arrives();
     bob.watches_turns(&ann.chat(), 2);
     bob.loses_connection();
-    for _ in 0..3 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(3, "more");
     s.advances_ms(31_000);
     assert_eq!(bob.reconnects()["type"], "snapshot");
     assert_eq!(bob.sees(&ann.chat())["turns"].as_array().unwrap().len(), 2);
@@ -402,9 +388,7 @@ fn the_view_survives_in_the_snapshot_form() {
 fn after_a_replay_a_full_window_is_still_full() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    for _ in 0..6 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(6, "more");
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
     ann.asks("fetchTurns", json!({"channel": ann.chat()}))
@@ -424,9 +408,7 @@ fn two_reconnects_in_a_row_leave_one_connection() {
     let first = bob.clone().connects();
     let params = bob.with(|client| client.reconnect_params());
     first.requests("reconnect", params);
-    let peer = bob.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    bob.reaches_host();
     assert_eq!(bob.reconnects()["type"], "replay");
     ann.sends_message("heard");
     s.all_agree();
@@ -437,9 +419,7 @@ fn two_reconnects_in_a_row_leave_one_connection() {
 fn a_window_that_began_empty_reaches_the_beginning() {
     let mut s = Scenario::with(|limits| limits.page_turns = 2);
     let ann = s.client("ann").opens_chat();
-    for _ in 0..4 {
-        ann.sends_message("more");
-    }
+    ann.repeats_message(4, "more");
     ann.loses_connection();
     assert_eq!(ann.reconnects()["type"], "replay");
     ann.asks("fetchTurns", json!({"channel": ann.chat()}))
@@ -459,9 +439,7 @@ fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
     // From here on bob receives nothing, but can send.
     ann.requests("disposeSession", json!({"channel": ann.session()}));
     ann.requests("createSession", json!({"channel": ann.session()}));
-    let ann_peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(ann_peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     bob.requests("subscribe", json!({"channel": ann.chat()}));
     while s.world().carry_to_host(peer) {}
     while s.world().batch(64) {}

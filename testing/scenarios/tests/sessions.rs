@@ -133,9 +133,7 @@ fn a_turn_sent_while_creating_runs_when_ready() {
     let chat = testkit::default_chat("ahp-session:/one");
     ann.requests("subscribe", json!({"channel": chat}));
     ann.dispatches(&chat, ann.turn_started("t1", "early"));
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     assert!(s.look().models.asked.is_empty());
     s.settles();
     assert_eq!(s.look().models.asked.len(), 1);

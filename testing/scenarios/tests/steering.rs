@@ -277,9 +277,7 @@ fn steering_set_while_the_session_is_created_is_its_first_turn() {
     let chat = testkit::default_chat("ahp-session:/slow");
     ann.dispatches(&chat, ann.pending_set("steering", "s1", "keep left"));
     ann.dispatches(&chat, ann.pending_set("queued", "q1", "then"));
-    let peer = ann.with(|client| client.link).unwrap();
-    while s.world().carry_to_host(peer) {}
-    while s.world().batch(64) {}
+    ann.reaches_host();
     assert!(s.asked().is_empty(), "its agent is not there yet");
     s.settles();
     assert_eq!(s.asked(), ["keep left", "then"]);
@@ -350,9 +348,7 @@ fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_tak
         ann.starts("go");
         s.world().advance_ms(0);
         ann.dispatches(&ann.chat(), ann.pending_set("steering", "s1", "left"));
-        let peer = ann.with(|client| client.link).unwrap();
-        while s.world().carry_to_host(peer) {}
-        while s.world().batch(64) {}
+        ann.reaches_host();
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());

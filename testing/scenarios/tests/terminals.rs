@@ -282,7 +282,7 @@ fn what_is_wrong_with_a_new_terminal_is_said() {
     for (params, said) in [
         (
             json!({"channel": "ahp-chat:/x", "claim": own}),
-            "no name for a terminal",
+            "cannot name a terminal",
         ),
         (
             json!({"channel": TERMINAL, "claim": {"kind": "client", "clientId": "bob"}}),
@@ -290,7 +290,7 @@ fn what_is_wrong_with_a_new_terminal_is_said() {
         ),
         (
             json!({"channel": TERMINAL, "claim": {"kind": "session", "session": ann.session(), "chat": "ahp-chat:/x"}}),
-            "no chat",
+            "is not a chat",
         ),
         (
             json!({"channel": TERMINAL, "claim": own, "cwd": "https://example.com"}),

@@ -77,9 +77,7 @@ fn a_turn_id_is_never_used_twice() {
 fn an_id_used_while_it_is_looked_up_is_used() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    for _ in 0..3 {
-        ann.sends_message("hi");
-    }
+    ann.repeats_message(3, "hi");
     let bob = s.client("bob").joins(&ann);
     s.host_restarts();
     ann.reconnects();

@@ -403,9 +403,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
             .spawns("W", Script::new().streams(["x"]));
         ann.starts("delegate");
         s.world().advance_ms(0);
-        let peer = ann.with(|client| client.link).unwrap();
-        while s.world().carry_to_host(peer) {}
-        while s.world().batch(64) {}
+        ann.reaches_host();
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());

@@ -1,6 +1,6 @@
 //! What agents are told and asked outside of turns, and what they know.
 
-use kernel::{BroughtToken, McpWish, SettingQuestion};
+use kernel::{ClientToken, McpServerRequest, SettingQuestion};
 use serde_json::Value;
 use wire::{ChannelUri, Object};
 
@@ -9,9 +9,9 @@ use wire::{ChannelUri, Object};
 pub struct AgentsHeard {
     /// All settings of a session, as often as a client changed some.
     pub settings: Vec<(String, Object)>,
-    pub tokens: Vec<BroughtToken>,
+    pub tokens: Vec<ClientToken>,
     /// What clients want of MCP servers.
-    pub mcp_wishes: Vec<McpWish>,
+    pub mcp_wishes: Vec<McpServerRequest>,
     /// Titles that clients gave.
     pub titles: Vec<String>,
     pub unloaded: Vec<String>,

@@ -89,6 +89,14 @@ impl ScenarioClient {
         }
     }
 
+    /// What it sent arrives, and the host takes it as far as it goes at once; nothing comes back yet.
+    pub fn reaches_host(&self) {
+        let peer = self.with(|client| client.link).unwrap();
+        let mut world = self.world.borrow_mut();
+        while world.carry_to_host(peer) {}
+        while world.batch(64) {}
+    }
+
     /// The network is silent: nothing arrives, and it is not noticed.
     pub fn stalls(&self) {
         self.set_stalled(true);
@@ -284,6 +292,13 @@ impl ScenarioClient {
         let turn = self.starts(text);
         self.settles();
         turn
+    }
+
+    /// Sends a message so many times, each when the turn of the one before is over.
+    pub fn repeats_message(&self, count: usize, text: &str) {
+        for _ in 0..count {
+            self.sends_message(text);
+        }
     }
 
     pub fn cancels(&self, turn: &str) -> Result<(), String> {

@@ -290,7 +290,7 @@ impl World {
             Effect::Compose { ticket, compose } => {
                 let names = host::compose::KnownNames::default();
                 let composed =
-                    host::compose::compose_message(&self.blobs, &names, *compose, self.now);
+                    host::compose::compose_and_store(&self.blobs, &names, *compose, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }

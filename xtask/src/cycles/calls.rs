@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use regex::Regex;
 
+use crate::repository::pattern;
 use crate::source::Source;
 
 /// Methods of the standard library and of libraries that the kernel uses: a call says nothing about who defines it.
@@ -173,9 +173,9 @@ pub(super) fn dependencies(
             defined.entry(name).or_default().push(definition);
         }
     }
-    let call = Regex::new(r"(\.\s*|::\s*|\bfn\s+)?\b([a-z_]\w*)\s*(?:::\s*<[^()]*>)?\(")?;
-    let attribute = Regex::new(r"#!?\[[^\]]*\]")?;
-    let glob = Regex::new(r"\buse\s+(?:crate|super|self)\b[^;]*\*[^;]*;")?;
+    let call = pattern(r"(\.\s*|::\s*|\bfn\s+)?\b([a-z_]\w*)\s*(?:::\s*<[^()]*>)?\(")?;
+    let attribute = pattern(r"#!?\[[^\]]*\]")?;
+    let glob = pattern(r"\buse\s+(?:crate|super|self)\b[^;]*\*[^;]*;")?;
     let mut found = Vec::new();
     for source in sources {
         let code = attribute.replace_all(&source.code, "");
@@ -216,9 +216,8 @@ fn only_definition<'a>(
 }
 
 fn definitions(source: &Source) -> Result<Vec<(String, Definition)>> {
-    let function =
-        Regex::new(r"(pub(?:\([^)]*\))?\s+)?(?:(?:const|async|unsafe)\s+)*\bfn\s+(\w+)")?;
-    let receiver = Regex::new(r"^\(\s*(?:&\s*(?:'\w+\s+)?)?(?:mut\s+)?self\b")?;
+    let function = pattern(r"(pub(?:\([^)]*\))?\s+)?(?:(?:const|async|unsafe)\s+)*\bfn\s+(\w+)")?;
+    let receiver = pattern(r"^\(\s*(?:&\s*(?:'\w+\s+)?)?(?:mut\s+)?self\b")?;
     Ok(function
         .captures_iter(&source.code)
         .map(|found| {

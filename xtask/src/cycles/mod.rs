@@ -7,11 +7,11 @@ mod calls;
 mod paths;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use anyhow::Result;
 
-use crate::source::{Source, read_sources};
+use crate::repository::Repository;
+use crate::source::Source;
 
 /// The sources that must be free of cycles.
 const KERNEL: &str = "crates/kernel/src/";
@@ -29,9 +29,9 @@ const REASONS_SHOWN: usize = 3;
 /// From file to file, with what shows it.
 type Graph = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-pub(crate) fn check_cycles(root: &Path) -> Result<Vec<String>> {
-    let kernel = read_sources(root, |name| name.starts_with(KERNEL))?;
-    let below = read_sources(root, |name| BELOW.iter().any(|dir| name.starts_with(dir)))?;
+pub(crate) fn check_cycles(repository: &Repository) -> Result<Vec<String>> {
+    let kernel = repository.sources(|name| name.starts_with(KERNEL));
+    let below = repository.sources(|name| BELOW.iter().any(|dir| name.starts_with(dir)));
     find_cycles(&kernel, KERNEL, &below)
 }
 

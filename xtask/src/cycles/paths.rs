@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anyhow::Result;
-use regex::Regex;
 
+use crate::repository::pattern;
 use crate::source::{Source, closing_brace};
 
 /// Imports are followed at most this often: one that leads back to itself ends there.
@@ -57,9 +57,9 @@ fn module_path(name: &str, dir: &str) -> Segments {
 }
 
 fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
-    let import = Regex::new(r"(pub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")?;
-    let inline = Regex::new(r"\b(?:crate|self|super)(?:\s*::\s*\w+)+")?;
-    let definition = Regex::new(r"\b(?:struct|enum|union|trait|type|const|static|fn)\s+(\w+)")?;
+    let import = pattern(r"(pub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")?;
+    let inline = pattern(r"\b(?:crate|self|super)(?:\s*::\s*\w+)+")?;
+    let definition = pattern(r"\b(?:struct|enum|union|trait|type|const|static|fn)\s+(\w+)")?;
     let inner = inner_modules(&source.code)?;
     let passes_on = source.name.ends_with("mod.rs") || source.name.ends_with("lib.rs");
     let mut module = Module {
@@ -103,7 +103,7 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
 
 /// Where modules inside of the file begin and end.
 fn inner_modules(code: &str) -> Result<Vec<Range<usize>>> {
-    let start = Regex::new(r"\bmod\s+\w+\s*\{")?;
+    let start = pattern(r"\bmod\s+\w+\s*\{")?;
     Ok(start
         .find_iter(code)
         .map(|found| found.start()..closing_brace(code, found.end() - 1))

@@ -92,7 +92,9 @@ impl<R: ReadAnswer> AnswerStream<R> {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         match message.kind {
-            EventKind::Error => Err(reported(&ErrorBody::from_body(message.data.as_bytes()))),
+            EventKind::Error => Err(error_from_body(&ErrorBody::from_body(
+                message.data.as_bytes(),
+            ))),
             EventKind::Message => self.reader.take(&message.data, events),
         }
     }
@@ -179,7 +181,7 @@ impl<R: ReadAnswer> Decode for AnswerStream<R> {
 fn explain_document(text: &str, error: ProviderError) -> ProviderError {
     match serde_json::from_str(text) {
         // Some brokers wrap their complaints in a list.
-        Ok(value) => ErrorBody::from_json(&value).map_or(error, |body| reported(&body)),
+        Ok(value) => ErrorBody::from_json(&value).map_or(error, |body| error_from_body(&body)),
         Err(fault) if fault.is_eof() => broken_off(),
         Err(_) => error,
     }
@@ -200,7 +202,7 @@ pub(super) fn invalid(text: &str) -> ProviderError {
 }
 
 /// What a server complained of instead of an answer.
-pub(super) fn reported(error_body: &ErrorBody) -> ProviderError {
+pub(super) fn error_from_body(error_body: &ErrorBody) -> ProviderError {
     let message = match error_body.message.as_str() {
         "" => "the model server reports an error".to_owned(),
         message => format!("the model server reports an error: {message}"),

@@ -1,7 +1,7 @@
 //! How long a model has said nothing.
 //!
-//! Promises: each whole multiple of what is shown is told once, however often something without content comes between.
-//! Must not know: who is told.
+//! Promises: each whole multiple of what is shown is reported once, however often something without content comes between.
+//! Must not know: to whom it is reported.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 pub(super) struct Silence {
     since: Instant,
     every: Duration,
-    /// How many multiples were told.
-    told: u32,
+    /// How many multiples were reported.
+    reported: u32,
 }
 
 impl Silence {
@@ -20,7 +20,7 @@ impl Silence {
         Self {
             since: Instant::now(),
             every: every.max(Duration::from_millis(1)),
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -31,24 +31,24 @@ impl Silence {
     /// Something of the answer came.
     pub(super) fn end(&mut self) {
         self.since = Instant::now();
-        self.told = 0;
+        self.reported = 0;
     }
 
-    /// How long it has lasted, if that is to be told now.
+    /// How long it has lasted, if that is to be reported now.
     pub(super) fn take_due(&mut self) -> Option<Duration> {
         let lasted = self.lasted();
         let multiples = lasted.as_nanos() / self.every.as_nanos();
         let multiples = u32::try_from(multiples).unwrap_or(u32::MAX);
-        if multiples <= self.told {
+        if multiples <= self.reported {
             return None;
         }
-        self.told = multiples;
+        self.reported = multiples;
         Some(lasted)
     }
 
-    /// Until it is to be told next.
+    /// Until it is to be reported next.
     pub(super) fn next_pause(&self) -> Duration {
-        let next = self.every.saturating_mul(self.told.saturating_add(1));
+        let next = self.every.saturating_mul(self.reported.saturating_add(1));
         next.saturating_sub(self.lasted())
     }
 }
@@ -60,14 +60,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn every_multiple_is_told_once_however_often_it_is_asked() {
+    async fn every_multiple_is_reported_once_however_often_it_is_asked() {
         let mut silence = Silence::begin(10 * SECOND);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..350 {
             tokio::time::advance(SECOND / 10).await;
-            told.extend(silence.take_due().map(|lasted| lasted.as_secs()));
+            reported.extend(silence.take_due().map(|lasted| lasted.as_secs()));
         }
-        assert_eq!(told, [10, 20, 30]);
+        assert_eq!(reported, [10, 20, 30]);
         assert_eq!(silence.next_pause(), 5 * SECOND);
         silence.end();
         assert_eq!(silence.take_due(), None);

@@ -66,7 +66,7 @@ async fn require_one(
         directory,
         survey,
         standing,
-    } = looked.map_err(|error| failed(agent, directory, &error.0))?;
+    } = looked.map_err(|error| trust_error(agent, directory, &error.0))?;
     let fresh = match standing {
         Standing::Trusted => return Ok(()),
         Standing::Changed { fresh } => Some(fresh),
@@ -93,7 +93,7 @@ async fn require_one(
     let recorded = run_blocking(record).await;
     recorded.map_err(|error| {
         let why = format!("your answer could not be stored: {error}");
-        failed(agent, &directory, &why)
+        trust_error(agent, &directory, &why)
     })
 }
 
@@ -167,7 +167,7 @@ fn make_request(
     survey: &Survey,
     fresh: Option<&[String]>,
 ) -> InputRequest {
-    let (name, place) = (&agent.name, shown(directory));
+    let (name, place) = (&agent.name, display_directory(directory));
     let files = fresh.unwrap_or(&survey.files);
     let listed = list_files(files, directory);
     let message = match (fresh, files.is_empty()) {
@@ -221,7 +221,7 @@ fn list_files(files: &[String], directory: &Path) -> String {
     listed
 }
 
-fn shown(path: &Path) -> String {
+fn display_directory(path: &Path) -> String {
     cut(&shown_path(path))
 }
 
@@ -254,20 +254,20 @@ fn not_trusted(agent: &AcpAgentConfig, directory: &Path, why: Option<&str>) -> A
         message: format!(
             "{} was not started: {} is not trusted{why}. {}",
             agent.name,
-            shown(directory),
+            display_directory(directory),
             describe_command(directory)
         ),
         resumable: true,
     }
 }
 
-fn failed(agent: &AcpAgentConfig, directory: &Path, why: &str) -> AgentError {
+fn trust_error(agent: &AcpAgentConfig, directory: &Path, why: &str) -> AgentError {
     AgentError {
         error_type: "notTrusted".to_owned(),
         message: format!(
             "{} was not started: whether {} is trusted cannot be said. {why}",
             agent.name,
-            shown(directory)
+            display_directory(directory)
         ),
         resumable: true,
     }

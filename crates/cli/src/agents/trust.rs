@@ -132,7 +132,7 @@ fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
     let real = std::fs::canonicalize(directory).with_context(unusable)?;
     ensure!(
         real.is_dir(),
-        "{} is no directory: name the one that the agent is to work in",
+        "{} is not a directory: name the one that the agent is to work in",
         directory.display()
     );
     let survey = Survey::of(&real);

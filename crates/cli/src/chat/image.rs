@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use client::chat::Attachment;
+use client::chat::MessageAttachment;
 
 use crate::format::format_bytes;
 
@@ -25,7 +25,7 @@ const PATH_BYTES_MAX: usize = 4_096;
 /// A picture as it goes along with a message, and what it is called there.
 pub(crate) struct Picture {
     pub(crate) name: String,
-    pub(crate) attachment: Attachment,
+    pub(crate) attachment: MessageAttachment,
 }
 
 /// The picture whose path was pasted; `None` if it is any other text.
@@ -53,7 +53,7 @@ fn read(path: &Path, content_type: &str, head: Vec<u8>, rest: File) -> anyhow::R
     );
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(Picture {
-        attachment: Attachment::embedded(&name, content_type, &bytes),
+        attachment: MessageAttachment::embedded(&name, content_type, &bytes),
         name: name.into_owned(),
     })
 }

@@ -62,7 +62,7 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
     let note = content
         .note
-        .map_or_else(Vec::new, |note| wrapped(&note, width));
+        .map_or_else(Vec::new, |note| wrap_line(&note, width));
     let note: Vec<Line> = note.into_iter().take(NOTE_ROWS_MAX).collect();
     // A blank line between the transcript and where one types.
     let input = 1 + note.len() + typed.len();
@@ -172,7 +172,7 @@ fn pending_lines(chat: Option<&ChatState>, width: usize) -> Vec<Line> {
     }
     if chat.active_turn.is_none() && !chat.queued_messages.is_empty() {
         let paused = "Queue paused: Enter on an empty line sends the next, Up edits";
-        lines.extend(wrapped(&Line::new(Style::Warn, paused), width));
+        lines.extend(wrap_line(&Line::new(Style::Warn, paused), width));
     }
     if !lines.is_empty() {
         lines.insert(0, Line::default());
@@ -181,7 +181,7 @@ fn pending_lines(chat: Option<&ChatState>, width: usize) -> Vec<Line> {
 }
 
 /// A line of one style in as many as it takes.
-fn wrapped(line: &Line, width: usize) -> Vec<Line> {
+fn wrap_line(line: &Line, width: usize) -> Vec<Line> {
     let lines = wrap(&line.text(), width).into_iter();
     lines.map(|text| Line::new(line.style(), text)).collect()
 }

@@ -47,7 +47,7 @@ pub(crate) fn parse(arguments: &str, models: &[ModelOffer]) -> Result<NamedModel
     for word in rest.split_whitespace() {
         let (key, value) = word
             .split_once('=')
-            .ok_or_else(|| format!("{word} is no setting: write KEY=VALUE"))?;
+            .ok_or_else(|| format!("{word} is not a setting: write KEY=VALUE"))?;
         let setting = offer.settings.iter().find(|setting| setting.key == key);
         let setting = setting.ok_or_else(|| no_such_setting(offer, key))?;
         let value = setting.parse(value).map_err(|error| error.to_string())?;
@@ -237,7 +237,7 @@ mod tests {
                 "large",
                 "there is no model large; there are small, small-2, gone",
             ),
-            ("small-2 effort", "effort is no setting: write KEY=VALUE"),
+            ("small-2 effort", "effort is not a setting: write KEY=VALUE"),
             ("small-2 effort=most", "effort is one of low, high"),
             ("small-2 tokens=x", "tokens is a whole number"),
             (

@@ -75,20 +75,20 @@ pub(crate) struct SignIns {
     events: mpsc::Sender<SignInEvent>,
     received: mpsc::Receiver<SignInEvent>,
     /// By resource.
-    kept: HashMap<String, KeptSignIn>,
+    kept: HashMap<String, RunningSignIn>,
     /// Where an address of the newest page is brought.
     returned: Option<ReturnedAddresses>,
 }
 
 #[derive(Debug)]
-struct KeptSignIn {
+struct RunningSignIn {
     task: AbortHandle,
     renew: mpsc::Sender<()>,
     /// The server wanted a token when it was last looked at.
     was_wanted: bool,
 }
 
-impl Drop for KeptSignIn {
+impl Drop for RunningSignIn {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -130,7 +130,7 @@ impl SignIns {
                 sign_in.keep_token(grant, wanted_again).await;
             }
         });
-        let kept = KeptSignIn {
+        let kept = RunningSignIn {
             task: task.abort_handle(),
             renew,
             was_wanted: true,

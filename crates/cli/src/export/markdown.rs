@@ -70,7 +70,11 @@ fn write_turn(out: &mut impl Write, turn: &Value) -> Result<(), ExportError> {
 
 fn write_part(out: &mut impl Write, part: &Value) -> Result<(), ExportError> {
     match part["kind"].as_str().unwrap_or("") {
-        "markdown" => writeln!(out, "\n{}", closed(part["content"].as_str().unwrap_or("")))?,
+        "markdown" => writeln!(
+            out,
+            "\n{}",
+            close_fences(part["content"].as_str().unwrap_or(""))
+        )?,
         "reasoning" => {
             writeln!(out, "\n<details><summary>Reasoning</summary>\n")?;
             writeln!(
@@ -253,7 +257,7 @@ fn quote(text: &str) -> String {
 }
 
 /// An answer is Markdown already; a fence that it leaves open would swallow what comes after it.
-fn closed(text: &str) -> String {
+fn close_fences(text: &str) -> String {
     let mut shown = escape(text);
     if let Some(open) = open_fence(&shown) {
         if !shown.ends_with('\n') {
@@ -341,7 +345,7 @@ mod tests {
     fn a_fence_that_is_left_open_is_closed() {
         assert_eq!(open_fence("```\na\n```"), None);
         assert_eq!(open_fence("a\n~~~~ x\n```\n~~~"), Some("~~~~".to_owned()));
-        assert_eq!(closed("````rust\nlet x"), "````rust\nlet x\n````");
+        assert_eq!(close_fences("````rust\nlet x"), "````rust\nlet x\n````");
     }
 
     proptest! {

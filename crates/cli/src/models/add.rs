@@ -90,9 +90,9 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
         true => format!(
             "Added {id} at {} to {}.\n",
             escape_line(&model.endpoint()?.authority()),
-            file.shown()
+            file.display()
         ),
-        false => format!("{id} is in {} already.\n", file.shown()),
+        false => format!("{id} is in {} already.\n", file.display()),
     })?;
     let default = options.place.settings()?.ordered_models();
     let default = default.first().map(|model| &model.id);

@@ -37,7 +37,7 @@ impl ConfigFile {
     }
 
     /// Its name, for people.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display(&self) -> String {
         escape_line(&self.path.to_string_lossy())
     }
 
@@ -48,7 +48,7 @@ impl ConfigFile {
     ) -> anyhow::Result<()> {
         let real = self.real_path()?;
         let directory = real.parent().context("it lies in no directory")?;
-        let unwritable = || format!("{} cannot be written", self.shown());
+        let unwritable = || format!("{} cannot be written", self.display());
         create_private_directory(directory).with_context(unwritable)?;
         let _lock = lock(&real).with_context(unwritable)?;
         let (text, mode) = self.read(&real)?;
@@ -56,7 +56,7 @@ impl ConfigFile {
             Some(_) => self.load(&real).with_context(|| {
                 format!(
                     "{} is not changed, because a host could not use it as it is",
-                    self.shown()
+                    self.display()
                 )
             })?,
             None => Config::default_for(self.data.clone()),
@@ -90,33 +90,33 @@ impl ConfigFile {
                 ensure!(
                     !self.path.is_symlink(),
                     "{} is a link to a file that is not there: create that file, or remove the link",
-                    self.shown()
+                    self.display()
                 );
                 Ok(self.path.clone())
             }
-            Err(error) => Err(error).with_context(|| format!("{} cannot be found", self.shown())),
+            Err(error) => Err(error).with_context(|| format!("{} cannot be found", self.display())),
         }
     }
 
     /// The text of the file, and its mode if it is there.
     fn read(&self, real: &Path) -> anyhow::Result<(String, Option<u32>)> {
-        let unreadable = || format!("{} cannot be read", self.shown());
+        let unreadable = || format!("{} cannot be read", self.display());
         let metadata = match fs::metadata(real) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok((String::new(), None)),
             Err(error) => return Err(error).with_context(unreadable),
         };
-        ensure!(metadata.is_file(), "{} is not a file", self.shown());
+        ensure!(metadata.is_file(), "{} is not a file", self.display());
         ensure!(
             metadata.len() <= FILE_BYTES_MAX,
             "{} has more than {FILE_BYTES_MAX} bytes",
-            self.shown()
+            self.display()
         );
         let mode = metadata.permissions().mode();
         if mode & 0o200 == 0 {
             bail!(
                 "{} is read-only: `chmod u+w` makes it writable",
-                self.shown()
+                self.display()
             );
         }
         let mut text = String::new();

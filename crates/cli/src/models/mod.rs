@@ -265,7 +265,7 @@ async fn run_remove(options: &RemoveOptions) -> anyhow::Result<Exit> {
     print(&format!(
         "Removed {} from {}.\n",
         escape_line(id),
-        file.shown()
+        file.display()
     ))?;
     let left = options.place.settings()?.ordered_models();
     match left.first() {

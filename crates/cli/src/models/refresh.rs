@@ -162,7 +162,7 @@ struct ServerFact {
 
 impl Refreshed {
     /// What the server says, by name, with what was known before.
-    fn said(&self, facts: &ModelFacts) -> Vec<ServerFact> {
+    fn new_facts(&self, facts: &ModelFacts) -> Vec<ServerFact> {
         let fields = |facts: &ModelFacts| match serde_json::to_value(facts) {
             Ok(Value::Object(fields)) => fields,
             Ok(_) | Err(_) => wire::Object::new(), // facts are an object
@@ -189,7 +189,7 @@ impl Refreshed {
                 );
             }
         };
-        let said = self.said(facts);
+        let said = self.new_facts(facts);
         if said.is_empty() {
             let known = match self.model.facts() == ModelFacts::default() {
                 true => {
@@ -211,7 +211,7 @@ impl Refreshed {
         match &self.answer {
             Err(error) => json["error"] = json!(error.message),
             Ok(facts) => {
-                let said = self.said(facts);
+                let said = self.new_facts(facts);
                 let changes = said
                     .iter()
                     .filter(|it| it.before != it.now && it.overruled_by.is_none());

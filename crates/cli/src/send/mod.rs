@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use client::chat::{Attachment, OpenChat, OpenOptions, SessionBudget};
+use client::chat::{MessageAttachment, OpenChat, OpenOptions, SessionBudget};
 use wire::ChannelUri;
 
 use crate::chat::{connect, explain_no_session};
@@ -101,7 +101,7 @@ impl ApprovalMode {
 pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     let text = message_text(&options.text)?;
     let attached = options.attach.iter().map(|path| read_attachment(path));
-    let attached = attached.collect::<anyhow::Result<Vec<Attachment>>>()?;
+    let attached = attached.collect::<anyhow::Result<Vec<MessageAttachment>>>()?;
     let chat = match open(&options).await {
         Ok(chat) => chat,
         Err(error) => {
@@ -155,7 +155,7 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn read_attachment(path: &Path) -> anyhow::Result<Attachment> {
+fn read_attachment(path: &Path) -> anyhow::Result<MessageAttachment> {
     let unreadable = || format!("the file {} cannot be read", path.display());
     let file = std::fs::File::open(path).with_context(unreadable)?;
     let mut data = Vec::new();
@@ -170,7 +170,7 @@ fn read_attachment(path: &Path) -> anyhow::Result<Attachment> {
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     let content_type = content_type_of(path, &data);
-    Ok(Attachment::embedded(
+    Ok(MessageAttachment::embedded(
         &name.to_string_lossy(),
         content_type,
         &data,

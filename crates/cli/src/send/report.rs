@@ -1,6 +1,6 @@
 //! What is printed of the turn: its text for people, JSON Lines for programs, and at the end how it went.
 
-use client::chat::{AskedInput, PendingInput, TextKind, TurnEvent};
+use client::chat::{AnswerTextKind, AskedInput, PendingInput, TurnEvent};
 use serde_json::{Value, json};
 use wire::state::Outcome;
 
@@ -198,12 +198,12 @@ impl SentTurn {
 fn event_json(event: &TurnEvent) -> Option<Value> {
     Some(match event {
         TurnEvent::Text {
-            kind: TextKind::Markdown,
+            kind: AnswerTextKind::Markdown,
             text,
             ..
         } if !text.is_empty() => json!({"type": "text", "text": text}),
         TurnEvent::Text {
-            kind: TextKind::Reasoning,
+            kind: AnswerTextKind::Reasoning,
             text,
             ..
         } if !text.is_empty() => json!({"type": "reasoning", "text": text}),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use client::chat::{
-    AskedInput, Attachment, ChatError, ChatEvent, OpenChat, PendingInput, TextKind, TurnEvent,
-    TurnFollower,
+    AnswerTextKind, AskedInput, ChatError, ChatEvent, MessageAttachment, OpenChat, PendingInput,
+    TurnEvent, TurnFollower,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::Object;
@@ -69,7 +69,7 @@ pub(super) struct SentTurn {
 impl SentTurn {
     pub(super) fn start(
         mut chat: OpenChat,
-        (text, attachments): (&str, &[Attachment]),
+        (text, attachments): (&str, &[MessageAttachment]),
         format: SendFormat,
         consent: Consent,
     ) -> anyhow::Result<Self> {
@@ -241,7 +241,7 @@ impl SentTurn {
         match event {
             TurnEvent::Ended { outcome, .. } => return Ok(Some(outcome)),
             TurnEvent::Text {
-                kind: TextKind::Markdown,
+                kind: AnswerTextKind::Markdown,
                 text,
                 ..
             } => self.answer.push_str(&text),

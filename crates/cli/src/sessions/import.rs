@@ -204,7 +204,7 @@ impl ExportReader {
     fn take_line(&mut self, line: &str) -> anyhow::Result<()> {
         let row: Value = serde_json::from_str(line).context("it is no JSON")?;
         let Value::Object(mut row) = row else {
-            bail!("it is no object")
+            bail!("it is not an object")
         };
         let Some(Value::Object(data)) = row.remove("data") else {
             bail!("it has no `data`")
@@ -364,7 +364,7 @@ mod tests {
             (&[SESSION, "{"][..], "line 2: it is no JSON"),
             (&[USER], "line 1: it stands before the session"),
             (&[SESSION, SESSION], "line 2: it is a second session"),
-            (&[SESSION, "[1]"], "line 2: it is no object"),
+            (&[SESSION, "[1]"], "line 2: it is not an object"),
             (&[r#"{"data":{}}"#], "line 1: its `type`"),
             (
                 &[SESSION, r#"{"type":"song","data":{}}"#],

@@ -106,7 +106,10 @@ impl TransformServer {
             let mut entries = catalogue.iter();
             catalogue.is_empty() || entries.any(|entry| entry["id"] == id.as_str())
         };
-        let mut sections = self.pack.without(&restricted(&catalogue)).sections();
+        let mut sections = self
+            .pack
+            .without(&restricted_sections(&catalogue))
+            .sections();
         sections.retain(is_known);
         let sections = match sections.is_empty() {
             true => "nothing".to_owned(),
@@ -154,7 +157,7 @@ impl TransformServer {
 
     /// Opts in to what the host lets anybody rewrite; it may restrict other sections than before when it was restarted.
     fn activate(&self) -> anyhow::Result<()> {
-        let permitted = Arc::new(self.pack.without(&restricted(&self.catalogue())));
+        let permitted = Arc::new(self.pack.without(&restricted_sections(&self.catalogue())));
         let handler = Arc::clone(&permitted) as Arc<dyn TransformHandler>;
         self.live.answer_with(transform::handler(handler));
         transform::activate(&self.live, &self.session, "Transform pack", &*permitted)?;
@@ -163,7 +166,7 @@ impl TransformServer {
 }
 
 /// The sections that nobody may rewrite.
-fn restricted(catalogue: &[Value]) -> Vec<&str> {
+fn restricted_sections(catalogue: &[Value]) -> Vec<&str> {
     let entries = catalogue.iter().filter(|entry| entry["restricted"] == true);
     entries.filter_map(|entry| entry["id"].as_str()).collect()
 }
@@ -211,7 +214,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     for line in warnings(pack, &catalogue) {
         eprintln!("{line}");
     }
-    let pack = pack.without(&restricted(&catalogue));
+    let pack = pack.without(&restricted_sections(&catalogue));
     let renders = inspect::prompt::renders_of(&archive, &session, DRY_RENDERS)?;
     if renders.is_empty() {
         print(&inspect::prompt::to_text(&renders))?;

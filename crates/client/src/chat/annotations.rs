@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::state::{Annotation, AnnotationEntry, AnnotationsState};
 use wire::{ChannelUri, file_uri};
 
-use super::{Attachment, ChatError, OpenChat};
+use super::{ChatError, MessageAttachment, OpenChat};
 
 /// A thread as people read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,14 +117,14 @@ impl OpenChat {
     pub fn attach_annotations(
         &self,
         threads: &[AnnotationThread],
-    ) -> Result<Attachment, ChatError> {
+    ) -> Result<MessageAttachment, ChatError> {
         let ids: Vec<&str> = threads.iter().map(|thread| thread.id.as_str()).collect();
         let label = match ids.len() {
             1 => "1 comment".to_owned(),
             count => format!("{count} comments"),
         };
         let resource = self.annotations_channel()?;
-        Ok(Attachment(json!({
+        Ok(MessageAttachment(json!({
             "type": "annotations",
             "label": label,
             "resource": resource.as_str(),

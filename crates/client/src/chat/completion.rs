@@ -22,9 +22,9 @@ const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 
 /// Something that goes along with a message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attachment(pub(super) Value);
+pub struct MessageAttachment(pub(super) Value);
 
-impl Attachment {
+impl MessageAttachment {
     /// A file whose bytes go along with the message.
     pub fn embedded(label: &str, content_type: &str, bytes: &[u8]) -> Self {
         Self(json!({
@@ -43,7 +43,7 @@ pub struct Completion {
     /// The bytes of the text it replaces.
     pub replaces: Range<usize>,
     /// What goes along with the message once it is accepted.
-    pub attachment: Option<Attachment>,
+    pub attachment: Option<MessageAttachment>,
     /// The arguments a command takes, `[file]`.
     pub argument_hint: String,
     pub description: String,
@@ -123,7 +123,7 @@ impl Completion {
         let completion = Self {
             insert_text: item["insertText"].as_str()?.to_owned(),
             attachment: (attachment.is_object() && !is_argument)
-                .then(|| Attachment(attachment.clone())),
+                .then(|| MessageAttachment(attachment.clone())),
             argument_hint: about("argumentHint"),
             description: about("description"),
             replaces,
@@ -146,7 +146,7 @@ fn byte_at(text: &str, offset: u64) -> Option<usize> {
 
 /// What was accepted since the last message was sent.
 #[derive(Debug, Default)]
-pub struct AcceptedCompletions(Vec<(String, Attachment)>);
+pub struct AcceptedCompletions(Vec<(String, MessageAttachment)>);
 
 impl AcceptedCompletions {
     pub fn accept(&mut self, completion: &Completion) {
@@ -159,7 +159,7 @@ impl AcceptedCompletions {
     }
 
     /// Something attached by words of the text that stand for it, in brackets.
-    pub fn accept_attachment(&mut self, label: String, attachment: Attachment) {
+    pub fn accept_attachment(&mut self, label: String, attachment: MessageAttachment) {
         self.0.push((label, attachment));
     }
 
@@ -173,14 +173,14 @@ impl AcceptedCompletions {
                 && let Some(words) = text.get(start..end).filter(|words| !words.is_empty())
             {
                 self.0
-                    .push((words.to_owned(), Attachment(attachment.clone())));
+                    .push((words.to_owned(), MessageAttachment(attachment.clone())));
             }
         }
     }
 
     /// The attachments of what is still in a text, in its order, each with its range; all are forgotten here.
-    pub fn take_attachments(&mut self, text: &str) -> Vec<Attachment> {
-        let mut accepted: Vec<(Range<usize>, Attachment)> = Vec::new();
+    pub fn take_attachments(&mut self, text: &str) -> Vec<MessageAttachment> {
+        let mut accepted: Vec<(Range<usize>, MessageAttachment)> = Vec::new();
         for (inserted, attachment) in self.0.drain(..) {
             let is_free = |range: &Range<usize>| {
                 accepted
@@ -198,12 +198,12 @@ impl AcceptedCompletions {
         accepted.sort_by_key(|(range, _)| range.start);
         let ranged = accepted
             .into_iter()
-            .map(|(range, Attachment(mut attachment))| {
+            .map(|(range, MessageAttachment(mut attachment))| {
                 attachment["range"] = json!({
                     "start": position(text, range.start),
                     "end": position(text, range.end),
                 });
-                Attachment(attachment)
+                MessageAttachment(attachment)
             });
         ranged.collect()
     }
@@ -316,7 +316,7 @@ mod tests {
         };
         let ranges = |typed: &[&str], text: &str| {
             let attachments = accepted(typed).take_attachments(text);
-            let describe = |Attachment(attachment): &Attachment| {
+            let describe = |MessageAttachment(attachment): &MessageAttachment| {
                 let (start, end) = (&attachment["range"]["start"], &attachment["range"]["end"]);
                 assert_eq!(attachment["_meta"]["k"], attachment["label"]);
                 format!(
@@ -366,7 +366,7 @@ mod tests {
         let message = json!({"text": text, "attachments": [attachment, {"type": "resource"}]});
         let mut accepted = AcceptedCompletions::default();
         accepted.accept_all_of(&message);
-        let [Attachment(sent)] = &accepted.take_attachments("again: @file:a")[..] else {
+        let [MessageAttachment(sent)] = &accepted.take_attachments("again: @file:a")[..] else {
             panic!("one has a range")
         };
         assert_eq!(sent["range"]["start"]["character"], 7);

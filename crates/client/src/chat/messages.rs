@@ -10,7 +10,7 @@ use wire::state::Outcome;
 
 use crate::ClientError;
 
-use super::{AcceptedCompletions, Attachment, ChatError, ModelSelection, OpenChat, now};
+use super::{AcceptedCompletions, ChatError, MessageAttachment, ModelSelection, OpenChat, now};
 
 /// Turns that are remembered until the host may have refused them: one is under way at a time, the rest is slack.
 const STARTED_MAX: usize = 16;
@@ -34,7 +34,7 @@ impl OpenChat {
     pub fn send_with(
         &mut self,
         text: &str,
-        attachments: &[Attachment],
+        attachments: &[MessageAttachment],
     ) -> Result<Sent, ClientError> {
         let message = message(text, self.next_model().as_ref(), attachments);
         let sent = if self.is_working() {
@@ -56,7 +56,7 @@ impl OpenChat {
     pub fn start_turn(
         &mut self,
         text: &str,
-        attachments: &[Attachment],
+        attachments: &[MessageAttachment],
     ) -> Result<String, ClientError> {
         let message = message(text, self.next_model().as_ref(), attachments);
         self.dispatch_turn(&message)
@@ -74,7 +74,11 @@ impl OpenChat {
     }
 
     /// Tells the agent something while it works.
-    pub fn steer(&mut self, text: &str, attachments: &[Attachment]) -> Result<(), ClientError> {
+    pub fn steer(
+        &mut self,
+        text: &str,
+        attachments: &[MessageAttachment],
+    ) -> Result<(), ClientError> {
         let id = format!("steering-{}", Uuid::now_v7());
         self.dispatch(json!({
             "type": "chat/pendingMessageSet",
@@ -206,7 +210,7 @@ impl OpenChat {
 pub(super) fn message(
     text: &str,
     model: Option<&ModelSelection>,
-    attachments: &[Attachment],
+    attachments: &[MessageAttachment],
 ) -> Value {
     let mut message = json!({"text": text, "origin": {"kind": "user"}});
     if let Some(model) = model {
@@ -232,7 +236,7 @@ mod tests {
             message("hi", None, &[]),
             json!({"text": "hi", "origin": {"kind": "user"}})
         );
-        let attachment = Attachment(json!({"type": "simple"}));
+        let attachment = MessageAttachment(json!({"type": "simple"}));
         let mut model = ModelSelection {
             id: "m".to_owned(),
             ..ModelSelection::default()

@@ -88,7 +88,7 @@ pub(super) fn has_body(attachment: &Value) -> bool {
 fn by_type(attachment: &Value, roots: &[String]) -> Object {
     let part = match text(attachment, "type") {
         Some("simple") => simple(attachment),
-        Some("embeddedResource") => embedded(attachment),
+        Some("embeddedResource") => embedded_data(attachment),
         Some("resource") => resource(attachment, roots),
         Some("annotations") => annotations(attachment),
         _ => None,
@@ -117,7 +117,7 @@ fn simple(attachment: &Value) -> Option<Value> {
     Some(json!({"type": "mention", "target": target}))
 }
 
-fn embedded(attachment: &Value) -> Option<Value> {
+fn embedded_data(attachment: &Value) -> Option<Value> {
     attachment.get("data")?.as_str()?;
     let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
     // Without a label too: its body must go somewhere.

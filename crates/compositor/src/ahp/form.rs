@@ -52,7 +52,7 @@ pub(super) fn to_attachment(part: &Part, roots: &[String]) -> Option<Form> {
     if part.kind() == "file-attachment"
         && let Some(Value::String(data)) = part.object().get("data")
     {
-        return Some(embedded(part, data));
+        return Some(embedded_form(part, data));
     }
     let form = match part.view() {
         View::Text(text) => simple_born(part, text.text)?,
@@ -91,7 +91,7 @@ fn simple_born(part: &Part, text: &str) -> Option<Form> {
     Some(Form::from_attachment(attachment))
 }
 
-fn embedded(part: &Part, data: &str) -> Form {
+fn embedded_form(part: &Part, data: &str) -> Form {
     let text = |key: &str| part.object().get(key).and_then(Value::as_str).unwrap_or("");
     let mut attachment = json!({"type": "embeddedResource", "label": text("name"),
         "contentType": text("mime"), "data": data});

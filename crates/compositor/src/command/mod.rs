@@ -159,7 +159,7 @@ impl Catalogue {
         } else {
             entry
         };
-        let warning = match qualified(name, &loser.source) {
+        let warning = match qualify_name(name, &loser.source) {
             Some(qualified) if !self.shadowed.contains_key(&qualified) => {
                 let warning = format!("command: two are named {id}; one of them is {qualified}");
                 self.shadowed.insert(qualified, loser);
@@ -185,7 +185,7 @@ impl Catalogue {
         let mut names = colons.map(|(at, _)| &bare[at + 1..]);
         names.find_map(|name| {
             let entry = self.entries.get(&format!("/{name}"))?;
-            (qualified(name, &entry.source).as_deref() == Some(id)).then_some(entry)
+            (qualify_name(name, &entry.source).as_deref() == Some(id)).then_some(entry)
         })
     }
 
@@ -206,7 +206,7 @@ impl Catalogue {
     }
 }
 
-fn qualified(name: &str, source: &Source) -> Option<String> {
+fn qualify_name(name: &str, source: &Source) -> Option<String> {
     match source {
         Source::BuiltIn => None,
         Source::Agent => Some(format!("/agent:{name}")),

@@ -204,13 +204,13 @@ fn of_file(
             FileRead::Unavailable(why) => unavailable(why),
             // Classified again: it may be another file by now.
             FileRead::Bytes { bytes } => of_body(reference, bytes, limits),
-            FileRead::TooLarge { size, head } => omitted(WhyOmitted::TooLarge, size, &head),
+            FileRead::TooLarge { size, head } => omit_body(WhyOmitted::TooLarge, size, &head),
         };
     }
     match reference.range {
         Some(range) => scan(reference, path, range, sources, limits),
-        None if starts_like_text(&head) => omitted(WhyOmitted::TooLarge, size, &head),
-        None => omitted(WhyOmitted::Binary, size, &head),
+        None if starts_like_text(&head) => omit_body(WhyOmitted::TooLarge, size, &head),
+        None => omit_body(WhyOmitted::Binary, size, &head),
     }
 }
 
@@ -241,7 +241,7 @@ fn scan(
     });
     match scanned {
         Scanned::Unavailable(why) => unavailable(why),
-        Scanned::Complete { size } if is_cut_short => omitted(WhyOmitted::TooLarge, size, &head),
+        Scanned::Complete { size } if is_cut_short => omit_body(WhyOmitted::TooLarge, size, &head),
         Scanned::Complete { size } => of_cut(reference, slicer.finish(), size, &head),
     }
 }
@@ -251,7 +251,7 @@ fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> 
     let size = bytes.len() as u64;
     if is_media(&bytes) {
         if size > limits.media_bytes {
-            return omitted(WhyOmitted::TooLarge, size, &bytes);
+            return omit_body(WhyOmitted::TooLarge, size, &bytes);
         }
         return Resolved::Media {
             mime: mime_of(&bytes).to_owned(),
@@ -264,8 +264,8 @@ fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> 
         return of_cut(reference, cut, size, &bytes);
     }
     match media_type::as_text(&bytes) {
-        None => omitted(WhyOmitted::Binary, size, &bytes),
-        Some(_) if size > limits.text_bytes => omitted(WhyOmitted::TooLarge, size, &bytes),
+        None => omit_body(WhyOmitted::Binary, size, &bytes),
+        Some(_) if size > limits.text_bytes => omit_body(WhyOmitted::TooLarge, size, &bytes),
         Some(text) => Resolved::Text {
             text: text.to_owned(),
             label: reference.title().to_owned(),
@@ -285,8 +285,8 @@ fn of_cut(reference: &Reference<'_>, cut: Cut, size: u64, head: &[u8]) -> Resolv
             size,
             mime: text_mime(reference),
         },
-        Cut::TooLarge => omitted(WhyOmitted::TooLarge, size, head),
-        Cut::Binary => omitted(WhyOmitted::Binary, size, head),
+        Cut::TooLarge => omit_body(WhyOmitted::TooLarge, size, head),
+        Cut::Binary => omit_body(WhyOmitted::Binary, size, head),
         Cut::Invalid => unavailable(WhyUnavailable::InvalidRange),
         Cut::OutOfBounds { lines } => Resolved::Unavailable {
             why: WhyUnavailable::RangeOutOfBounds,
@@ -295,7 +295,7 @@ fn of_cut(reference: &Reference<'_>, cut: Cut, size: u64, head: &[u8]) -> Resolv
     }
 }
 
-fn omitted(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
+fn omit_body(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
     let mime = mime_of(head).to_owned();
     Resolved::Omitted { why, size, mime }
 }

@@ -34,7 +34,7 @@ pub enum AccountError {
     #[error("there is a space `{0}` already; choose another name")]
     NameTaken(String),
     #[error(
-        "`{0}` is no name of a space: it takes small letters, digits and `-`, at most 64 of them"
+        "`{0}` is not a name for a space: it takes small letters, digits and `-`, at most 64 of them"
     )]
     BadSpaceName(String),
     #[error("`{0}` is not a valid name: use 1 to 128 visible characters")]

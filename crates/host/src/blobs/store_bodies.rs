@@ -4,7 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::{Body, Data, WorkFailed};
+use kernel::{Data, UnstoredBody, WorkFailed};
 use wire::{Digest, Timestamp};
 
 use super::{BlobError, Blobs};
@@ -12,10 +12,10 @@ use super::{BlobError, Blobs};
 /// Stores all bodies of a message or a result, one after the other. Returns the digest for each pointer.
 pub fn store_bodies(
     blobs: &dyn Blobs,
-    bodies: Vec<Body>,
+    bodies: Vec<UnstoredBody>,
     now: Timestamp,
 ) -> Result<Vec<(String, Digest)>, WorkFailed> {
-    let store = |Body { pointer, data }| match put(blobs, data, now) {
+    let store = |UnstoredBody { pointer, data }| match put(blobs, data, now) {
         Ok(digest) => Ok((pointer, digest)),
         Err(StoreFailure::BadBase64) => Err(WorkFailed(format!(
             "the data of `{pointer}` is not valid base64"

@@ -130,7 +130,7 @@ impl Ledger {
             ..Amounts::default()
         };
         add(&tx, by, worked, at)?;
-        let reached = reached(&tx, by, limits)?;
+        let reached = reached_limits(&tx, by, limits)?;
         if reached.is_empty() || kind == CallKind::Last {
             add(&tx, by, call, at)?;
         }
@@ -162,7 +162,7 @@ impl Ledger {
             let mut shown = shown.iter();
             shown.any(|shown| (shown.scope, shown.unit) == (reached.scope, reached.unit))
         };
-        let reached = reached(&tx, by, limits)?;
+        let reached = reached_limits(&tx, by, limits)?;
         for reached in reached.into_iter().filter(was_shown) {
             let unit = reached.unit.name();
             // The names of units are ours.
@@ -221,7 +221,7 @@ fn add(tx: &Transaction<'_>, by: &SpentBy, add: Amounts, at: Timestamp) -> rusql
     Ok(())
 }
 
-fn reached(
+fn reached_limits(
     tx: &Transaction<'_>,
     by: &SpentBy,
     limits: &TurnLimits,

@@ -20,7 +20,7 @@ impl ChangesTotal {
 impl FileChanges {
     /// `ChangesetFile`s, in the order of their paths.
     pub(crate) fn changeset_files(&self) -> Vec<Value> {
-        let moved = self.moved();
+        let moved = self.moved_files();
         let mut files = Vec::new();
         for file in self.files.values() {
             match moved.get(file.uri.as_str()) {
@@ -33,7 +33,7 @@ impl FileChanges {
     }
 
     /// Files that were moved and not changed: by where they are now, where they were; where they were leads nowhere.
-    fn moved(&self) -> BTreeMap<&str, Option<&RecordedChange>> {
+    fn moved_files(&self) -> BTreeMap<&str, Option<&RecordedChange>> {
         let content = |side: Option<ChangedSide>| {
             let side = side.filter(|side| side.bytes > 0)?;
             Some((side.digest?, side.mode.unwrap_or(0) & 0o170000))

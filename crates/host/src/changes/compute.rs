@@ -120,12 +120,12 @@ async fn compute(
 ) -> Result<ComputedChangeset, String> {
     let (changes, operations) = match &place.kind {
         ChangesetKind::Session => (
-            recorded(journal, place.session_id, "").await?,
+            read_recorded(journal, place.session_id, "").await?,
             operations_of_session(),
         ),
         ChangesetKind::Turn { chat, turn_id } => {
             let chat = chat.ok_or("the chat of this turn is not known")?;
-            let changes = recorded(journal, chat, turn_id).await?;
+            let changes = read_recorded(journal, chat, turn_id).await?;
             (changes, operations_of_turn())
         }
         ChangesetKind::Uncommitted => (
@@ -150,7 +150,7 @@ async fn compute(
 }
 
 /// What was recorded of a turn, or of a session by an empty turn id.
-async fn recorded(
+async fn read_recorded(
     journal: &JournalHandle,
     channel: ChannelId,
     turn_id: &str,

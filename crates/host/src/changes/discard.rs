@@ -252,7 +252,7 @@ fn keep(
     }
     let text = absolute
         .to_str()
-        .ok_or_else(|| refused("its path is no text"))?;
+        .ok_or_else(|| refused("its path is not text"))?;
     let path = workspace.resolve(text);
     let path = path.map_err(|error| refused(&error.to_string()))?;
     let now = workspace.look_at_any(&path);

@@ -26,6 +26,6 @@ pub(crate) use operate::{OperationServices, operate};
 pub(crate) use shared_looks::SharedLooks;
 pub(crate) use turn_changes::{ChangesGuard, TurnChanges};
 pub(crate) use worktree::{
-    WorktreeWish, branches, make as make_worktree, remove as remove_worktree,
+    WorktreeRequest, branches, make as make_worktree, remove as remove_worktree,
     why_kept as why_worktree_is_kept,
 };

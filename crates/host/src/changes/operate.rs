@@ -226,7 +226,8 @@ fn with_git(
 /// A path of the repository, from a URI of a file in the session's directory.
 fn path_in(repository: &Repository, uri: &str) -> Result<PathBuf, RpcError> {
     use std::os::unix::ffi::OsStringExt;
-    let path = wire::file_uri::path_of(uri).ok_or_else(|| bad("`target.resource` is no file"))?;
+    let path =
+        wire::file_uri::path_of(uri).ok_or_else(|| bad("`target.resource` is not a file"))?;
     let path = PathBuf::from(std::ffi::OsString::from_vec(path));
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     let real = match (parent, path.file_name()) {

@@ -32,17 +32,17 @@ pub(crate) struct SharedLook {
 /// The looks of the last turns. A handle.
 #[derive(Clone, Default)]
 pub(crate) struct SharedLooks {
-    kept: Arc<Mutex<KeptLooks>>,
+    kept: Arc<Mutex<CachedLooks>>,
     recent: RecentLooks,
 }
 
 #[derive(Default)]
-struct KeptLooks {
+struct CachedLooks {
     last: u64,
-    looks: VecDeque<KeptLook>,
+    looks: VecDeque<CachedLook>,
 }
 
-struct KeptLook {
+struct CachedLook {
     id: LookId,
     directories: Vec<String>,
     since: Instant,
@@ -64,7 +64,7 @@ impl SharedLooks {
         if kept.looks.len() == LOOKS_MAX {
             kept.looks.pop_front();
         }
-        kept.looks.push_back(KeptLook {
+        kept.looks.push_back(CachedLook {
             id,
             directories: directories.to_vec(),
             since: Instant::now(),
@@ -107,8 +107,9 @@ impl SharedLooks {
     fn newest(&self, id: LookId, directories: &[String]) -> Option<Arc<OnceCell<Arc<SharedLook>>>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut newer = kept.looks.iter().rev().take_while(|look| look.id >= id);
-        let is_usable =
-            |look: &&KeptLook| look.directories == directories && look.since.elapsed() < LOOK_TIME;
+        let is_usable = |look: &&CachedLook| {
+            look.directories == directories && look.since.elapsed() < LOOK_TIME
+        };
         let found = newer.find(is_usable)?;
         Some(Arc::clone(&found.taken))
     }

@@ -29,7 +29,7 @@ pub(crate) struct SessionWorktree {
 }
 
 /// A worktree that a session's settings want.
-pub(crate) struct WorktreeWish {
+pub(crate) struct WorktreeRequest {
     /// What it may be called.
     name: String,
     /// The working directory that it is of, if the session has one.
@@ -37,7 +37,7 @@ pub(crate) struct WorktreeWish {
     branch: Option<String>,
 }
 
-impl WorktreeWish {
+impl WorktreeRequest {
     /// `None` if the session works where its client said.
     pub(crate) fn of(
         session: &ChannelUri,
@@ -60,11 +60,11 @@ impl WorktreeWish {
 
 /// Makes a worktree if one is wanted; in `place` if worktrees do not lie in their repositories.
 pub(crate) async fn make(
-    wish: Option<WorktreeWish>,
+    request: Option<WorktreeRequest>,
     confinement: &Confinement,
     place: Option<PathBuf>,
 ) -> Result<Option<SessionWorktree>, AgentError> {
-    let Some(wish) = wish else {
+    let Some(request) = request else {
         return Ok(None);
     };
     let failed = |message: String| AgentError {
@@ -72,12 +72,12 @@ pub(crate) async fn make(
         message: format!("no worktree can be made: {message}"),
         resumable: false,
     };
-    let Some(directory) = wish.directory.clone() else {
+    let Some(directory) = request.directory.clone() else {
         return Err(failed("the session has no working directory".to_owned()));
     };
     let confinement = confinement.clone();
     let work = tokio::task::spawn_blocking(move || {
-        let made = make_one(&directory, &wish, place.as_deref(), &confinement)?;
+        let made = make_one(&directory, &request, place.as_deref(), &confinement)?;
         let uri = |path: &PathBuf| file_uri::uri_of(path.as_os_str().as_bytes());
         Ok(SessionWorktree {
             directory,
@@ -92,11 +92,11 @@ pub(crate) async fn make(
 
 fn make_one(
     directory: &str,
-    wish: &WorktreeWish,
+    request: &WorktreeRequest,
     place: Option<&Path>,
     confinement: &Confinement,
 ) -> Result<NewWorktree, String> {
-    let (name, branch) = (&wish.name, wish.branch.as_deref());
+    let (name, branch) = (&request.name, request.branch.as_deref());
     let never = Cancellation::default();
     let path = path_of(directory).ok_or("the working directory is no `file:` URI")?;
     let found = Repository::find(&path, confinement, &never);
@@ -123,7 +123,7 @@ fn path_of(uri: &str) -> Option<PathBuf> {
 }
 
 /// A worktree as its session noted it; `None` if what it noted is damaged.
-fn noted(facts: &Value) -> Option<NewWorktree> {
+fn worktree_of(facts: &Value) -> Option<NewWorktree> {
     let text = |name: &str| facts[name].as_str().map(str::to_owned);
     let top = path_of(&text("top")?)?;
     Some(NewWorktree {
@@ -136,7 +136,7 @@ fn noted(facts: &Value) -> Option<NewWorktree> {
 
 /// Why the worktree of a session stays when the session ends, for people; `None` if it goes.
 pub(crate) async fn why_kept(facts: Value) -> Option<String> {
-    let Some(worktree) = noted(&facts) else {
+    let Some(worktree) = worktree_of(&facts) else {
         return Some(
             "what the session noted of its worktree is damaged: the worktree is kept".to_owned(),
         );
@@ -159,7 +159,7 @@ pub(crate) async fn why_kept(facts: Value) -> Option<String> {
 
 /// Removes the worktree of a session that is gone, unless something in it would be lost.
 pub(crate) async fn remove(facts: Value) {
-    let Some(worktree) = noted(&facts) else {
+    let Some(worktree) = worktree_of(&facts) else {
         tracing::warn!("what a session noted of its worktree is damaged; the worktree stays");
         return;
     };

@@ -273,7 +273,7 @@ impl ClientPlugins {
     }
 
     /// The same, as they are searched.
-    pub(crate) fn brought(&self, session: &ChannelUri) -> Vec<BroughtPlugin> {
+    pub(crate) fn searched_plugins(&self, session: &ChannelUri) -> Vec<BroughtPlugin> {
         brought_plugins(&self.of(session))
     }
 

@@ -188,7 +188,7 @@ impl Devices {
             last_used_ms: now.0,
             address: caller.address.map(|address| address.to_string()),
         };
-        let mut all = state.stored();
+        let mut all = state.to_stored();
         all.push(stored.clone());
         drop(state); // requests of others do not wait for the disk
         if let Some(file) = file.as_ref() {
@@ -249,7 +249,7 @@ impl Devices {
         };
         // Before the disk: whoever wants a device out wants it out now, even if the disk is full.
         device.revoked.cancel();
-        let all = state.stored();
+        let all = state.to_stored();
         drop(state);
         match file.as_ref().map(|file| file.save(all)) {
             None | Some(Ok(())) => Revocation::Done,
@@ -268,7 +268,7 @@ impl Devices {
         if !std::mem::take(&mut state.has_unsaved_use) {
             return Ok(());
         }
-        let all = state.stored();
+        let all = state.to_stored();
         drop(state);
         let saved = file.as_ref().map_or(Ok(()), |file| file.save(all));
         if saved.is_err() {
@@ -301,7 +301,7 @@ impl DevicesState {
             .into_mut()
     }
 
-    fn stored(&self) -> Vec<StoredDevice> {
+    fn to_stored(&self) -> Vec<StoredDevice> {
         let stored = self.by_digest.values().map(|device| device.stored.clone());
         stored.collect()
     }

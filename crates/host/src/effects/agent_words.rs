@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use agent_api::SettingValue;
-use kernel::{BroughtToken, Input, McpWish, SettingQuestion, Ticket, WorkFailed};
+use kernel::{ClientToken, Input, McpServerRequest, SettingQuestion, Ticket, WorkFailed};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Object};
@@ -66,9 +66,11 @@ impl Effects {
     }
 
     /// A client wants something of an MCP server.
-    pub(crate) fn request_mcp(&self, wish: &McpWish) {
-        match self.agent(&wish.provider) {
-            Some(agent) => agent.mcp_requested(wish.session.as_str(), &wish.id, wish.request),
+    pub(crate) fn request_mcp(&self, request: &McpServerRequest) {
+        match self.agent(&request.provider) {
+            Some(agent) => {
+                agent.mcp_requested(request.session.as_str(), &request.id, request.request)
+            }
             None => tracing::debug!(
                 "a request about an MCP server is dropped: the agent of its session is not configured any more"
             ),
@@ -83,7 +85,7 @@ impl Effects {
     }
 
     /// Hands a token to the agent that it was brought for.
-    pub(crate) fn authenticate(&mut self, brought: BroughtToken) {
+    pub(crate) fn authenticate(&mut self, brought: ClientToken) {
         let Some(agent) = self.agent(&brought.provider) else {
             return tracing::debug!("a token is dropped: its agent is not configured any more");
         };
@@ -141,7 +143,7 @@ mod tests {
         let agent = ScriptedAgent::with_locale(script, Locale::English);
         let mut host = TestHost::with_agent(Arc::new(agent));
         for n in 0..3 {
-            host.effects.authenticate(BroughtToken {
+            host.effects.authenticate(ClientToken {
                 provider: "scripted".to_owned(),
                 principal: None,
                 resource: format!("https://{n}.example"),

@@ -8,7 +8,7 @@ use agent_api::{
     TurnInput,
 };
 use async_trait::async_trait;
-use kernel::{BroughtToken, Input, SettingQuestion, Ticket, TokenText};
+use kernel::{ClientToken, Input, SettingQuestion, Ticket, TokenText};
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
@@ -173,7 +173,7 @@ async fn an_agent_without_history_reads_it_when_it_wants_to() {
 #[tokio::test(start_paused = true)]
 async fn tokens_settings_and_idle_chats_reach_the_agent() {
     let (mut host, recorder) = host();
-    let token = |token: &str, expires_in_s: Option<u64>| BroughtToken {
+    let token = |token: &str, expires_in_s: Option<u64>| ClientToken {
         provider: PROVIDER.to_owned(),
         principal: None,
         resource: "https://r".to_owned(),
@@ -196,7 +196,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     assert_eq!(recorder.heard(), ["token https://r \"\""]);
     // Another one's is another token, with an end of its own (H-318).
     host.effects.authenticate(token("mine", Some(60)));
-    let of_ann = BroughtToken {
+    let of_ann = ClientToken {
         principal: Some("ann".to_owned()),
         ..token("hers", Some(30))
     };

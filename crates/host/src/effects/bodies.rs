@@ -11,8 +11,8 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentEvent, ModelCall};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Body, ChannelId, Compose, Fetch, Fetched, Limits, MessageCheck, Query, Record,
-    Submission, WorkFailed,
+    Answer, ChannelId, Compose, Fetch, Fetched, Limits, MessageCheck, Query, Record, Submission,
+    UnstoredBody, WorkFailed,
 };
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -133,7 +133,7 @@ impl Bodies {
     /// Stores the bodies of a message or a result; where each of their names belongs.
     pub(crate) async fn store_bodies(
         &self,
-        bodies: Vec<Body>,
+        bodies: Vec<UnstoredBody>,
     ) -> Result<Vec<(String, Digest)>, WorkFailed> {
         let clock = self.clock;
         self.work(move |store| blobs::store_bodies(store, bodies, clock.now()))
@@ -158,7 +158,7 @@ impl Bodies {
                 entity_kinds,
             );
             prompts.add_to(&mut known);
-            compose::compose_message(store, &known, compose, clock.now())
+            compose::compose_and_store(store, &known, compose, clock.now())
         })
         .await
     }
@@ -292,7 +292,7 @@ pub(super) fn known_names(
 ) -> KnownNames {
     let found = discovery.get_enabled(
         &compose.working_directories,
-        &plugins.brought(&compose.place.session),
+        &plugins.searched_plugins(&compose.place.session),
         &compose.place.switched_off,
     );
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());

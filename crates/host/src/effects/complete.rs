@@ -56,7 +56,10 @@ impl Effects {
     pub(crate) fn complete(&self, ticket: Ticket, complete: Complete) {
         let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
         let agent = self.agent(&complete.place.provider);
-        let brought = self.bodies.plugins().brought(&complete.place.session);
+        let brought = self
+            .bodies
+            .plugins()
+            .searched_plugins(&complete.place.session);
         tokio::spawn(async move {
             let directories = &complete.working_directories;
             let commands = commands_of(agent.as_deref(), &complete.place, directories);

@@ -160,7 +160,7 @@ impl ClientFileAccess {
             }
         };
         let value = done.map_err(|error| refusal(&error, Some(&task.call)))?;
-        encoded(&value, task.bytes_max)
+        encode_answer(&value, task.bytes_max)
     }
 
     /// Grants what lies in the roots anyway, and what the configuration grants.
@@ -240,7 +240,7 @@ fn content_type(bytes: &[u8]) -> Option<String> {
     detected.or_else(|| is_text().then(|| "text/plain".to_owned()))
 }
 
-fn encoded(value: &Value, bytes_max: usize) -> Result<FileAnswer, FileRefusal> {
+fn encode_answer(value: &Value, bytes_max: usize) -> Result<FileAnswer, FileRefusal> {
     let json = wire::rpc::to_json(value);
     match json.len() > bytes_max {
         true => Err(too_large("the answer", bytes_max)),

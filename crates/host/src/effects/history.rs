@@ -15,7 +15,7 @@ const TURNS_MAX: u32 = 1_000;
 const BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
 /// A completed turn of the journal.
-pub(super) struct StoredTurn {
+pub(super) struct HistoryTurn {
     pub id: String,
     pub turn: Value,
 }
@@ -25,7 +25,7 @@ pub(super) struct StoredTurn {
 pub(super) async fn read(
     journal: &JournalHandle,
     at: &HistoryAt,
-) -> Result<Vec<StoredTurn>, AgentError> {
+) -> Result<Vec<HistoryTurn>, AgentError> {
     let own = Query::Turns {
         chat: at.chat,
         before_n: at.before_n,
@@ -50,7 +50,7 @@ pub(super) async fn read(
     let turns = pages.into_iter().flat_map(|page| page.turns);
     let turns = turns.filter(|turn| turn.n >= from_n);
     let read = turns.filter_map(|turn| match serde_json::from_slice(&turn.json) {
-        Ok(json) => Some(StoredTurn {
+        Ok(json) => Some(HistoryTurn {
             id: turn.id,
             turn: json,
         }),

@@ -33,8 +33,8 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
-    Batch, Body, ChangesInput, ChangesetOperation, ChangesetPlace, Compose, Fetch, Input,
-    MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
+    Batch, ChangesInput, ChangesetOperation, ChangesetPlace, Compose, Fetch, Input, MessageCheck,
+    Query, ReadFailed, Rendered, RunId, Ticket, TurnRun, UnstoredBody,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
@@ -48,7 +48,7 @@ pub(crate) use services::TurnServices;
 pub(crate) use sources::read_body;
 use watches::Watches;
 
-use crate::changes::{self, Computing, OperationServices, WorktreeWish};
+use crate::changes::{self, Computing, OperationServices, WorktreeRequest};
 use crate::client_plugins::ClientAsker;
 use crate::complete::Completer;
 use crate::journal::JournalHandle;
@@ -163,7 +163,7 @@ impl Effects {
         });
     }
 
-    pub(crate) fn store_bodies(&self, ticket: Ticket, bodies: Vec<Body>) {
+    pub(crate) fn store_bodies(&self, ticket: Ticket, bodies: Vec<UnstoredBody>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let stored = store.store_bodies(bodies).await;
@@ -270,12 +270,12 @@ impl Effects {
                 resumable: false,
             };
             let mut working_directories = working_directories;
-            let wish = WorktreeWish::of(&session, &config, &working_directories);
-            if wish.is_some() {
+            let request = WorktreeRequest::of(&session, &config, &working_directories);
+            if request.is_some() {
                 // The agent comes after it, and the end of all.
                 tell_creation(&arrivals, &session, 1, "making a worktree").await;
             }
-            let made = changes::make_worktree(wish, bodies.confinement(), worktree_dir);
+            let made = changes::make_worktree(request, bodies.confinement(), worktree_dir);
             let result = match (&agent, made.await) {
                 (Some(agent), Ok(made)) => {
                     if let Some(made) = made {

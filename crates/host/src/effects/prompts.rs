@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Bodies;
 use super::bodies::known_names;
-use crate::compose::{KnownNames, facts_of, understand_message};
+use crate::compose::{KnownNames, compose_message, facts_of};
 
 /// Prompts of one message.
 const PROMPTS_MAX: usize = 8;
@@ -52,7 +52,7 @@ impl Bodies {
         let prompts = self.work(move |_| {
             let kinds = std::collections::BTreeSet::new();
             let known = known_names((&searched.0, &searched.1), &reading, Some(&*read_by), kinds);
-            Ok(understand_message(&known, reading, now)?.prompts)
+            Ok(compose_message(&known, reading, now)?.prompts)
         });
         let mut answers = Vec::new();
         for (at, used) in prompts.await?.into_iter().enumerate() {

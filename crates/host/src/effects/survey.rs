@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{ChannelId, Input, PluginOffer, SurveyedPlace};
+use kernel::{ChannelId, Input, PluginOffer, SurveyRequest};
 use wire::ChannelUri;
 
 use super::{Effects, send};
@@ -17,8 +17,8 @@ use crate::customization_entries::{UsedEntries, customization_entries, used_entr
 
 impl Effects {
     /// Answers with what there is, if the session's agent uses it: what another agent reads itself is not ours to list (CU-11).
-    pub(crate) fn survey(&self, survey: SurveyedPlace) {
-        let SurveyedPlace {
+    pub(crate) fn survey(&self, survey: SurveyRequest) {
+        let SurveyRequest {
             session,
             session_id,
             provider,
@@ -46,7 +46,8 @@ impl Effects {
         tokio::spawn(async move {
             let (place, brought) = (session.clone(), known.clone());
             let looking = move || {
-                let mut found = discovery.look(&working_directories, &brought.brought(&place));
+                let mut found =
+                    discovery.look(&working_directories, &brought.searched_plugins(&place));
                 let mut entries = match reads_all {
                     true => {
                         let missing = discovery.find_missing_writable(&working_directories);
@@ -176,7 +177,7 @@ mod tests {
         let agent = ScriptedAgent::with_locale(script, Locale::English);
         let mut host = TestHost::with_agent(Arc::new(agent));
         let asked = ChannelUri::parse("ahp-session:/s").unwrap();
-        host.effects.survey(SurveyedPlace {
+        host.effects.survey(SurveyRequest {
             session: asked.clone(),
             session_id: ChannelId(1),
             provider: "scripted".to_owned(),

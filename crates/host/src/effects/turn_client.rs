@@ -20,7 +20,7 @@ const TIME_MAX: Duration = Duration::from_secs(180);
 /// Files belong to whoever sent the message, and that need not be who resumed the turn.
 const NO_CLIENT: &str = "no client began this turn, or it was resumed; files of a client can be used once the user attaches them to a new message";
 
-/// Entries of a directory that are told.
+/// Entries of a directory that are returned.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Uses a file of a client.
@@ -33,32 +33,32 @@ pub(super) async fn use_file(
         return Err(StoreError(NO_CLIENT.to_owned()).into());
     };
     let changes = call.changes();
-    let mut is_told = false;
-    let trying = try_twice(asker, client_id, call, &mut is_told);
+    let mut was_asked = false;
+    let trying = try_twice(asker, client_id, call, &mut was_asked);
     let used = tokio::time::timeout(TIME_MAX, trying).await;
     let used = used.unwrap_or(Err(ClientFileError::Timeout));
     used.map_err(|why| ClientFileFailure {
         why: describe(why),
-        maybe_done: changes && is_told && is_open(why),
+        maybe_done: changes && was_asked && is_open(why),
     })
 }
 
-/// `is_told` is whether the client was told to do it and has not denied that.
+/// `was_asked` is whether the client was asked to do it and has not denied that.
 async fn try_twice(
     asker: &ClientAsker,
     client_id: &str,
     call: ClientFileCall,
-    is_told: &mut bool,
+    was_asked: &mut bool,
 ) -> Result<ClientFileReply, ClientFileError> {
-    *is_told = true;
+    *was_asked = true;
     match ask(asker, client_id, ClientQuestion::Use(call.clone())).await {
-        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => *is_told = false,
+        Err(ClientFileError::Refused(code::PERMISSION_DENIED)) => *was_asked = false,
         outcome => return outcome,
     }
     for permission in permissions_for(&call) {
         ask(asker, client_id, permission).await?;
     }
-    *is_told = true;
+    *was_asked = true;
     ask(asker, client_id, ClientQuestion::Use(call)).await
 }
 
@@ -102,7 +102,7 @@ async fn ask(
     }
 }
 
-/// Whether what a client was told may have been done although this was heard of it.
+/// Whether what a client was asked for may have been done although this is its answer.
 fn is_open(why: ClientFileError) -> bool {
     match why {
         ClientFileError::Timeout

@@ -94,7 +94,7 @@ impl KernelTask {
                 provider,
                 title,
             } => self.effects.tell_title(&chat, &provider, &title),
-            Effect::RequestMcp(wish) => self.effects.request_mcp(&wish),
+            Effect::RequestMcp(request) => self.effects.request_mcp(&request),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::Terminal { terminal, act } => {
                 self.effects.services.terminals.act(terminal, act);

@@ -169,17 +169,17 @@ async fn compare(
 
 /// Copies a space into a directory that has no sessions.
 pub async fn copy_to_directory(
-    wish: &MigrateRequest,
+    request: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
-    let dir = absolute(&wish.directory)?;
+    let dir = absolute(&request.directory)?;
     let in_dir = |error: io::Error| MigrateError::Directory(dir.clone(), error);
     make_private(&dir).map_err(in_dir)?;
     let _lock = DirectoryLock::take(&dir)?;
     check_not_in_use(&dir)?;
-    let objects = open_objects(wish.blobs.as_ref())?;
-    let client = connect(&wish.database).await?;
-    let space = find_space(&client, &wish.space).await?;
+    let objects = open_objects(request.blobs.as_ref())?;
+    let client = connect(&request.database).await?;
+    let space = find_space(&client, &request.space).await?;
     let made = dir.join(COPYING);
     remove_all(&made).map_err(in_dir)?;
     let (carried, _) = carry_out(&client, (&dir, &made), (space, objects.as_ref()), tell).await?;
@@ -207,11 +207,11 @@ fn check_not_in_use(dir: &Path) -> Result<(), MigrateError> {
 
 /// Copies the sessions of a directory to a space that is not there yet; no host may serve the directory meanwhile.
 pub async fn copy_from_directory(
-    wish: &MigrateRequest,
+    request: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
-    let dir = absolute(&wish.directory)?;
-    check_name(&wish.space)?;
+    let dir = absolute(&request.directory)?;
+    check_name(&request.space)?;
     if !dir.join(JOURNAL_FILE).is_file() {
         return Err(MigrateError::NoJournal(dir));
     }
@@ -222,9 +222,9 @@ pub async fn copy_from_directory(
         let words = moved.words(&dir);
         return Err(MigrateError::AlreadyMoved(dir, words));
     }
-    let client = connect(&wish.database).await?;
+    let client = connect(&request.database).await?;
     client.batch_execute("BEGIN").await?;
-    let space = make_space(&client, &wish.space).await?;
+    let space = make_space(&client, &request.space).await?;
     let carried = carry_in(&client, &dir, space, tell).await?;
     client.batch_execute("COMMIT").await?;
     drop(journal);

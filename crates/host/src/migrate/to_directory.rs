@@ -33,26 +33,26 @@ pub(super) const JOURNAL_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Carries the sessions of a space into a directory; nothing may serve either.
 pub async fn to_directory(
-    wish: &MigrateRequest,
+    request: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
-    let dir = absolute(&wish.directory)?;
+    let dir = absolute(&request.directory)?;
     let in_dir = |error: io::Error| MigrateError::Directory(dir.clone(), error);
     make_private(&dir).map_err(in_dir)?;
     let _lock = DirectoryLock::take(&dir)?;
-    let mark = MovedDirectory::begin(&wish.space, &wish.database.url).map_err(in_dir)?;
+    let mark = MovedDirectory::begin(&request.space, &request.database.url).map_err(in_dir)?;
     check_directory(&dir, &mark)?;
-    let objects = open_objects(wish.blobs.as_ref())?;
-    let node = PostgresNode::connect(&wish.database)
+    let objects = open_objects(request.blobs.as_ref())?;
+    let node = PostgresNode::connect(&request.database)
         .await
         .map_err(AccountError::from)?;
     AccountAdmin::over(Arc::clone(&node)).await?;
-    let client = postgres::connect(&wish.database.url).await?;
-    if let Some((target, migration)) = find_moved(&client, &wish.space).await? {
+    let client = postgres::connect(&request.database.url).await?;
+    if let Some((target, migration)) = find_moved(&client, &request.space).await? {
         let earlier = MovedDirectory::read_mark(&dir, MarkKind::Arriving).map_err(in_dir)?;
         return match earlier.filter(|earlier| earlier.migration == migration) {
             Some(earlier) => finish_earlier(&dir, &earlier),
-            None => Err(MigrateError::SpaceMoved(wish.space.clone(), target)),
+            None => Err(MigrateError::SpaceMoved(request.space.clone(), target)),
         };
     }
     check_free(&dir, &mark)?;
@@ -60,8 +60,8 @@ pub async fn to_directory(
     MovedDirectory::unmark(&dir, MarkKind::Arriving).map_err(in_dir)?;
     remove_all(&dir.join(INCOMING)).map_err(in_dir)?;
     // Taken, so that whoever served it writes nothing any more; a node that does is left alone, and this fails.
-    let space = find_space(&client, &wish.space).await?;
-    let (journal, _) = node.open_space(&wish.space).await?;
+    let space = find_space(&client, &request.space).await?;
+    let (journal, _) = node.open_space(&request.space).await?;
     let carried = carry(
         &client,
         (&dir, &dir.join(INCOMING)),

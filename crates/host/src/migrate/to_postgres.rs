@@ -28,12 +28,12 @@ use crate::space_entry::is_space_name;
 
 /// Carries the sessions of a directory into a space; nothing may serve either.
 pub async fn to_postgres(
-    wish: &MigrateRequest,
+    request: &MigrateRequest,
     tell: TellStep<'_>,
 ) -> Result<Migrated, MigrateError> {
-    let dir = absolute(&wish.directory)?;
-    if !is_space_name(&wish.space) {
-        return Err(AccountError::BadSpaceName(wish.space.clone()).into());
+    let dir = absolute(&request.directory)?;
+    if !is_space_name(&request.space) {
+        return Err(AccountError::BadSpaceName(request.space.clone()).into());
     }
     if !dir.join(JOURNAL_FILE).is_file() {
         return Err(MigrateError::NoJournal(dir));
@@ -47,15 +47,15 @@ pub async fn to_postgres(
     }
     let moved = MovedDirectory::read_mark(&dir, MarkKind::Moved).map_err(in_dir)?;
     // Makes the tables if there are none.
-    let node = PostgresNode::connect(&wish.database)
+    let node = PostgresNode::connect(&request.database)
         .await
         .map_err(AccountError::from)?;
     AccountAdmin::over(Arc::clone(&node)).await?;
-    let client = postgres::connect(&wish.database.url).await?;
+    let client = postgres::connect(&request.database.url).await?;
     if let Some(moved) = moved {
-        return finish_earlier(&client, &dir, &moved, wish).await;
+        return finish_earlier(&client, &dir, &moved, request).await;
     }
-    let mark = begin(&dir, wish).map_err(in_dir)?;
+    let mark = begin(&dir, request).map_err(in_dir)?;
     let arrived = MovedDirectory::read_mark(&dir, MarkKind::Arrived).map_err(in_dir)?;
     client.batch_execute("BEGIN").await?;
     let space = claim_space(&client, &mark, arrived.as_ref()).await?;
@@ -69,8 +69,8 @@ pub async fn to_postgres(
 }
 
 /// The mark of the migration that an earlier run began, or of a new one. It is on the disk before the database has its number.
-fn begin(dir: &Path, wish: &MigrateRequest) -> std::io::Result<MovedDirectory> {
-    let mark = MovedDirectory::begin(&wish.space, &wish.database.url)?;
+fn begin(dir: &Path, request: &MigrateRequest) -> std::io::Result<MovedDirectory> {
+    let mark = MovedDirectory::begin(&request.space, &request.database.url)?;
     let earlier = MovedDirectory::read_mark(dir, MarkKind::Leaving)?;
     let is_same = |it: &MovedDirectory| it.space == mark.space && it.database == mark.database;
     if let Some(earlier) = earlier.filter(is_same) {
@@ -91,10 +91,10 @@ async fn finish_earlier(
     client: &Client,
     dir: &Path,
     moved: &MovedDirectory,
-    wish: &MigrateRequest,
+    request: &MigrateRequest,
 ) -> Result<Migrated, MigrateError> {
     let already = || MigrateError::AlreadyMoved(dir.to_owned(), moved.words(dir));
-    if moved.space != wish.space || !open_space(client, moved).await? {
+    if moved.space != request.space || !open_space(client, moved).await? {
         return Err(already());
     }
     forget_marks(dir).map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
@@ -103,7 +103,7 @@ async fn finish_earlier(
     Ok(Migrated {
         rows: 0,
         bodies: 0,
-        seq: client.query_one(sql, &[&wish.space]).await?.try_get(0)?,
+        seq: client.query_one(sql, &[&request.space]).await?.try_get(0)?,
         was_carried_before: true,
     })
 }

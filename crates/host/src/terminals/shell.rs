@@ -40,7 +40,7 @@ fn plan(settings: &ShellSettings, start: &TerminalStart) -> Result<TerminalLaunc
     };
     if !directory.is_dir() {
         let directory = directory.display();
-        return Err(format!("{directory} is no directory on this machine"));
+        return Err(format!("{directory} is not a directory on this machine"));
     }
     let integration = settings.integration.as_ref().and_then(|directory| {
         // Without it a shell works as well, and says less.

@@ -4,10 +4,10 @@ use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use wire::Digest;
 
-use super::{Body, clip_content, detach_result, fill_names};
+use super::{UnstoredBody, clip_content, detach_result, fill_names};
 
 /// Lifts what is too large for state out of an event. What only shows a call that still runs is clipped.
-pub fn detach_from_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<Body> {
+pub fn detach_from_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<UnstoredBody> {
     match event {
         AgentEvent::ToolContent { content, .. } => {
             clip_content(content, bytes_max);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::{Body, Data, DetachedBodies, decoded_len, take_text};
+use super::{Data, DetachedBodies, UnstoredBody, decoded_len, take_text};
 
 /// How much may stay embedded.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) fn detach_message(
     at: &str,
     room: InlineBudget,
     early: &DetachedBodies,
-) -> (Vec<Body>, usize) {
+) -> (Vec<UnstoredBody>, usize) {
     let mut bodies = Vec::new();
     let mut stays = 0;
     let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
@@ -57,7 +57,7 @@ pub(crate) fn detach_message(
         attachment.shift_remove("data");
         attachment.insert("uri".to_owned(), json!(""));
         attachment.insert("sizeHint".to_owned(), json!(bytes));
-        bodies.push(Body { pointer, data });
+        bodies.push(UnstoredBody { pointer, data });
     }
     (bodies, stays)
 }

@@ -22,9 +22,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::{Digest, Object};
 
-/// A body that is to be kept.
+/// A body that is to be stored, and where it came from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Body {
+pub struct UnstoredBody {
     /// Where its reference stands: a JSON pointer into what it was lifted out of.
     pub pointer: String,
     pub data: Data,

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use wire::{Object, rpc};
 
-use super::{Body, Data, decoded_len, take_text};
+use super::{Data, UnstoredBody, decoded_len, take_text};
 
 /// Text before the reference to what it is the beginning of.
 const PREVIEW_BYTES: usize = 4_096;
@@ -24,7 +24,7 @@ const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 
 /// Lifts what is too large out of a `ToolCallResult` of more than `bytes_max` in all. Places begin at the result.
-pub(crate) fn detach_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
+pub(crate) fn detach_result(result: &mut Object, bytes_max: usize) -> Vec<UnstoredBody> {
     let content = match result.get_mut("content") {
         Some(Value::Array(content)) => Some(std::mem::take(content)),
         _ => None,
@@ -87,7 +87,7 @@ pub(crate) fn clip_content(content: &mut Vec<Value>, bytes_max: usize) {
 #[derive(Default)]
 struct DetachedResult {
     content: Vec<Value>,
-    bodies: Vec<Body>,
+    bodies: Vec<UnstoredBody>,
 }
 
 impl DetachedResult {
@@ -199,7 +199,7 @@ impl DetachedResult {
 
     fn refer(&mut self, content_type: &str, bytes: usize, data: Data) {
         let pointer = format!("/content/{}", self.content.len());
-        self.bodies.push(Body { pointer, data });
+        self.bodies.push(UnstoredBody { pointer, data });
         self.content.push(json!({
             "type": "resource", "uri": "", "contentType": content_type, "sizeHint": bytes,
         }));

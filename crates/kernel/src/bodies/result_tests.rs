@@ -32,7 +32,7 @@ fn shape(content: &Value) -> Vec<String> {
     blocks.map(told).collect()
 }
 
-fn bytes_of(body: &Body) -> Vec<u8> {
+fn bytes_of(body: &UnstoredBody) -> Vec<u8> {
     match &body.data {
         Data::Bytes(bytes) => bytes.to_vec(),
         Data::Base64(data) => STANDARD.decode(&**data).unwrap(),

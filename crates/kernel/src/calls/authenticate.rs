@@ -9,7 +9,7 @@ use wire::rpc::code;
 use wire::{Id, RpcError};
 
 use super::uri;
-use crate::agent_word::{BroughtToken, TokenText};
+use crate::agent_word::{ClientToken, TokenText};
 use crate::customization::entries;
 use crate::io::{AgentFacts, Effect, PeerId};
 use crate::state::{Kernel, Step};
@@ -22,7 +22,7 @@ pub(super) fn gather(
     kernel: &Kernel,
     peer: PeerId,
     params: &AuthenticateParams,
-) -> Result<Vec<BroughtToken>, RpcError> {
+) -> Result<Vec<ClientToken>, RpcError> {
     let expires_in_s = match params.expires_in.map(u64::try_from) {
         None => None,
         Some(Ok(seconds)) if seconds > 0 => Some(seconds),
@@ -46,14 +46,14 @@ pub(super) fn gather(
     let mut wanting: BTreeSet<String> = wanting.map(|agent| agent.provider.clone()).collect();
     wanting.extend(servers_that_want(kernel, &params.resource));
     let principal = kernel.peers().principal(peer);
-    let brought = wanting.into_iter().map(|provider| BroughtToken {
+    let brought = wanting.into_iter().map(|provider| ClientToken {
         provider,
         principal: principal.clone(),
         resource: params.resource.clone(),
         token: TokenText(params.token.clone()),
         expires_in_s,
     });
-    let brought: Vec<BroughtToken> = brought.collect();
+    let brought: Vec<ClientToken> = brought.collect();
     match brought.is_empty() {
         true => Err(uri::bad(
             "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
@@ -106,12 +106,12 @@ fn servers_that_want(kernel: &Kernel, resource: &str) -> BTreeSet<String> {
 }
 
 /// Whether an agent itself takes it: tokens of servers say nothing of the agent.
-fn advertised_by(kernel: &Kernel, token: &BroughtToken) -> bool {
+fn advertised_by(kernel: &Kernel, token: &ClientToken) -> bool {
     let mut agents = kernel.facts().offered_agents();
     agents.any(|agent| agent.provider == token.provider && advertises(agent, &token.resource))
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<BroughtToken>) {
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<ClientToken>) {
     for token in brought {
         if advertised_by(step, &token) {
             let of = (token.principal.as_deref(), token.resource.as_str());

@@ -98,7 +98,7 @@ fn check_claim(
                 claim.chat = state.default_chat.clone().unwrap_or_default();
             }
             if state.chat(&claim.chat).is_none() {
-                return Err(bad("`claim.chat` is no chat of `claim.session`"));
+                return Err(bad("`claim.chat` is not a chat of `claim.session`"));
             }
             let chat = uri::parse("claim.chat", &claim.chat)?;
             let claim = to_value(&TerminalClaim::Session(claim));

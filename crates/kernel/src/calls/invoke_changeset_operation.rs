@@ -29,7 +29,7 @@ pub(super) fn gather(
     let plain = kernel.find_plain(&channel);
     let state = plain.and_then(|plain| plain.state().changeset());
     let (Some(state), Some(place)) = (state, place_of(kernel, &channel)) else {
-        return Err(uri::bad(format!("{channel} is no changeset")).into());
+        return Err(uri::bad(format!("{channel} is not a changeset")).into());
     };
     let id = params.operation_id.as_str();
     let operation = state.operation(id);

@@ -342,3 +342,7 @@ fn resume(
         missing: client.missing.clone(),
     })
 }
+
+#[cfg(test)]
+#[path = "reconnect_tests.rs"]
+mod tests;

@@ -82,7 +82,7 @@ pub(super) fn check_names_chat(
         && chat.as_str() != sessions::default_chat_of(session);
     match names_session || is_other || of_another || belongs_to_session(chat) {
         true => Err(bad(format!(
-            "{chat} is no name for a chat of {session}: it means another channel; choose `ahp-chat:/<id>`"
+            "{chat} cannot name a chat of {session}: it means another channel; choose `ahp-chat:/<id>`"
         ))),
         false => Ok(()),
     }
@@ -98,7 +98,7 @@ pub(super) fn check_names_terminal(kernel: &Kernel, uri: &ChannelUri) -> Result<
         scheme.eq_ignore_ascii_case("ahp-session") || kernel.find_agent(scheme).is_some();
     match is_other || names_session || belongs_to_session(uri) {
         true => Err(bad(format!(
-            "`channel`: {uri} is no name for a terminal: it means another channel; choose `ahp-terminal:/<id>`"
+            "`channel`: {uri} cannot name a terminal: it means another channel; choose `ahp-terminal:/<id>`"
         ))),
         false => Ok(()),
     }

@@ -63,6 +63,10 @@ impl Enablement {
         global: Option<bool>,
         workspace: Option<(&str, Option<bool>)>,
     ) {
+        debug_assert!(
+            self.has_room_for(id, global, workspace),
+            "whoever decides has made sure that there is room"
+        );
         set(&mut self.global, id, global);
         if let Some((directory, decision)) = workspace {
             let decisions = self.workspace.entry(directory.to_owned()).or_default();

@@ -12,6 +12,7 @@ impl Channels {
     /// Has the head written at the end of this step. It holds what earlier steps changed, so this step rests on them.
     pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
         if !uri.is_root() {
+            debug_assert!(self.contains(uri), "{uri} is in memory");
             self.touch(uri);
         }
         self.unwritten_heads.insert(uri.clone());

@@ -77,8 +77,12 @@ impl Channels {
                 ChannelBody::Plain(Box::new(plain))
             }
         };
-        self.in_memory
-            .insert(uri.clone(), Channel::new(id, now, body));
+        let channel = Channel::new(id, now, body);
+        assert!(
+            channel.owner().is_none_or(|session| self.contains(session)),
+            "nothing is in memory without the session it belongs to"
+        );
+        self.in_memory.insert(uri.clone(), channel);
         installed.push(uri);
         Ok(())
     }

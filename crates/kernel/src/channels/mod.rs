@@ -397,10 +397,9 @@ impl Channels {
             channel.owner().is_none_or(|session| self.contains(session)),
             "nothing is in memory without the session it belongs to"
         );
-        self.touch(&uri);
-        self.mark_head(&uri);
-        let before = self.in_memory.insert(uri, channel);
+        let before = self.in_memory.insert(uri.clone(), channel);
         assert!(before.is_none(), "a channel is created once");
+        self.mark_head(&uri);
     }
 
     /// A channel is disposed of: it leaves memory, and what was read before must not bring it back.

@@ -34,6 +34,10 @@ impl PlainChannel {
         private: Object,
         trim: TerminalBound,
     ) -> Self {
+        debug_assert!(
+            session.is_some() || state.changeset().is_none() && state.annotations().is_none(),
+            "changesets and annotations belong to a session"
+        );
         Self {
             state,
             session,

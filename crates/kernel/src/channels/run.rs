@@ -9,8 +9,8 @@ use wire::state::PendingMessage;
 
 use crate::io::RunId;
 
-/// Steering messages that an agent was told of and that are remembered until it takes them: it has one at a time.
-const TOLD_STEERING_MAX: usize = 8;
+/// Steering messages that an agent was offered and that are remembered until it takes them: it has one at a time.
+const OFFERED_STEERING_MAX: usize = 8;
 
 /// One agent task at work on one turn.
 pub(crate) struct Run {
@@ -23,8 +23,8 @@ pub(crate) struct Run {
     questions: BTreeMap<u64, String>,
     /// The agent waits for a steering message, under this number.
     awaited_steering: Option<u64>,
-    /// The steering messages that it was told of and did not take yet, as they were then, the oldest first.
-    told_steering: VecDeque<PendingMessage>,
+    /// The steering messages that it was offered and did not take yet, as they were then, the oldest first.
+    offered_steering: VecDeque<PendingMessage>,
 }
 
 /// A tool call of a run, and who carries it out.
@@ -52,7 +52,7 @@ impl Run {
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
             awaited_steering: None,
-            told_steering: VecDeque::new(),
+            offered_steering: VecDeque::new(),
         }
     }
 
@@ -149,24 +149,27 @@ impl Run {
     }
 
     /// The agent is about to hear of a steering message: under which number it waits for one that it does not know yet.
-    pub(crate) fn tell_steering(&mut self, waiting: &PendingMessage) -> Option<u64> {
-        if self.told_steering.contains(waiting) {
+    pub(crate) fn offer_steering(&mut self, waiting: &PendingMessage) -> Option<u64> {
+        if self.offered_steering.contains(waiting) {
             return None;
         }
         let steer = self.awaited_steering.take()?;
-        self.told_steering.retain(|told| told.id != waiting.id);
-        if self.told_steering.len() >= TOLD_STEERING_MAX {
-            self.told_steering.pop_front();
+        self.offered_steering
+            .retain(|offered| offered.id != waiting.id);
+        if self.offered_steering.len() >= OFFERED_STEERING_MAX {
+            self.offered_steering.pop_front();
         }
-        self.told_steering.push_back(waiting.clone());
+        self.offered_steering.push_back(waiting.clone());
         Some(steer)
     }
 
-    /// The agent has a message that it was told of: as it was then.
-    pub(crate) fn take_told_steering(&mut self, pending_id: &str) -> Option<PendingMessage> {
-        let told = &mut self.told_steering;
-        let index = told.iter().position(|told| told.id == pending_id)?;
-        told.remove(index)
+    /// The agent has a message that it was offered: as it was then.
+    pub(crate) fn take_offered_steering(&mut self, pending_id: &str) -> Option<PendingMessage> {
+        let offered = &mut self.offered_steering;
+        let index = offered
+            .iter()
+            .position(|offered| offered.id == pending_id)?;
+        offered.remove(index)
     }
 
     /// The agent's number of a question.

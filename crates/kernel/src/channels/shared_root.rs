@@ -20,6 +20,7 @@ impl Channels {
             None if known.len() < SHARED_ROOTS_MAX => known.push(Arc::clone(&self.root)),
             None => {} // more kinds than are worth a comparison
         }
+        debug_assert!(known.len() <= SHARED_ROOTS_MAX, "the list has a bound");
     }
 }
 

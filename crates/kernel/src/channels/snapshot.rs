@@ -90,6 +90,10 @@ impl Channels {
             .retain(|(_, cached)| cached.from_seq == seq);
         channel.snapshots.truncate(SNAPSHOTS_KEPT - 1);
         channel.snapshots.push((first_turn, Arc::clone(&snapshot)));
+        debug_assert!(
+            channel.snapshots.len() <= SNAPSHOTS_KEPT,
+            "few windows stay encoded"
+        );
         Some(SnapshotWindow { snapshot, oldest_n })
     }
 

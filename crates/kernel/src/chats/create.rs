@@ -108,6 +108,10 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         ActionKind::SessionChatAdded,
         json!({"summary": summary}),
     );
+    debug_assert!(
+        step.session(session).state().chat(uri.as_str()).is_some(),
+        "a chat is in the catalogue of its session"
+    );
 }
 
 /// What the rows of a new chat say of where its turns come from.

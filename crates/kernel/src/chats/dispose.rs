@@ -5,7 +5,7 @@ use wire::ActionKind;
 use wire::ChannelUri;
 use wire::state::{ChatSummary, SessionState};
 
-use super::movable::sync_movable;
+use super::movable::update_movable_chats;
 use crate::record::Record;
 use crate::state::Step;
 use crate::turn::end::stop_run;
@@ -24,7 +24,7 @@ pub(crate) fn dispose_chat(step: &mut Step, uri: &ChannelUri) {
     if let Some(next) = next_default(step.session(&session).state(), uri) {
         let fields = json!({"defaultChat": next});
         step.act_as_host(&session, ActionKind::SessionDefaultChatChanged, fields);
-        sync_movable(step, &session);
+        update_movable_chats(step, &session);
     }
     let fields = json!({"chat": uri.as_str()});
     step.act_as_host(&session, ActionKind::SessionChatRemoved, fields);

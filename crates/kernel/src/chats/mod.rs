@@ -6,4 +6,4 @@ mod movable;
 
 pub(crate) use create::{ForkSource, NewChat, chat_summary, create_chat};
 pub(crate) use dispose::dispose_chat;
-pub(crate) use movable::{DEFAULT_CHATS, set_movable, sync_movable};
+pub(crate) use movable::{DEFAULT_CHATS, set_movable, update_movable_chats};

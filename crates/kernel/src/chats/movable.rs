@@ -26,8 +26,9 @@ fn says_movable(chat: &ChatSummary) -> bool {
     chat.extra.get("movable") == Some(&Value::Bool(true))
 }
 
-/// Another chat of a session is its default now: those that may be moved, or may not any more, say so.
-pub(crate) fn sync_movable(step: &mut Step, session: &ChannelUri) {
+/// Another chat of a session is its default now: those that may be moved, or may not any more, say so. Not derived at the end of the step, since
+/// chats that are not in memory have to be loaded for it.
+pub(crate) fn update_movable_chats(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
     let changed = state.chats.iter();
     let changed = changed.filter(|chat| says_movable(chat) != is_movable(state, chat));
@@ -48,4 +49,6 @@ pub(crate) fn set_movable(step: &mut Step, chat: &ChannelUri) {
     let movable = is_movable(session, entry);
     let fields = json!({"movable": movable});
     step.act_as_host(chat, ActionKind::ChatMovableChanged, fields);
+    let says = step.chat(chat).state().extra.get("movable");
+    debug_assert_eq!(says == Some(&Value::Bool(true)), movable, "{chat}");
 }

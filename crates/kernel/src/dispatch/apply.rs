@@ -6,15 +6,15 @@ use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 
 use super::gather::{Permitted, PlainAction};
-use crate::chats::sync_movable;
-use crate::io::{Effect, McpWish};
+use crate::chats::update_movable_chats;
+use crate::io::{Effect, McpServerRequest};
 use crate::prepare::Prepared;
 use crate::selection;
 use crate::sessions::follow_title_of_client;
 use crate::state::{Sender, Step};
 use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
 use crate::tool_call::reply::fail_calls_of_client;
-use crate::truncate::{KeptTurn, cut_back};
+use crate::truncate::{RemainingTurn, cut_back};
 use crate::turn::{end, start};
 use crate::{customization, pending, question, render, terminal, working_directories};
 
@@ -89,7 +89,7 @@ fn apply_to_session(
     let client_id = &sender.origin.client_id;
     match verb {
         SessionAction::TitleChanged => follow_title_of_client(step, uri),
-        SessionAction::ConfigChanged => tell_agent_of_settings(step, uri),
+        SessionAction::ConfigChanged => pass_on_settings(step, uri),
         SessionAction::McpServerStartRequested => request_mcp(step, uri, id, McpRequest::Start),
         SessionAction::McpServerStopRequested => request_mcp(step, uri, id, McpRequest::Stop),
         SessionAction::McpServerBackgroundRequested => {
@@ -104,7 +104,7 @@ fn apply_to_session(
             fail_calls_of_client(step, uri, client_id);
             customization::survey_plugins(step, uri, None);
         }
-        SessionAction::DefaultChatChanged => sync_movable(step, uri),
+        SessionAction::DefaultChatChanged => update_movable_chats(step, uri),
         SessionAction::IsReadChanged
         | SessionAction::IsArchivedChanged
         | SessionAction::WorkingDirectorySet
@@ -148,7 +148,7 @@ fn change_directories(
 /// The agent does what it can, and says how the server is then (H-305).
 fn request_mcp(step: &mut Step, uri: &ChannelUri, id: String, request: McpRequest) {
     let provider = step.session(uri).state().provider.clone();
-    step.effect(Effect::RequestMcp(McpWish {
+    step.effect(Effect::RequestMcp(McpServerRequest {
         session: uri.clone(),
         provider,
         id,
@@ -157,7 +157,7 @@ fn request_mcp(step: &mut Step, uri: &ChannelUri, id: String, request: McpReques
 }
 
 /// The agent of a session hears which settings it has now, also in the middle of a turn.
-fn tell_agent_of_settings(step: &mut Step, uri: &ChannelUri) {
+fn pass_on_settings(step: &mut Step, uri: &ChannelUri) {
     let state = step.session(uri).state();
     let config = state.config.as_ref();
     let effect = Effect::SettingsChanged {
@@ -175,7 +175,7 @@ fn apply_to_chat(
     uri: &ChannelUri,
     verb: ChatAction,
     prepared: Prepared,
-    kept: Option<KeptTurn>,
+    kept: Option<RemainingTurn>,
     sender: &Sender,
 ) {
     let Prepared {

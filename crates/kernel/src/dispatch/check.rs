@@ -91,7 +91,9 @@ pub(super) fn session(
             let chat = action.text("defaultChat");
             match chat.is_some_and(|chat| session.chat(chat).is_some()) {
                 true => Ok(action),
-                false => Err(Refusal::because("`defaultChat` is no chat of this session")),
+                false => Err(Refusal::because(
+                    "`defaultChat` is not a chat of this session",
+                )),
             }
         }
         SessionAction::WorkingDirectorySet

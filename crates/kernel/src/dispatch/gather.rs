@@ -18,7 +18,7 @@ use crate::pause::{HandlerAnswers, StopAction};
 use crate::prepare::{Prepared, prepare};
 use crate::refusal::{ACTION_DEPTH_MAX, Refusal, depth_of};
 use crate::state::Kernel;
-use crate::truncate::{KeptTurn, gather_cut};
+use crate::truncate::{RemainingTurn, gather_cut};
 
 /// An action that may be recorded, and on which channel.
 pub(crate) enum Permitted {
@@ -33,7 +33,7 @@ pub(crate) enum Permitted {
         verb: ChatAction,
         prepared: Box<Prepared>,
         /// Of a truncate: the turn that stays last.
-        kept: Option<KeptTurn>,
+        kept: Option<RemainingTurn>,
     },
     /// On a channel that is its state and nothing else.
     Plain {
@@ -141,7 +141,7 @@ fn gather_plain(
             plain::terminal(kernel, state, client_id, *verb, &action)?;
         }
         (PlainAction::Terminal(_), None) => {
-            return Err(Refusal::because("this channel is no terminal").into());
+            return Err(Refusal::because("this channel is not a terminal").into());
         }
     }
     Ok(Permitted::Plain {

@@ -8,11 +8,22 @@ use crate::record::FloorRecord;
 impl Peers {
     /// What every peer negotiated and subscribed to, for checkers. A peer that waits for something is about to change.
     pub(crate) fn digest(&self) -> Value {
-        let peers = self.peers.iter().map(|(peer, state)| {
+        // Every field is named: whoever adds one decides here whether it is in the digest.
+        let Self {
+            peers,
+            watchers,
+            // Which connection a client has, its own entry says.
+            clients: _,
+            // What the journal holds of clients is checked against the journal.
+            remembered: _,
+            forgotten: _,
+            deferred: _,
+            undo: _,
+        } = self;
+        let peers = peers.iter().map(|(peer, state)| {
             let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
-                let watchers = self.watchers(uri);
                 assert!(
-                    watchers.iter().any(|watcher| watcher.peer == *peer),
+                    watchers.of(uri).iter().any(|watcher| watcher.peer == *peer),
                     "a subscription and its watcher are made and removed together"
                 );
                 // When it was last served is of this connection's past, and so are floors.
@@ -35,7 +46,7 @@ impl Peers {
     /// How many watch each channel, for checkers.
     pub(crate) fn watcher_counts(&self) -> Value {
         let counts = self.watchers.iter();
-        let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.list.len())));
+        let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.len())));
         Value::Object(counts.collect())
     }
 

@@ -29,7 +29,9 @@ impl Peers {
 
     /// The handler of the current message waits.
     pub(crate) fn park_current(&mut self, peer: PeerId, waiting: Box<Waiting>) {
-        if let Some(state) = self.peers.get_mut(&peer) {
+        let state = self.peers.get_mut(&peer);
+        debug_assert!(state.is_some(), "a peer is known while its message waits");
+        if let Some(state) = state {
             state.inbox.park_current(waiting);
         }
     }

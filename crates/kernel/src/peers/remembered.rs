@@ -29,6 +29,7 @@ impl RememberedClients {
         if self.clients.len() > REMEMBERED_MAX {
             self.clients.pop_front();
         }
+        debug_assert!(self.clients.len() <= REMEMBERED_MAX, "few are remembered");
     }
 
     pub(super) fn forget(&mut self, client_id: &str) {

@@ -94,6 +94,20 @@ impl Peers {
             self.mark_untrue(&client_id);
         }
         self.remembered.clear();
+        debug_assert!(
+            self.is_consistent(),
+            "clients and their connections, subscriptions and watchers belong together"
+        );
+    }
+
+    fn is_consistent(&self) -> bool {
+        let mut clients = self.clients.iter();
+        let watched = self.watchers.iter().map(|(_, watchers)| watchers.len());
+        let subscribed = self.peers.values().map(|state| state.subscriptions.len());
+        clients.all(|(id, peer)| {
+            self.ready(*peer)
+                .is_some_and(|ready| ready.client_id == *id)
+        }) && watched.sum::<usize>() == subscribed.sum::<usize>()
     }
 
     /// What the journal holds of a client is not true.
@@ -116,7 +130,7 @@ impl Peers {
         if !before.was_served {
             state.served.remove(&uri);
         }
-        self.set_watcher(&uri, peer, before.watcher);
+        self.watchers.replace(&uri, peer, before.watcher);
     }
 
     /// The answer that admitted this connection is not sent: it is as new as before.
@@ -130,7 +144,7 @@ impl Peers {
         state.served.clear();
         let subscriptions = std::mem::take(&mut state.subscriptions);
         for uri in subscriptions.keys() {
-            self.set_watcher(uri, peer, None);
+            self.watchers.replace(uri, peer, None);
         }
     }
 }

@@ -30,6 +30,11 @@ pub(super) struct SubscriptionBefore {
 
 impl Undo {
     pub(crate) fn note_admitted(&mut self, peer: PeerId) {
+        let last = self.admitted.last();
+        debug_assert!(
+            last.is_none_or(|(step, _)| *step <= self.step),
+            "notes are in the order of their steps"
+        );
         self.admitted.push((self.step, peer));
     }
 

@@ -44,6 +44,10 @@ pub(crate) fn remove_active_client(step: &mut Step, session: &ChannelUri, client
     let fields = json!({"clientId": client_id});
     step.act_as_host(session, ActionKind::SessionActiveClientRemoved, fields);
     step.remove_active_client(session, client_id);
+    debug_assert!(
+        !step.active_clients().is_active(client_id, session),
+        "its state and its owner agree that it is gone"
+    );
     fail_calls_of_client(step, session, client_id);
     survey_plugins(step, session, None);
 }

@@ -129,11 +129,15 @@ pub(crate) fn create_session(step: &mut Step, mut new: NewSession) {
     }
     let fields = json!({"defaultChat": chat.as_str()});
     step.act_as_host(uri, ActionKind::SessionDefaultChatChanged, fields);
+    debug_assert!(
+        step.session(uri).state().chat(chat.as_str()).is_some(),
+        "the default chat is in the catalogue"
+    );
     start_agent(step, uri);
     if let (Some(client_id), Some(token)) = (&new.creator, &new.progress_token) {
         let progress = ProgressReport::new(client_id.clone(), token.clone());
         step.session_mut(uri).set_progress(progress);
-        progress::tell(step, uri, None, Some("starting the agent"));
+        progress::report(step, uri, None, Some("starting the agent"));
     }
     if let (Some(entry), Some(client_id)) = (&new.active_client, &new.creator) {
         let fields = json!({"activeClient": entry});

@@ -36,6 +36,10 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     }
     terminal::end_of_session(step, uri);
     plain::end_channels_of(step, uri);
+    debug_assert!(
+        !step.channels().contains(uri) && step.peers().watchers(uri).is_empty(),
+        "nobody watches what is gone"
+    );
     let at = step.now();
     step.record(Record::Dispose { channel: id, at });
     step.record(Record::SummaryGone { session: id });

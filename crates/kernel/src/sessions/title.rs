@@ -19,6 +19,11 @@ fn follow_title(step: &mut Step, session: &ChannelUri) {
     };
     let fields = json!({"chat": chat, "changes": {"title": title}});
     step.act_as_host(session, ActionKind::SessionChatUpdated, fields);
+    let entry = step.session(session).state().chat(&chat);
+    debug_assert!(
+        entry.is_some_and(|entry| entry.title == title),
+        "the default chat is in the catalogue, under the session's title"
+    );
     let chat = ChannelUri::parse(&chat).ok();
     // A chat that is not in memory reads its title from the catalogue when it is loaded.
     if let Some(chat) = chat.filter(|chat| step.find_chat(chat).is_some()) {

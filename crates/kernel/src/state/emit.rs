@@ -96,9 +96,9 @@ impl Step<'_> {
         Reduced::Changed
     }
 
-    /// Tells all who watch a channel of something that no state keeps: it uses a seq and is never replayed. While nothing can be
-    /// written it is told to nobody.
-    pub(crate) fn tell_watchers(&mut self, uri: &ChannelUri, action: &Action) {
+    /// Sends all who watch a channel something that no state holds: it uses a seq and is never replayed. While nothing can be
+    /// written nobody gets it.
+    pub(crate) fn send_unrecorded(&mut self, uri: &ChannelUri, action: &Action) {
         if self.unwritable().is_some() || self.peers().watchers(uri).is_empty() {
             return; // seqs are not used then; or nobody would hear it
         }
@@ -145,12 +145,12 @@ impl Step<'_> {
             envelope,
         });
         // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
-        let told = self.send_older_forms(uri, action, seq, origin);
+        let served = self.send_older_forms(uri, action, seq, origin);
         let sender = sender.map(|sender| sender.peer);
-        let untold =
-            |generation| compat::is_same(generation, action.kind) && !told.contains(&generation);
-        let sender = sender.filter(|sender| !told.contains(&self.generation_of(*sender)));
-        if let Some(recipients) = self.kernel.peers.recipients(uri, sender, untold) {
+        let unserved =
+            |generation| compat::is_same(generation, action.kind) && !served.contains(&generation);
+        let sender = sender.filter(|sender| !served.contains(&self.generation_of(*sender)));
+        if let Some(recipients) = self.kernel.peers.recipients(uri, sender, unserved) {
             let frame = Frame::Text(frame);
             self.out.frames.push(Outgoing { recipients, frame });
         }
@@ -166,7 +166,7 @@ impl Step<'_> {
         seq: Seq,
         origin: Option<&Origin>,
     ) -> BTreeSet<Generation> {
-        let mut told = BTreeSet::new();
+        let mut served = BTreeSet::new();
         for generation in self.kernel.peers.older_generations(uri) {
             if compat::is_same(generation, action.kind) {
                 continue;
@@ -189,11 +189,11 @@ impl Step<'_> {
                 if let Some(recipients) = self.kernel.peers.recipients_of(uri, generation) {
                     let frame = Frame::Text(encoded.frame);
                     self.out.frames.push(Outgoing { recipients, frame });
-                    told.insert(generation);
+                    served.insert(generation);
                 }
             }
         }
-        told
+        served
     }
 
     fn generation_of(&self, peer: PeerId) -> Generation {

@@ -297,20 +297,40 @@ impl Kernel {
     /// Everything that a failed write must leave as it was, for checkers: a kernel that starts from the same journal with the
     /// same connections has the same digest.
     pub fn digest(&self) -> Value {
-        let (channels, private) = self.channels.digest();
-        let running = self.runs.chats().map(ChannelUri::to_string);
+        // Every field is named: whoever adds one decides here whether it is in the digest.
+        let Self {
+            log,
+            channels,
+            peers,
+            active_clients,
+            runs,
+            requests,
+            // What is waited for, and what is to be made good, is in it by the tasks below.
+            queries: _,
+            recovery: _,
+            // The host's own, never undone.
+            limits: _,
+            facts: _,
+            now: _,
+            // When housekeeping is due depends on when it was last done; replays are a cache.
+            upkeep: _,
+            replays: _,
+            uncommitted: _,
+        } = self;
+        let (states, private) = channels.digest();
+        let running = runs.chats().map(ChannelUri::to_string);
         json!({
-            "seq": self.log.seq().0,
-            "logFloor": self.log.floor().0,
-            "root": wire::action::to_value(self.channels.root()),
-            "enablement": wire::action::to_value(self.channels.enablement()),
-            "channels": channels,
+            "seq": log.seq().0,
+            "logFloor": log.floor().0,
+            "root": wire::action::to_value(channels.root()),
+            "enablement": wire::action::to_value(channels.enablement()),
+            "channels": states,
             "privateRecords": private,
-            "peers": self.peers.digest(),
-            "activeClients": self.active_clients.digest(),
+            "peers": peers.digest(),
+            "activeClients": active_clients.digest(),
             "running": running.collect::<Vec<_>>(),
-            "requests": self.requests.count_for_runs(),
-            "watchers": self.peers.watcher_counts(),
+            "requests": requests.count_for_runs(),
+            "watchers": peers.watcher_counts(),
             "chatsToClose": self.chats_to_close(),
             "sessionsToRevive": self.sessions_to_revive(),
         })

@@ -79,7 +79,6 @@ impl Step<'_> {
     }
 
     /// A changeset, annotations, a terminal or a watch in memory, to be changed; likewise. Its state changes by actions alone.
-    #[allow(dead_code, reason = "changesets and terminals keep notes of their own")]
     pub(crate) fn plain_mut(&mut self, uri: &ChannelUri) -> &mut PlainChannel {
         match self.kernel.channels.plain_mut(uri) {
             Some(plain) => plain,

@@ -35,6 +35,7 @@ pub(crate) fn start_call(
     if !record_agent_action(step, uri, ActionKind::ChatToolCallStart, fields) {
         return None;
     }
+    debug_assert_eq!(id, format!("c{}", step.seq().0), "no other has this id");
     if let Some(run) = step.run_mut(uri) {
         run.add_call(number, id.clone(), executor);
         let named = Effect::CallNamed {

@@ -4,6 +4,7 @@ use agent_api::{AgentReply, ToolResult};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 
+use super::check::status_of;
 use super::reply::{call_of, reply_to_call, report_if_over, result_of};
 use crate::channels::Executor;
 use crate::state::{Sender, Step};
@@ -20,6 +21,10 @@ pub(crate) fn confirm_call(step: &mut Step, uri: &ChannelUri, action: Action, se
         return; // the sender was answered
     }
     let call = call_of(step, uri, &id);
+    debug_assert!(
+        call.is_some_and(|call| status_of(call) != "pending-confirmation"),
+        "a call is decided on once"
+    );
     let input = call.and_then(|call| call.get("toolInput")?.as_str());
     let input = input.map(str::to_owned);
     let selected_option = call.and_then(|call| call.get("selectedOption")).cloned();

@@ -32,8 +32,9 @@ pub(super) fn result_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Option<T
     let result = fields
         .into_iter()
         .filter_map(|field| Some((field.to_owned(), call.get(field)?.clone())));
-    // What is recorded was readable, so this cannot fail.
-    ToolResult::from_object(result.collect()).ok()
+    let result = ToolResult::from_object(result.collect());
+    debug_assert!(result.is_ok(), "what is recorded was readable");
+    result.ok()
 }
 
 /// Sends a reply to the run that made a call, and waits to hear of it. A run that is gone, or that the call does not belong

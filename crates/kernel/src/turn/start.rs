@@ -41,6 +41,10 @@ pub(crate) fn begin_turn(
     author: Option<Author>,
     submitted: Submitted,
 ) {
+    debug_assert!(
+        step.active_turn_id(uri).is_some(),
+        "whoever begins a turn made it active"
+    );
     let now = step.now();
     step.chat_mut(uri).begin_turn(now, author, submitted);
     let session = step.chat(uri).session().clone();

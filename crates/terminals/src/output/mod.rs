@@ -1,8 +1,8 @@
 //! What a terminal has to say, for whoever reads it late: as it came while that is little, as one drawing of the screen when it
-//! is more than can be told.
+//! is more than can be sent.
 //!
 //! Promises: what waits is bounded, whatever is printed; the screen of a reader that applies all of it is the terminal's. What is
-//! told from one clearing to the next is bounded too: before it gets too long the terminal is cleared and drawn again.
+//! sent from one clearing to the next is bounded too: before it gets too long the terminal is cleared and drawn again.
 //! Must not know: processes, threads, clocks.
 
 use std::time::{Duration, Instant};
@@ -20,15 +20,15 @@ mod tests;
 /// Text that may wait as it came; of more, only the screen is drawn.
 const WAITING_BYTES_MAX: usize = 64 * 1_024;
 
-/// Text that is told as it came in a second, and how much of it at once.
-const TOLD_BYTES_PER_SECOND: usize = 1 << 20;
-const TOLD_AT_ONCE_BYTES: usize = 512 * 1_024;
+/// Text that is sent as it came in a second, and how much of it at once.
+const SENT_BYTES_PER_SECOND: usize = 1 << 20;
+const SENT_AT_ONCE_BYTES: usize = 512 * 1_024;
 
 /// How often the screen is drawn while output is left out.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Text after which the terminal is cleared and drawn again. With what waits and a drawing below the 4 Mi characters of G-56.
-const TOLD_BYTES_MAX: usize = 3 << 20;
+const SENT_BYTES_MAX: usize = 3 << 20;
 
 /// Text of a terminal that is over; of a longer one what it shows is kept.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -40,9 +40,9 @@ const EVENTS_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalEvent {
     Data(String),
-    /// All that was told before is to be forgotten; what is shown follows.
+    /// All that was sent before is to be forgotten; what is shown follows.
     Cleared,
-    /// From now on commands are told.
+    /// From now on commands are reported.
     CommandDetection,
     CommandStarted {
         id: String,
@@ -114,11 +114,11 @@ pub(crate) struct Coalescer {
     directory: Option<String>,
     is_detecting: bool,
     /// Text since the last clearing.
-    told_bytes: usize,
+    sent_bytes: usize,
     /// Output is left out until the screen is drawn.
     is_behind: bool,
     drawn: Option<Instant>,
-    /// What may be told as it came, and since when that was not counted.
+    /// What may be sent as it came, and since when that was not counted.
     allowance: usize,
     counted: Option<Instant>,
 }
@@ -142,48 +142,48 @@ impl Coalescer {
             title: None,
             directory: None,
             is_detecting: false,
-            told_bytes: 0,
+            sent_bytes: 0,
             is_behind: false,
             drawn: None,
-            allowance: TOLD_AT_ONCE_BYTES,
+            allowance: SENT_AT_ONCE_BYTES,
             counted: None,
         }
     }
 
-    /// Whether more comes than can be told.
+    /// Whether more comes than can be sent.
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind
     }
 
     /// Takes what was read; `at` is the time of day. Returns what to tell, which goes to [`Coalescer::tell`].
     pub(crate) fn read(&mut self, bytes: &[u8], now: Instant, at: u64) -> Vec<TerminalEvent> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for piece in self.integration.push(bytes) {
             match piece {
-                OutputPiece::Bytes(bytes) => self.read_bytes(&bytes, &mut told),
-                OutputPiece::Mark(mark) => self.read_mark(mark, (now, at), &mut told),
+                OutputPiece::Bytes(bytes) => self.read_bytes(&bytes, &mut events),
+                OutputPiece::Mark(mark) => self.read_mark(mark, (now, at), &mut events),
             }
         }
-        told
+        events
     }
 
-    fn read_bytes(&mut self, bytes: &[u8], told: &mut Vec<TerminalEvent>) {
+    fn read_bytes(&mut self, bytes: &[u8], events: &mut Vec<TerminalEvent>) {
         let text = self.decoder.decode(bytes);
         let text = self.guard.pass(&text);
-        self.read_text(text, told);
+        self.read_text(text, events);
     }
 
-    /// The screen is drawn from the very text that is told: all who read it see the same.
-    fn read_text(&mut self, text: String, told: &mut Vec<TerminalEvent>) {
+    /// The screen is drawn from the very text that is events: all who read it see the same.
+    fn read_text(&mut self, text: String, events: &mut Vec<TerminalEvent>) {
         self.screen.process(text.as_bytes());
         if let Some(title) = self.screen.take_title()
             && self.title.as_ref() != Some(&title)
         {
             self.title = Some(title.clone());
-            told.push(TerminalEvent::Title(title));
+            events.push(TerminalEvent::Title(title));
         }
         if !self.is_behind && !text.is_empty() {
-            told.push(TerminalEvent::Data(text));
+            events.push(TerminalEvent::Data(text));
         }
     }
 
@@ -191,18 +191,18 @@ impl Coalescer {
         &mut self,
         mark: IntegrationMark,
         (now, at): (Instant, u64),
-        told: &mut Vec<TerminalEvent>,
+        events: &mut Vec<TerminalEvent>,
     ) {
         if !std::mem::replace(&mut self.is_detecting, true) {
-            told.push(TerminalEvent::CommandDetection);
+            events.push(TerminalEvent::CommandDetection);
         }
         match mark {
             IntegrationMark::Loaded => {}
             IntegrationMark::Started(line) => {
-                self.finish_command(None, now, told);
+                self.finish_command(None, now, events);
                 self.commands += 1;
                 let id = format!("c{}", self.commands);
-                let (told_id, told_line) = (id.clone(), line.clone());
+                let (started_id, started_line) = (id.clone(), line.clone());
                 let since = now;
                 self.running = Some(RunningCommand {
                     id,
@@ -210,17 +210,17 @@ impl Coalescer {
                     at,
                     since,
                 });
-                told.push(TerminalEvent::CommandStarted {
-                    id: told_id,
-                    line: told_line,
+                events.push(TerminalEvent::CommandStarted {
+                    id: started_id,
+                    line: started_line,
                     at,
                 });
             }
-            IntegrationMark::Ended(exit_code) => self.finish_command(exit_code, now, told),
+            IntegrationMark::Ended(exit_code) => self.finish_command(exit_code, now, events),
             IntegrationMark::Directory(directory) => {
                 if self.directory.as_ref() != Some(&directory) {
                     self.directory = Some(directory.clone());
-                    told.push(TerminalEvent::Directory(directory));
+                    events.push(TerminalEvent::Directory(directory));
                 }
             }
         }
@@ -230,34 +230,34 @@ impl Coalescer {
         &mut self,
         exit_code: Option<i32>,
         now: Instant,
-        told: &mut Vec<TerminalEvent>,
+        events: &mut Vec<TerminalEvent>,
     ) {
         let Some(running) = self.running.take() else {
             return; // a prompt that follows no command
         };
         if std::mem::take(&mut self.is_behind) {
             // The end of its output belongs to it.
-            told.push(TerminalEvent::Data(self.draw(now)));
+            events.push(TerminalEvent::Data(self.draw(now)));
         }
-        told.push(TerminalEvent::CommandFinished {
+        events.push(TerminalEvent::CommandFinished {
             id: running.id,
             exit_code,
             duration: now.saturating_duration_since(running.since),
         });
     }
 
-    /// Adds what is to be told to what waits, and leaves out what is too much.
-    pub(crate) fn tell(
+    /// Adds events to those that wait, and leaves out what is too much.
+    pub(crate) fn queue(
         &mut self,
-        told: Vec<TerminalEvent>,
+        events: Vec<TerminalEvent>,
         now: Instant,
         waiting: &mut WaitingOutput,
     ) {
         self.count_time(now);
         let mut is_too_much = false;
-        for output in told {
+        for output in events {
             if let TerminalEvent::Data(text) = &output {
-                self.told_bytes += text.len();
+                self.sent_bytes += text.len();
                 is_too_much |= text.len() > self.allowance;
                 self.allowance = self.allowance.saturating_sub(text.len());
             }
@@ -271,9 +271,9 @@ impl Coalescer {
 
     fn count_time(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(*self.counted.get_or_insert(now));
-        let more = passed.as_millis() as usize * (TOLD_BYTES_PER_SECOND / 1_000);
+        let more = passed.as_millis() as usize * (SENT_BYTES_PER_SECOND / 1_000);
         if more > 0 {
-            self.allowance = self.allowance.saturating_add(more).min(TOLD_AT_ONCE_BYTES);
+            self.allowance = self.allowance.saturating_add(more).min(SENT_AT_ONCE_BYTES);
             self.counted = Some(now);
         }
     }
@@ -284,9 +284,9 @@ impl Coalescer {
             .then(|| self.drawn.map_or(now, |drawn| drawn + DRAW_EVERY))
     }
 
-    /// Draws the screen if output was left out and all that was told is taken; clears if too much was told.
+    /// Draws the screen if output was left out and all that was sent is taken; clears if too much was sent.
     pub(crate) fn catch_up(&mut self, now: Instant, waiting: &mut WaitingOutput) {
-        if self.told_bytes > TOLD_BYTES_MAX {
+        if self.sent_bytes > SENT_BYTES_MAX {
             waiting.drop_data();
             self.is_behind = false;
             waiting.add(TerminalEvent::Cleared);
@@ -298,12 +298,12 @@ impl Coalescer {
                 });
             }
             let drawn = self.draw(now);
-            self.told_bytes = drawn.len();
+            self.sent_bytes = drawn.len();
             waiting.add(TerminalEvent::Data(drawn));
         } else if waiting.is_empty() && self.due(now).is_some_and(|due| due <= now) {
             self.is_behind = false;
             let drawn = self.draw(now);
-            self.told_bytes += drawn.len();
+            self.sent_bytes += drawn.len();
             waiting.add(TerminalEvent::Data(drawn));
         }
     }
@@ -319,41 +319,41 @@ impl Coalescer {
         self.screen.resize(size);
     }
 
-    /// Somebody cleared the terminal: what was told before is forgotten.
+    /// Somebody cleared the terminal: what was sent before is forgotten.
     pub(crate) fn clear(&mut self) {
         self.screen.clear();
-        self.told_bytes = 0;
+        self.sent_bytes = 0;
     }
 
-    /// What was told before is lost: all is told anew.
+    /// What was sent before is lost: all is sent again.
     pub(crate) fn redraw(&mut self) {
-        self.told_bytes = TOLD_BYTES_MAX + 1;
+        self.sent_bytes = SENT_BYTES_MAX + 1;
     }
 
     /// The last words, when nothing more will be read.
     pub(crate) fn finish(&mut self, end: CommandEnd, now: Instant, waiting: &mut WaitingOutput) {
-        if self.told_bytes > KEPT_BYTES_MAX {
+        if self.sent_bytes > KEPT_BYTES_MAX {
             // What is over is kept for long.
             self.redraw();
             self.catch_up(now, waiting);
         }
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let rest = self.integration.finish();
-        self.read_bytes(&rest, &mut told);
+        self.read_bytes(&rest, &mut events);
         if let Some(cut) = self.decoder.finish() {
             let text = self.guard.pass(&cut.to_string());
-            self.read_text(text, &mut told);
+            self.read_text(text, &mut events);
         }
         let rest = self.guard.finish();
-        self.read_text(rest, &mut told);
-        self.tell(told, now, waiting);
-        let mut told = Vec::new();
-        self.finish_command(None, now, &mut told);
+        self.read_text(rest, &mut events);
+        self.queue(events, now, waiting);
+        let mut events = Vec::new();
+        self.finish_command(None, now, &mut events);
         if std::mem::take(&mut self.is_behind) {
-            told.push(TerminalEvent::Data(self.draw(now)));
+            events.push(TerminalEvent::Data(self.draw(now)));
         }
-        told.push(TerminalEvent::Ended(end));
-        for output in told {
+        events.push(TerminalEvent::Ended(end));
+        for output in events {
             waiting.add(output);
         }
     }

@@ -20,7 +20,7 @@ impl Reader {
 
     fn print(&mut self, text: &str) {
         let told = self.coalescer.read(text.as_bytes(), self.now, 1_000);
-        self.coalescer.tell(told, self.now, &mut self.waiting);
+        self.coalescer.queue(told, self.now, &mut self.waiting);
         self.coalescer.catch_up(self.now, &mut self.waiting);
     }
 
@@ -175,7 +175,9 @@ fn the_last_words_are_told_whole() {
     let told = reader
         .coalescer
         .read(b"\x1b]633;n;C;x\x07cut \xe2\x82", reader.now, 0);
-    reader.coalescer.tell(told, reader.now, &mut reader.waiting);
+    reader
+        .coalescer
+        .queue(told, reader.now, &mut reader.waiting);
     let end = CommandEnd::Exited(3);
     reader
         .coalescer
@@ -210,7 +212,9 @@ fn bytes_that_are_no_text_are_the_same_however_they_are_cut() {
         let mut seen = ScreenModel::new(TerminalSize::clamped(40, 10));
         for piece in cuts {
             let told = reader.coalescer.read(piece, reader.now, 0);
-            reader.coalescer.tell(told, reader.now, &mut reader.waiting);
+            reader
+                .coalescer
+                .queue(told, reader.now, &mut reader.waiting);
         }
         let told = finish(&mut reader, &mut seen);
         assert_eq!(seen.contents(), reader.coalescer.screen.contents());

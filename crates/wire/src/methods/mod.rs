@@ -75,36 +75,40 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
     };
     match known {
         Method::Ping => Ok(Call::Ping), // H-010: at any time, whatever it carries
-        Method::Initialize => typed(on_root(params)?).map(|p| Call::Initialize(Box::new(p))),
-        Method::Reconnect => typed(on_root(params)?).map(Call::Reconnect),
-        Method::ListSessions => typed(on_root(params)?).map(Call::ListSessions),
-        Method::ResolveSessionConfig => typed(on_root(params)?).map(Call::ResolveSessionConfig),
+        Method::Initialize => {
+            decode_params(on_root(params)?).map(|p| Call::Initialize(Box::new(p)))
+        }
+        Method::Reconnect => decode_params(on_root(params)?).map(Call::Reconnect),
+        Method::ListSessions => decode_params(on_root(params)?).map(Call::ListSessions),
+        Method::ResolveSessionConfig => {
+            decode_params(on_root(params)?).map(Call::ResolveSessionConfig)
+        }
         Method::SessionConfigCompletions => {
-            typed(or_root(params)).map(Call::SessionConfigCompletions)
+            decode_params(or_root(params)).map(Call::SessionConfigCompletions)
         }
         Method::InvokeChangesetOperation => {
-            typed(params).map(|params| Call::InvokeChangesetOperation(Box::new(params)))
+            decode_params(params).map(|params| Call::InvokeChangesetOperation(Box::new(params)))
         }
-        Method::Authenticate => typed(on_root(params)?).map(Call::Authenticate),
-        Method::Subscribe => typed(params).map(Call::Subscribe),
+        Method::Authenticate => decode_params(on_root(params)?).map(Call::Authenticate),
+        Method::Subscribe => decode_params(params).map(Call::Subscribe),
         Method::CreateSession => {
             let params = or_session(params);
             let typed = typed_from(&params)?;
             Ok(Call::CreateSession(Box::new(typed), params))
         }
-        Method::DisposeSession => typed(params).map(Call::DisposeSession),
+        Method::DisposeSession => decode_params(params).map(Call::DisposeSession),
         Method::CreateChat => {
             let typed = typed_from(&params)?;
             Ok(Call::CreateChat(Box::new(typed), params))
         }
-        Method::DisposeChat => typed(params).map(Call::DisposeChat),
-        Method::MoveChat => typed(params).map(Call::MoveChat),
+        Method::DisposeChat => decode_params(params).map(Call::DisposeChat),
+        Method::MoveChat => decode_params(params).map(Call::MoveChat),
         Method::FetchTurns => {
             let limit = page_limit(&params)?;
-            typed(params).map(|params| Call::FetchTurns(params, limit))
+            decode_params(params).map(|params| Call::FetchTurns(params, limit))
         }
         Method::CreateResourceWatch => {
-            typed(or_root(params)).map(|params| Call::CreateResourceWatch(Box::new(params)))
+            decode_params(or_root(params)).map(|params| Call::CreateResourceWatch(Box::new(params)))
         }
         Method::ResourceRead => resources::decode(params, ResourceCall::Read),
         Method::ResourceWrite => resources::decode(params, ResourceCall::Write),
@@ -115,19 +119,18 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::ResourceDelete => resources::decode(params, ResourceCall::Delete),
         Method::ResourceMkdir => resources::decode(params, ResourceCall::MakeDirectory),
         Method::ResourceRequest => resources::decode(params, ResourceCall::Request),
-        Method::Completions => typed(or_session(params)).map(Call::Completions),
+        Method::Completions => decode_params(or_session(params)).map(Call::Completions),
         Method::ImportSession => {
-            typed(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
+            decode_params(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
         }
-        Method::Compose => typed(params).map(|params| Call::Compose(Box::new(params))),
-        Method::AddModel => {
-            typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
-        }
+        Method::Compose => decode_params(params).map(|params| Call::Compose(Box::new(params))),
+        Method::AddModel => decode_params(on_root(params)?)
+            .map(|params: AddModelParams| Call::AddModel(params.model)),
         Method::ReloadModels => on_root(params).map(|_| Call::ReloadModels),
         Method::CreateTerminal => {
-            typed(params).map(|params| Call::CreateTerminal(Box::new(params)))
+            decode_params(params).map(|params| Call::CreateTerminal(Box::new(params)))
         }
-        Method::DisposeTerminal => typed(params).map(Call::DisposeTerminal),
+        Method::DisposeTerminal => decode_params(params).map(Call::DisposeTerminal),
         Method::ListAutomationTriggerDefinitions
         | Method::RunAutomation
         | Method::FetchAutomationRuns => {
@@ -156,7 +159,7 @@ fn page_limit(params: &Value) -> Result<Option<usize>, RpcError> {
     }
 }
 
-fn typed<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
+fn decode_params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
     if !params.is_object() {
         return Err(invalid("params must be an object"));
     }

@@ -9,7 +9,7 @@ use ahp_types::commands::{
 };
 use serde_json::Value;
 
-use super::{Call, or_root, typed};
+use super::{Call, decode_params, or_root};
 use crate::rpc::RpcError;
 
 /// Something to be done with a resource.
@@ -48,5 +48,5 @@ pub(super) fn decode<T: serde::de::DeserializeOwned>(
     params: Value,
     of: impl FnOnce(T) -> ResourceCall,
 ) -> Result<Call, RpcError> {
-    typed(or_root(params)).map(|params| Call::Resource(Arc::new(of(params))))
+    decode_params(or_root(params)).map(|params| Call::Resource(Arc::new(of(params))))
 }

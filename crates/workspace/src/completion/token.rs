@@ -96,11 +96,11 @@ fn command(before: &str) -> Option<(TokenKind, usize, &str)> {
 }
 
 fn mention(before: &str) -> Option<(TokenKind, usize, &str)> {
-    quoted(before).or_else(|| unquoted(before))
+    find_quoted(before).or_else(|| find_unquoted(before))
 }
 
 /// `@file:src/ma`, or `#ma`: after a `#` there are only files.
-fn unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn find_unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| {
         at + before[at..].chars().next().map_or(1, char::len_utf8)
     });
@@ -119,7 +119,7 @@ fn unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
 }
 
 /// `@file:"my fi`: the quotes are open, so blanks belong to it.
-fn quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn find_quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
     let line = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let quote = line + before[line..].rfind('"')?;
     let query = &before[quote + 1..];

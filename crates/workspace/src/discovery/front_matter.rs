@@ -41,7 +41,7 @@ impl Document<'_> {
         Some(
             items
                 .into_iter()
-                .map(|item| unquoted(&item))
+                .map(|item| unquote(&item))
                 .filter(|item| !item.is_empty())
                 .collect(),
         )
@@ -150,7 +150,7 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Fie
     };
     let text = match value.as_bytes().first() {
         Some(b'|') => block(&more).join("\n"),
-        Some(b'>') => folded(&more),
+        Some(b'>') => fold_lines(&more),
         Some(b'"') => double_quoted(value)?,
         Some(b'\'') => single_quoted(value)?,
         _ => plain(value, &more),
@@ -174,7 +174,7 @@ fn list_items(lines: &[&str]) -> Vec<String> {
     let items = lines
         .iter()
         .filter_map(|line| line.trim().strip_prefix('-'));
-    let items = items.map(|item| unquoted(item.trim()));
+    let items = items.map(|item| unquote(item.trim()));
     items.filter(|item| !item.is_empty()).collect()
 }
 
@@ -201,7 +201,7 @@ fn split_items(text: &str) -> Vec<String> {
     items
 }
 
-fn unquoted(text: &str) -> String {
+fn unquote(text: &str) -> String {
     let text = text.trim();
     let read = match text.as_bytes().first() {
         Some(b'"') => double_quoted(text),
@@ -227,7 +227,7 @@ fn block<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Lines joined into paragraphs.
-fn folded(lines: &[&str]) -> String {
+fn fold_lines(lines: &[&str]) -> String {
     let mut text = String::new();
     for line in block(lines) {
         let line = line.trim();

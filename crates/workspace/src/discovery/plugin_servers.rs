@@ -64,7 +64,9 @@ pub(super) fn find(
                 ));
             }
         },
-        Some(_) => container.add_problem("`mcpServers` of the manifest is no object and no path"),
+        Some(_) => {
+            container.add_problem("`mcpServers` of the manifest is neither an object nor a path")
+        }
         None => {
             let mut files = FILES.iter().map(|name| plugin.join(name));
             let _ = files.find(|path| add_file(scan, plugin, container, path));
@@ -89,7 +91,7 @@ fn add_file(
             let (outer, servers) = match file.remove(KEY) {
                 Some(Value::Object(servers)) => (Some(KEY), servers),
                 Some(_) => {
-                    scan.warn_invalid(path, "`mcpServers` is no object");
+                    scan.warn_invalid(path, "`mcpServers` is not an object");
                     (None, Map::new())
                 }
                 None => (None, file),

@@ -67,7 +67,7 @@ pub(super) struct GitSettings {
 }
 
 /// What the first calls get, before the names of drivers are known: they open no file of the working tree.
-pub(super) fn fixed() -> Vec<(OsString, OsString)> {
+pub(super) fn fixed_settings() -> Vec<(OsString, OsString)> {
     FIXED.iter().map(pair).collect()
 }
 
@@ -84,7 +84,7 @@ impl GitSettings {
     /// Reads what `git config --list -z` printed. `None` if there are more drivers than can be switched off.
     pub(super) fn read(printed: &[u8]) -> Option<Self> {
         let mut settings = Self {
-            safe: fixed(),
+            safe: fixed_settings(),
             converts_lines: false,
         };
         let mut off = std::collections::BTreeSet::new();

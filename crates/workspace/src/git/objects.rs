@@ -95,7 +95,9 @@ impl Repository {
             .arg_path(&self.top)
             .args(["check-attr", "-z", "--stdin"])
             .args(ATTRIBUTES)
-            .input(joined(paths.iter().map(|path| path.as_os_str().as_bytes())))
+            .input(join_with_nul(
+                paths.iter().map(|path| path.as_os_str().as_bytes()),
+            ))
             .output()?;
         let mut fields = printed.split(|byte| *byte == 0);
         let mut conversions = BTreeMap::new();
@@ -211,7 +213,7 @@ fn batch_length(stored: &[Stored<'_>]) -> usize {
     fits.count().max(1)
 }
 
-fn joined<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+fn join_with_nul<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();
     for item in items {
         joined.extend_from_slice(item);

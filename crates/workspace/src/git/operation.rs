@@ -223,7 +223,7 @@ impl Repository {
         let other = other.filter(|other| self.is_worktree_at(other, top));
         let other = other.ok_or_else(|| {
             GitError::Refused(format!(
-                "{} is no working tree of this repository that may be worked in; nothing was done",
+                "{} is not a working tree of this repository that may be worked in; nothing was done",
                 top.display()
             ))
         })?;

@@ -68,7 +68,7 @@ impl Repository {
         if !has_git_above(&directory, ceiling) {
             return Ok(None); // git need not be started to say so
         }
-        let fixed = config::fixed();
+        let fixed = config::fixed_settings();
         let found = GitCall::new(&directory, &fixed, cancellation)
             .env("GIT_CEILING_DIRECTORIES", ceiling)
             .args(["rev-parse", "--path-format=absolute", "--show-toplevel"])
@@ -120,19 +120,19 @@ impl Repository {
     /// A call that runs nothing of the repository and takes no lock that it does not need.
     pub(super) fn call<'a>(&self, cancellation: &'a Cancellation) -> GitCall<'a> {
         let call = GitCall::new(&self.directory, &self.settings.safe, cancellation);
-        self.located(call).env("GIT_OPTIONAL_LOCKS", "0")
+        self.in_repository(call).env("GIT_OPTIONAL_LOCKS", "0")
     }
 
     /// A call that runs what the repository wants run then.
     pub(super) fn call_with_hooks<'a>(&self, cancellation: &'a Cancellation) -> GitCall<'a> {
-        self.located(GitCall::new(
+        self.in_repository(GitCall::new(
             &self.directory,
             &config::asked_for(),
             cancellation,
         ))
     }
 
-    fn located<'a>(&self, call: GitCall<'a>) -> GitCall<'a> {
+    fn in_repository<'a>(&self, call: GitCall<'a>) -> GitCall<'a> {
         call.env("GIT_DIR", &self.git_dir)
             .env("GIT_WORK_TREE", &self.top)
     }

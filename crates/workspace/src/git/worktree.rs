@@ -112,7 +112,7 @@ impl Repository {
         };
         if !is_branch_name(name) {
             return Err(GitError::Refused(format!(
-                "{name:?} is no name of a branch"
+                "{name:?} is not a valid branch name"
             )));
         }
         // Whole names, so that nothing else is meant: a tag, a file, an expression.
@@ -396,8 +396,8 @@ fn open_unlinked(options: &mut OpenOptions, path: &Path) -> std::io::Result<File
 }
 
 /// A name for a worktree and its branch: what git and every file system take.
-pub fn worktree_name(wish: &str) -> String {
-    let name = wish.bytes().map(|byte| match byte {
+pub fn worktree_name(wanted: &str) -> String {
+    let name = wanted.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'0'..=b'9' => char::from(byte),
         b'A'..=b'Z' => char::from(byte.to_ascii_lowercase()),
         _ => '-',

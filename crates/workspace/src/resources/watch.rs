@@ -125,7 +125,7 @@ impl ResourceWatch {
         };
         WatchedBatch {
             is_incomplete: batch.is_incomplete,
-            changes: self.reported(batch),
+            changes: self.report_changes(batch),
             end,
         }
     }
@@ -185,7 +185,7 @@ impl ResourceWatch {
     }
 
     /// What is told of a batch.
-    fn reported(&self, batch: SeenChanges) -> Vec<ResourceChange> {
+    fn report_changes(&self, batch: SeenChanges) -> Vec<ResourceChange> {
         if batch.is_incomplete {
             let kind = match self.is_there(Path::new("")) {
                 true => ResourceChangeKind::Updated,

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
+use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, is_blank_text, link};
 use super::super::sources::CitedSources;
@@ -62,7 +62,7 @@ impl ReadAnswer for MessageReader {
             "message_stop" => self.conclude(events)?,
             "error" => {
                 let body = ErrorBody::from_json(&event).unwrap_or_default();
-                return Err(reported(&body));
+                return Err(error_from_body(&body));
             }
             // Signs of life, and what later versions may add.
             _ => {}

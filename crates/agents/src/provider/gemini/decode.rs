@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::ProviderErrorKind::Interrupted;
-use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
+use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -128,7 +128,7 @@ impl GeminiReader {
         if !piece["error"].is_null()
             && let Some(body) = ErrorBody::from_json(piece)
         {
-            return Err(reported(&body));
+            return Err(error_from_body(&body));
         }
         if !piece.is_object() {
             return Err(invalid(&piece.to_string()));

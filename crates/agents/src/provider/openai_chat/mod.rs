@@ -15,7 +15,7 @@ mod tests;
 use serde_json::Value;
 
 use super::ProviderErrorKind::Interrupted;
-use super::answer_stream::{AnswerStream, ReadAnswer, broken_off, invalid, reported};
+use super::answer_stream::{AnswerStream, ReadAnswer, broken_off, error_from_body, invalid};
 use super::error_body::ErrorBody;
 use super::{ModelEvent, ProviderError, StopReason, Usage};
 use added::Additions;
@@ -118,7 +118,7 @@ impl ChatReader {
             && let Ok(value) = serde_json::from_str(text)
             && let Some(error_body) = ErrorBody::from_json(&value)
         {
-            return Err(reported(&error_body));
+            return Err(error_from_body(&error_body));
         }
         self.usage = chunk.usage().or(self.usage);
         for choice in chunk

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::answer_stream::{ReadAnswer, broken_off, invalid, reported};
+use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -70,11 +70,11 @@ impl ReadAnswer for ResponseReader {
             }
             "response.failed" => {
                 let body = ErrorBody::from_json(&event["response"]).unwrap_or_default();
-                return Err(reported(&body));
+                return Err(error_from_body(&body));
             }
             "error" => {
                 let body = ErrorBody::from_json(&event).unwrap_or_default();
-                return Err(reported(&body));
+                return Err(error_from_body(&body));
             }
             // Signs of progress, and what later versions may add.
             _ => {}
@@ -194,7 +194,7 @@ impl ResponseReader {
         self.done = true;
         if response["status"] == "failed" {
             let body = ErrorBody::from_json(response).unwrap_or_default();
-            return Err(reported(&body));
+            return Err(error_from_body(&body));
         }
         let items = std::mem::take(&mut self.items).into_values();
         let items: Vec<Value> = items.filter(can_go_back).collect();

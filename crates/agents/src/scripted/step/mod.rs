@@ -185,7 +185,7 @@ fn target(value: &Value, location: &str) -> Result<String, ScriptError> {
 
 pub(super) fn unknown_target(name: &str) -> String {
     let known = Target::ALL.map(Target::name).join(", ");
-    format!("`{name}` is no target; there are {known}")
+    format!("`{name}` is not a target; there are {known}")
 }
 
 fn usage(value: &Value, location: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {

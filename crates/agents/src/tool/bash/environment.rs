@@ -25,7 +25,7 @@ const OVERRIDES: [(&str, &str); 5] = [
 
 /// The environment of a command: the host's variables that are allowed, these added ones among them.
 pub(crate) fn command_environment(added: &[String]) -> Vec<(OsString, OsString)> {
-    let mut variables = allowed(std::env::vars_os(), added);
+    let mut variables = select_allowed(std::env::vars_os(), added);
     variables.extend(OVERRIDES.map(|(name, value)| (name.into(), value.into())));
     variables
 }
@@ -39,7 +39,7 @@ pub(super) fn user_environment(secrets: &[String]) -> Vec<(OsString, OsString)> 
     variables
 }
 
-fn allowed(
+fn select_allowed(
     variables: impl Iterator<Item = (OsString, OsString)>,
     added: &[String],
 ) -> Vec<(OsString, OsString)> {
@@ -91,12 +91,12 @@ mod tests {
             names.map(|name| name.into_string().unwrap()).collect()
         };
         assert_eq!(
-            names_of(allowed(variables(), &[])),
+            names_of(select_allowed(variables(), &[])),
             ["PATH", "HOME", "LANG", "LC_ALL", "XDG_RUNTIME_DIR"]
         );
         let added = ["SSH_AUTH_SOCK".to_owned(), "CARGO".to_owned()];
         assert_eq!(
-            names_of(allowed(variables(), &added)),
+            names_of(select_allowed(variables(), &added)),
             [
                 "PATH",
                 "HOME",

@@ -4,7 +4,7 @@
 //! when the text is sent.
 //! Must not know: keys, terminals.
 
-use client::chat::Attachment;
+use client::chat::MessageAttachment;
 
 /// The characters that stand for chips: private to us, and nothing a font draws.
 const FIRST: u32 = 0x10_0000;
@@ -28,7 +28,7 @@ enum ChipContent {
     /// A text that was pasted.
     Text(String),
     /// Something that goes along with the message; its label stays in the text.
-    Attached(Attachment),
+    Attached(MessageAttachment),
 }
 
 impl Chips {
@@ -47,7 +47,7 @@ impl Chips {
     }
 
     /// The character for something attached.
-    pub(super) fn attach(&mut self, name: &str, attachment: Attachment) -> Option<char> {
+    pub(super) fn attach(&mut self, name: &str, attachment: MessageAttachment) -> Option<char> {
         let label = self.free_label("image", name);
         self.add(label, ChipContent::Attached(attachment))
     }
@@ -94,7 +94,7 @@ impl Chips {
     }
 
     /// What is attached by a text, with the label that names it there.
-    pub(super) fn attachments(&self, text: &str) -> Vec<(String, Attachment)> {
+    pub(super) fn attachments(&self, text: &str) -> Vec<(String, MessageAttachment)> {
         let chips = text.chars().filter_map(|c| self.get(c));
         let attached = chips.filter_map(|chip| match &chip.content {
             ChipContent::Attached(attachment) => Some((chip.label.clone(), attachment.clone())),

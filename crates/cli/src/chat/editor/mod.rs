@@ -8,7 +8,7 @@ mod chip;
 mod movement;
 mod recall;
 
-use client::chat::Attachment;
+use client::chat::MessageAttachment;
 
 use self::chip::{Chips, without_chips};
 use self::recall::Recall;
@@ -76,7 +76,7 @@ impl Editor {
     }
 
     /// What is attached by what stands in the text, with the label that names it there.
-    pub(crate) fn attachments(&self) -> Vec<(String, Attachment)> {
+    pub(crate) fn attachments(&self) -> Vec<(String, MessageAttachment)> {
         self.chips.attachments(&self.text)
     }
 
@@ -123,7 +123,7 @@ impl Editor {
     }
 
     /// Inserts what a picture or a file is named by here.
-    pub(crate) fn attach(&mut self, name: &str, attachment: Attachment) {
+    pub(crate) fn attach(&mut self, name: &str, attachment: MessageAttachment) {
         if let Some(chip) = self.chips.attach(name, attachment) {
             self.change(LastChange::Other);
             self.insert(chip.encode_utf8(&mut [0; 4]));

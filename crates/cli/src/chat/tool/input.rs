@@ -35,7 +35,7 @@ pub(super) fn question_lines(
     let width = page.width;
     let input = read_input(call, references);
     let plan = match &input {
-        CallInput::Here(input) => proposed_plan::asked(call, input),
+        CallInput::Here(input) => proposed_plan::proposed_plan(call, input),
         CallInput::None | CallInput::Coming | CallInput::Missing { .. } => None,
     };
     let mut lines = Vec::new();

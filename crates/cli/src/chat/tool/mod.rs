@@ -98,7 +98,7 @@ pub(crate) fn tool_lines_with(
         },
         "completed" if is_written_plan(call) => lines.extend(plan_lines(call, width, usize::MAX)),
         // What the agent works by from now on; its result says no more than that it may.
-        "completed" if let Some(plan) = proposed_plan::approved(call) => {
+        "completed" if let Some(plan) = proposed_plan::approved_plan(call) => {
             let plan = proposed_plan::lines(&plan, page);
             lines.extend(fold_end(plan, detail.lines_max(PLAN_LINES_MAX)));
         }

@@ -16,14 +16,14 @@ use crate::terminal::escape;
 const TOOL: &str = "exit_plan";
 
 /// The plan that a call asks about, if that is what its message and its input are.
-pub(super) fn asked(call: &Object, input: &str) -> Option<String> {
+pub(super) fn proposed_plan(call: &Object, input: &str) -> Option<String> {
     let message = call.get("invocationMessage")?["markdown"].as_str()?;
     let plan = only_plan(call, input)?;
     (plan == message && call.contains_key("confirmationTitle")).then_some(plan)
 }
 
 /// The plan that somebody approved, with what they changed in it.
-pub(super) fn approved(call: &Object) -> Option<String> {
+pub(super) fn approved_plan(call: &Object) -> Option<String> {
     let has_succeeded = call.get("success") == Some(&Value::Bool(true));
     let input = call.get("toolInput")?.as_str()?;
     only_plan(call, input).filter(|_| has_succeeded)

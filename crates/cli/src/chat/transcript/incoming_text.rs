@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use client::chat::TextKind;
+use client::chat::AnswerTextKind;
 
 use super::{Block, ChatView};
 use crate::chat::line::Line;
@@ -27,13 +27,13 @@ pub(super) enum IncomingText {
 }
 
 impl IncomingText {
-    pub(super) fn new(kind: TextKind, now: Instant) -> Self {
+    pub(super) fn new(kind: AnswerTextKind, now: Instant) -> Self {
         match kind {
-            TextKind::Markdown => Self::Markdown {
+            AnswerTextKind::Markdown => Self::Markdown {
                 text: Box::default(),
                 has_begun: false,
             },
-            TextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
+            AnswerTextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
         }
     }
 

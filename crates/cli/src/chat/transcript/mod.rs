@@ -11,7 +11,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use client::chat::{TextKind, TextPosition, TurnEvent, TurnFollower};
+use client::chat::{AnswerTextKind, TextPosition, TurnEvent, TurnFollower};
 use wire::Object;
 use wire::state::{ChatState, Outcome};
 
@@ -428,17 +428,17 @@ fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
     *last = Some(next);
 }
 
-fn text_of(part: &Object) -> Option<(TextKind, &str)> {
+fn text_of(part: &Object) -> Option<(AnswerTextKind, &str)> {
     let kind = match part.get("kind")?.as_str() {
-        Some("markdown") => TextKind::Markdown,
-        Some("reasoning") => TextKind::Reasoning,
+        Some("markdown") => AnswerTextKind::Markdown,
+        Some("reasoning") => AnswerTextKind::Reasoning,
         _ => return None,
     };
     Some((kind, part.get("content")?.as_str()?))
 }
 
 /// The end of a text that cannot be printed yet.
-fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
+fn waiting_text(kind: AnswerTextKind, text: &str, width: usize) -> Vec<Line> {
     // No more of it than can be shown is worth looking at.
     let bytes = width.saturating_mul(4 * WAITING_LINES_MAX);
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
@@ -446,8 +446,8 @@ fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
     let lines = wrap(escape(end).trim(), width);
     let above = lines.len().saturating_sub(WAITING_LINES_MAX);
     let style = match kind {
-        TextKind::Markdown => Style::Plain,
-        TextKind::Reasoning => Style::Dim,
+        AnswerTextKind::Markdown => Style::Plain,
+        AnswerTextKind::Reasoning => Style::Dim,
     };
     let lines = lines.into_iter().skip(above);
     lines.map(|line| Line::new(style, line)).collect()

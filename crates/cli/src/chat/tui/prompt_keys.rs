@@ -36,7 +36,7 @@ impl UnreadQuestion {
         }
     }
 
-    fn drawn(&mut self, now: Instant) {
+    fn note_drawn(&mut self, now: Instant) {
         self.drawn_at.get_or_insert(now);
     }
 
@@ -59,7 +59,7 @@ impl TerminalChat {
             // What is decided on is there whole before it can be decided on.
             && subject.is_none_or(DrawnSubject::is_complete)
         {
-            unread.drawn(Instant::now());
+            unread.note_drawn(Instant::now());
         }
         if let Some(overlay) = &mut self.overlay {
             overlay.mark_drawn();
@@ -295,8 +295,8 @@ mod tests {
         let begin = Instant::now();
         let mut question = UnreadQuestion::new(pause);
         assert!(!question.is_readable(begin + 2 * pause), "nobody saw it");
-        question.drawn(begin);
-        question.drawn(begin + pause);
+        question.note_drawn(begin);
+        question.note_drawn(begin + pause);
         assert!(!question.is_readable(begin));
         assert!(!question.is_readable(begin + pause / 2), "asked again");
         assert!(
@@ -305,7 +305,7 @@ mod tests {
         );
         let mut awaited = UnreadQuestion::new(Duration::ZERO);
         assert!(!awaited.is_readable(begin));
-        awaited.drawn(begin);
+        awaited.note_drawn(begin);
         assert!(awaited.is_readable(begin));
     }
 }

@@ -24,7 +24,7 @@ pub enum TurnEvent {
     Resumed,
     /// More of a text; the first piece says that a part begins.
     Text {
-        kind: TextKind,
+        kind: AnswerTextKind,
         position: TextPosition,
         text: String,
     },
@@ -44,7 +44,7 @@ pub enum TurnEvent {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextKind {
+pub enum AnswerTextKind {
     Markdown,
     Reasoning,
 }
@@ -255,8 +255,8 @@ impl LastTurn {
         for (index, part) in parts.iter().enumerate() {
             let is_last = index + 1 == parts.len();
             let kind = match part.get("kind").and_then(Value::as_str) {
-                Some("markdown") => Some(TextKind::Markdown),
-                Some("reasoning") => Some(TextKind::Reasoning),
+                Some("markdown") => Some(AnswerTextKind::Markdown),
+                Some("reasoning") => Some(AnswerTextKind::Reasoning),
                 _ => None,
             };
             let is_finished = phase == Phase::Over
@@ -281,7 +281,7 @@ impl LastTurn {
         }
     }
 
-    fn follow_text(&mut self, kind: TextKind, part: &Object, events: &mut Vec<TurnEvent>) {
+    fn follow_text(&mut self, kind: AnswerTextKind, part: &Object, events: &mut Vec<TurnEvent>) {
         let content = part.get("content").and_then(Value::as_str).unwrap_or("");
         let position = match self.text {
             None => TextPosition::Start,

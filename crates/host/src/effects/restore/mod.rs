@@ -96,7 +96,7 @@ async fn restore(
     let decision = ask(command, &target, &plan, events).await?;
     let plan = match decision {
         RestoreDecision::Keep => {
-            let text = words::kept(command).to_owned();
+            let text = words::unchanged_text(command).to_owned();
             return Ok(events.send(AgentEvent::Notice { text }).await?);
         }
         RestoreDecision::Restore => plan.without_foreign_changes(),

@@ -23,7 +23,7 @@ pub(super) const REWIND_KEEP: &str = "Take nothing back";
 pub(super) fn rewind_label(turns: usize, name: &str) -> String {
     let name = match name {
         "" => "(no text)".to_owned(),
-        name => shown(name),
+        name => display_text(name),
     };
     match turns {
         1 => format!("{name} (1 turn)"),
@@ -54,7 +54,7 @@ pub(super) fn impossible(plan: &RestorePlan) -> String {
 }
 
 /// What is said if the user wants nothing changed.
-pub(super) fn kept(command: RestoreCommand) -> &'static str {
+pub(super) fn unchanged_text(command: RestoreCommand) -> &'static str {
     match command {
         RestoreCommand::Undo => "Nothing was undone; no file was changed.",
         RestoreCommand::Redo => "Nothing was redone; no file was changed.",
@@ -226,7 +226,7 @@ fn name_of(turn: &FileTurn) -> String {
 
 /// A path in Markdown: a span of code, in which nothing but its end means anything.
 fn code(path: &str) -> String {
-    let path = shown(path);
+    let path = display_text(path);
     let runs = path.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0) + 1);
     // One space at both ends is taken off by who reads it: that keeps the path's own, and its backticks from the fence.
@@ -240,7 +240,7 @@ fn code(path: &str) -> String {
 /// A text of others within a line of Markdown: as it is if nothing in it means anything there, else as code. Clients that
 /// do not read Markdown show it in words all the same.
 fn prose(text: &str) -> String {
-    let text = shown(text);
+    let text = display_text(text);
     let chars: Vec<char> = text.chars().collect();
     let is_inner = |at: usize| {
         let neighbours = [at.checked_sub(1), at.checked_add(1)];
@@ -258,7 +258,7 @@ fn prose(text: &str) -> String {
 }
 
 /// A text of others without what is obeyed instead of shown.
-fn shown(text: &str) -> String {
+fn display_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         let is_obeyed =

@@ -150,7 +150,7 @@ fn freeze(part_id: &str, name: u8) -> Record {
 }
 
 /// Which of some bodies are kept.
-fn kept(book: &mut Book, names: &[u8]) -> Vec<u8> {
+fn names_kept(book: &mut Book, names: &[u8]) -> Vec<u8> {
     let digests: Vec<Digest> = names.iter().map(|name| Digest::new([*name; 32])).collect();
     let journal = book.journal.as_mut().unwrap();
     let unreferenced = journal.find_unreferenced(&digests).unwrap();
@@ -176,7 +176,7 @@ pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut Boo
     }
     book.write([names("prt_none", 20), freeze("prt_none", 21)]);
     assert_eq!(
-        kept(book, &[1, 2, 3, 11, 12, 13, 20, 21]),
+        names_kept(book, &[1, 2, 3, 11, 12, 13, 20, 21]),
         [1, 2, 3, 11, 12, 13],
         "a part that is not there keeps nothing"
     );
@@ -187,18 +187,18 @@ pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut Boo
     book.write([sweep(21)]);
     book.write([sweep(21)]);
     book.reopen();
-    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [1, 2, 11, 12]);
+    assert_eq!(names_kept(book, &[1, 2, 3, 11, 12, 13]), [1, 2, 11, 12]);
     let part = found(book, 11, &["t0"])[0].parts[1].clone();
     assert_eq!(part.1.as_deref(), Some(&b"{}"[..]), "it is still frozen");
     book.write([dispose(10, 30)]);
     book.write([sweep(31)]);
     book.write([sweep(31)]);
-    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [1, 11]);
+    assert_eq!(names_kept(book, &[1, 2, 3, 11, 12, 13]), [1, 11]);
     book.write([dispose(11, 40)]);
     book.write([sweep(41)]);
     book.write([sweep(41)]);
     book.reopen();
-    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [0; 0]);
+    assert_eq!(names_kept(book, &[1, 2, 3, 11, 12, 13]), [0; 0]);
 }
 
 // G-52
@@ -213,10 +213,18 @@ pub(super) fn what_a_fork_was_first_to_look_at_outlives_the_fork(book: &mut Book
     book.write([sweep(21)]);
     book.write([sweep(21)]);
     book.reopen();
-    assert_eq!(kept(book, &[1, 2, 3]), [1, 2], "the first time counts");
+    assert_eq!(
+        names_kept(book, &[1, 2, 3]),
+        [1, 2],
+        "the first time counts"
+    );
     let gone = Record::MessageGone {
         id: "msg_2".to_owned(),
     };
     book.write([gone]);
-    assert_eq!(kept(book, &[1, 2]), [1], "a message that was taken back");
+    assert_eq!(
+        names_kept(book, &[1, 2]),
+        [1],
+        "a message that was taken back"
+    );
 }

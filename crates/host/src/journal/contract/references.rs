@@ -28,7 +28,7 @@ fn typed(channel: u64, name: u8, content_type: &str) -> Record {
 }
 
 /// Which of the first ten are kept.
-fn kept(book: &mut Book) -> Vec<u8> {
+fn names_kept(book: &mut Book) -> Vec<u8> {
     let all: Vec<Digest> = (0..10).map(digest).collect();
     let unreferenced = book
         .journal
@@ -54,14 +54,14 @@ pub(super) fn content_is_kept_while_its_channel_is(book: &mut Book) {
     book.write([reference(1, None, 1), reference(2, None, 2)]);
     book.write([turn(2, 0, "t0"), reference(2, Some(0), 3)]);
     book.reopen();
-    assert_eq!(kept(book), [1, 2, 3]);
+    assert_eq!(names_kept(book), [1, 2, 3]);
     // A truncate hides turns but does not forget them; a disposed channel waits for its retention.
     book.write([hide(2, 0, 20), dispose(2, 30)]);
     book.write([sweep(30)]);
-    assert_eq!(kept(book), [1, 2, 3]);
+    assert_eq!(names_kept(book), [1, 2, 3]);
     book.write([sweep(31)]);
     book.reopen();
-    assert_eq!(kept(book), [1]);
+    assert_eq!(names_kept(book), [1]);
 }
 
 pub(super) fn one_reference_of_many_is_enough(book: &mut Book) {
@@ -71,10 +71,10 @@ pub(super) fn one_reference_of_many_is_enough(book: &mut Book) {
     }
     book.write([dispose(1, 10)]);
     book.write([sweep(11)]);
-    assert_eq!(kept(book), [1]);
+    assert_eq!(names_kept(book), [1]);
     book.write([dispose(2, 20)]);
     book.write([sweep(21)]);
-    assert_eq!(kept(book), [0; 0]);
+    assert_eq!(names_kept(book), [0; 0]);
 }
 
 pub(super) fn a_fork_keeps_what_the_turns_it_sees_refer_to(book: &mut Book) {
@@ -94,17 +94,17 @@ pub(super) fn a_fork_keeps_what_the_turns_it_sees_refer_to(book: &mut Book) {
         book.write([sweep(31)]);
     }
     book.reopen();
-    assert_eq!(kept(book), [0, 1], "and what nobody sees is gone");
+    assert_eq!(names_kept(book), [0, 1], "and what nobody sees is gone");
     book.write([dispose(2, 40)]);
     for _ in 0..2 {
         book.write([sweep(41)]);
     }
-    assert_eq!(kept(book), [0]);
+    assert_eq!(names_kept(book), [0]);
     book.write([dispose(3, 50)]);
     for _ in 0..2 {
         book.write([sweep(51)]);
     }
-    assert_eq!(kept(book), [0; 0]);
+    assert_eq!(names_kept(book), [0; 0]);
 }
 
 pub(super) fn a_refused_reference_keeps_nothing(book: &mut Book) {
@@ -113,7 +113,7 @@ pub(super) fn a_refused_reference_keeps_nothing(book: &mut Book) {
     let refused = book.try_write(vec![reference(1, None, 1), chat(2, "b"), chat(3, "b")]);
     assert!(refused.is_err());
     book.reopen();
-    assert_eq!(kept(book), [0; 0]);
+    assert_eq!(names_kept(book), [0; 0]);
 }
 
 pub(super) fn a_type_is_known_while_someone_tells_it(book: &mut Book) {
@@ -130,5 +130,5 @@ pub(super) fn a_type_is_known_while_someone_tells_it(book: &mut Book) {
     book.write([dispose(2, 10)]);
     book.write([sweep(11)]);
     assert_eq!(type_of(book, 1), None);
-    assert_eq!(kept(book), [1]);
+    assert_eq!(names_kept(book), [1]);
 }

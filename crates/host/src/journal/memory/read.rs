@@ -211,7 +211,7 @@ impl JournalTables {
     fn open_channel(&self, uri: &ChannelUri, page: PageBuilder) -> Option<StoredChannel> {
         let id = self.live.get(uri)?;
         let row = self.channels.get(id)?;
-        let mut channel = self.stored(*id, row);
+        let mut channel = self.stored_channel(*id, row);
         if row.kind == Kind::Chat {
             channel.turns = self.turns_before(*id, u64::MAX, page);
             channel.next_n = self.next_n(*id);
@@ -222,12 +222,12 @@ impl JournalTables {
                 .channels
                 .get(&parent)
                 .filter(|session| session.is_live())?;
-            Some(Box::new(self.stored(parent, session)))
+            Some(Box::new(self.stored_channel(parent, session)))
         });
         Some(channel)
     }
 
-    fn stored(&self, id: u64, row: &ChannelRow) -> StoredChannel {
+    fn stored_channel(&self, id: u64, row: &ChannelRow) -> StoredChannel {
         let later = self
             .actions
             .range((id, row.head_seq.0.saturating_add(1))..=(id, u64::MAX));

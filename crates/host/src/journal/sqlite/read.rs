@@ -255,5 +255,5 @@ fn uri_at(row: &Row<'_>, column: usize) -> ReadResult<ChannelUri> {
 
 fn kind_at(row: &Row<'_>, column: usize) -> ReadResult<Kind> {
     let code = row.get(column)?;
-    Kind::from_code(code).ok_or_else(|| ReadError(format!("{code} is no kind of channel")))
+    Kind::from_code(code).ok_or_else(|| ReadError(format!("{code} is not a kind of channel")))
 }

@@ -100,8 +100,8 @@ pub(super) fn of_chat(conn: &Connection, chat: u64) -> Result<Vec<ArchivedRender
         renders.push(ArchivedRender {
             turn_id: Some(text(0)?).filter(|turn| !turn.is_empty()),
             at: row.get(1).map_err(unread)?,
-            before: parsed(&text(2)?)?,
-            rewritten: parsed::<std::collections::BTreeMap<_, _>>(&text(3)?)?
+            before: parse_json(&text(2)?)?,
+            rewritten: parse_json::<std::collections::BTreeMap<_, _>>(&text(3)?)?
                 .into_iter()
                 .collect(),
             outcome: text(4)?,
@@ -112,7 +112,7 @@ pub(super) fn of_chat(conn: &Connection, chat: u64) -> Result<Vec<ArchivedRender
 }
 
 fn ask_of(text: &str) -> Result<ArchivedAsk, JournalError> {
-    let json: Value = parsed(text)?;
+    let json: Value = parse_json(text)?;
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let sections = json["sections"].as_array().into_iter().flatten();
     Ok(ArchivedAsk {
@@ -124,7 +124,7 @@ fn ask_of(text: &str) -> Result<ArchivedAsk, JournalError> {
     })
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JournalError> {
+fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JournalError> {
     serde_json::from_str(text)
         .map_err(|error| JournalError::Unreadable(format!("a render is damaged: {error}")))
 }

@@ -95,6 +95,15 @@ impl Chat {
         let (numbers, mut turns) = split_page(page);
         turns.extend(self.state.turns.as_slice().iter().cloned());
         self.turn_numbers.splice(0..0, numbers);
+        assert_eq!(
+            self.turn_numbers.len(),
+            turns.len(),
+            "every turn in memory has its number"
+        );
+        debug_assert!(
+            self.turn_numbers.is_sorted(),
+            "older turns have lower numbers"
+        );
         self.has_older = has_older;
         Arc::make_mut(&mut self.state).turns = Arc::new(TurnList::new(turns));
     }

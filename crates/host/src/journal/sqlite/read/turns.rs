@@ -212,7 +212,7 @@ impl Reading<'_> {
             n: number(row.get(0)?)?,
             id: row.get(1)?,
             outcome: Outcome::from_code(code)
-                .ok_or_else(|| ReadError(format!("{code} is no outcome of a turn")))?,
+                .ok_or_else(|| ReadError(format!("{code} is not an outcome of a turn")))?,
             json: body.query_row([row.get::<_, i64>(4)?], |row| bytes_at(row, 0))?,
         })
     }
