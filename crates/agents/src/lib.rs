@@ -17,6 +17,7 @@ pub mod permission;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;
+mod secret_values;
 mod server_entry;
 pub mod sink;
 #[cfg(test)]

@@ -138,6 +138,7 @@ pub struct Config {
     /// Directories that external agents may be started in without a question (TR-1).
     pub trusted: Vec<PathBuf>,
     /// Directories of plugins, beside those in `~/.agents/plugins` (CU-4).
+    #[serde(deserialize_with = "crate::plugin_paths::deserialize")]
     pub plugins: Vec<PathBuf>,
     /// The id of the default model; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -37,6 +37,27 @@ fn models_are_tables_and_a_bad_one_is_named() {
 }
 
 #[test]
+fn cu_4_plugins_are_a_list_of_paths_or_tables_with_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("greenroom.toml");
+    let load = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut config = Config::default_for(PathBuf::new());
+        config.load_toml(&path).map(|()| config.plugins)
+    };
+    let both = [PathBuf::from("/a"), PathBuf::from("/b")];
+    assert_eq!(load("plugins = [\"/a\", \"/b\"]\n").unwrap(), both);
+    let tables = "[[plugins]]\npath = \"/a\"\n[[plugins]]\npath = \"/b\"\n";
+    assert_eq!(load(tables).unwrap(), both);
+    for wrong in ["plugins = [5]\n", "[[plugins]]\nname = \"a\"\n"] {
+        let error = load(wrong).unwrap_err().to_string();
+        assert!(error.contains("[[plugins]] tables with a path"), "{error}");
+    }
+    let relative = load("[[plugins]]\npath = \"a\"\n").unwrap_err();
+    assert!(relative.to_string().contains("absolute"), "{relative}");
+}
+
+#[test]
 fn the_default_model_comes_first_unless_the_command_line_names_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(CONFIG_FILE);

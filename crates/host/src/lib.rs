@@ -40,6 +40,7 @@ mod news;
 mod node;
 mod pacer;
 pub mod page;
+mod plugin_paths;
 pub mod preview;
 mod private_file;
 mod resource_grants;

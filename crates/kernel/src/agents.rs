@@ -8,7 +8,7 @@ use wire::{Action, ActionKind, ChannelUri};
 
 use crate::background_task::BackgroundTask;
 use crate::customization::survey_sessions_of;
-use crate::io::{AgentFacts, ModelsChanged};
+use crate::io::{AgentFacts, Effect, ModelsChanged};
 use crate::state::{Kernel, Step};
 
 /// The host's agents are others now. Returns what whoever caused it is answered.
@@ -50,6 +50,12 @@ pub(crate) fn announce_token_end(
     let channel = ChannelUri::root();
     let params = json!({"channel": channel.as_str(), "resource": metadata, "reason": "expired"});
     step.notify_root_of(principal, HostNotification::AuthRequired, &params);
+}
+
+/// A principal was signed out for good: no turn of theirs, also none that waits, uses what they brought (H-318).
+pub(crate) fn forget_tokens(step: &mut Step, principal: String) {
+    step.forget_tokens_of(&principal);
+    step.effect(Effect::ForgetTokens { principal });
 }
 
 /// What an agent advertises of a resource that it takes tokens for.

@@ -129,6 +129,10 @@ pub enum Input {
         principal: Option<String>,
         resource: String,
     },
+    /// What a principal may do here was taken away: what they brought along is forgotten.
+    PrincipalRevoked {
+        principal: String,
+    },
     /// What an agent says of a session between turns.
     News(SessionNews),
     /// The agent is ready for the session, or never will be.
@@ -322,6 +326,10 @@ pub enum Effect {
     RequestMcp(McpServerRequest),
     /// A client brought a token for an agent.
     Authenticate(ClientToken),
+    /// Every token that a principal brought is forgotten.
+    ForgetTokens {
+        principal: String,
+    },
     StartSession {
         session: ChannelUri,
         provider: String,

@@ -67,6 +67,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
             principal,
             resource,
         } => agents::announce_token_end(step, &provider, (principal.as_deref(), &resource)),
+        Input::PrincipalRevoked { principal } => agents::forget_tokens(step, principal),
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
             step.start_task(BackgroundTask::FinishSessionStart(session, result));

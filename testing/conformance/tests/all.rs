@@ -33,6 +33,7 @@ mod compose_check;
 mod content;
 mod documented_configurations;
 mod followed_actions;
+mod hostile_repository;
 mod interop;
 mod llama_cpp;
 mod mcp;

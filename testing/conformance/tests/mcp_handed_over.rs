@@ -82,6 +82,41 @@ async fn an_agent_gets_the_users_servers_and_those_of_a_trusted_directory() {
 }
 
 #[tokio::test]
+async fn tr_3_a_server_of_the_directory_that_reads_variables_is_asked_about_with_their_names() {
+    let of_directory = r#"{"mcpServers": {"plain": {"command": "sh"},
+        "reads": {"command": "sh", "env": {"WHERE": "${env:HOME}"}}}}"#;
+    let setup = AcpSetup::new(script(json!({}))).file(".mcp.json", of_directory);
+    let mut harness = setup.start().await;
+    let names = |harness: &AcpHarness, method: &str| {
+        let servers = handed_over(harness, method);
+        let servers = servers.as_array().unwrap().iter();
+        let names = servers.map(|server| server["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    harness.ann.sends_message("one").await;
+    let question = harness.ann.questioned().await;
+    let text = question["message"].as_str().unwrap();
+    assert!(
+        text.contains("`reads`") && text.contains("`HOME`"),
+        "{text}"
+    );
+    harness.ann.chooses("no").await;
+    harness.ann.turn_over().await;
+    assert_eq!(names(&harness, "session/new"), ["plain"]);
+    harness.talk("two").await;
+    assert_eq!(harness.received("session/resume").len(), 0, "a no holds");
+
+    harness.restart().await;
+    harness.ann.sends_message("three").await;
+    harness.ann.chooses("always").await;
+    harness.ann.turn_over().await;
+    assert_eq!(names(&harness, "session/resume"), ["plain", "reads"]);
+    harness.restart().await;
+    harness.talk("four").await;
+    assert_eq!(names(&harness, "session/resume"), ["plain", "reads"]);
+}
+
+#[tokio::test]
 async fn an_agent_gets_no_server_that_it_cannot_reach_and_none_if_its_entry_says_so() {
     let no_http = json!({"agentCapabilities": {"mcpCapabilities": {"http": false, "sse": false}}});
     let setup = AcpSetup::new(script(no_http)).settings(SERVERS);

@@ -258,6 +258,43 @@ async fn a_server_that_fails_is_said_and_the_turn_goes_on() {
     assert_eq!(notices(&turn), "", "it is said once");
 }
 
+// MC-4, MC-6
+#[tokio::test]
+async fn what_is_left_out_and_what_is_shadowed_is_listed_and_said() {
+    let mut harness = start(json!({}), vec![entry(&["--tools", "10000"])]).await;
+    declare(&harness, &["--exits"]);
+    let turn = harness.talk("go", [ends()]).await;
+    assert!(notices(&turn).contains("at most 128 tools"), "{turn:#}");
+    assert!(!notices(&turn).contains("there is no database"), "{turn:#}");
+    assert_eq!(offered(&harness).len(), 128);
+    let all = |session: &Value| -> Vec<Value> {
+        let all = session["customizations"].as_array();
+        let all = all.into_iter().flatten();
+        let servers = all.filter(|entry| entry["type"] == "mcpServer");
+        servers.cloned().collect()
+    };
+    let is_told = |session: &Value| {
+        let servers = all(session);
+        servers
+            .iter()
+            .any(|server| !server["_meta"]["toolsLeftOut"].is_null())
+    };
+    let session = harness.ann.until_session(SESSION, is_told).await;
+    let servers = all(&session);
+    let shadowed = servers
+        .iter()
+        .find(|server| !server["_meta"]["shadowedBy"].is_null());
+    let shadowed = shadowed.unwrap_or_else(|| panic!("{servers:#?}"));
+    assert_eq!(shadowed["state"]["kind"], "stopped");
+    let file = shadowed["uri"].as_str().unwrap();
+    assert!(file.ends_with("/.mcp.json"), "{shadowed:#}");
+    let told = servers
+        .iter()
+        .map(|server| &server["_meta"]["toolsLeftOut"]);
+    let told: Vec<&Value> = told.filter(|told| !told.is_null()).collect();
+    assert!(told[0].to_string().contains("9504 tools"), "{told:?}");
+}
+
 #[tokio::test]
 async fn sessions_have_processes_of_their_own_that_end_with_them() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;

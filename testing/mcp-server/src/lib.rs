@@ -49,6 +49,15 @@ pub struct Switches {
     /// Says why on standard error and exits.
     #[arg(long)]
     pub exits: bool,
+    /// Says what this variable holds on standard error and exits.
+    #[arg(long)]
+    pub tells: Option<String>,
+    /// Answers `initialize` with an error of these words.
+    #[arg(long)]
+    pub refuses: Option<String>,
+    /// Speaks the version without `initialize` (2026-07-28) and no other.
+    #[arg(long)]
+    pub newest: bool,
     /// Prints a line that is no JSON before it answers anything.
     #[arg(long)]
     pub garbage: bool,
@@ -83,6 +92,11 @@ pub fn run_with(switches: Switches) -> anyhow::Result<()> {
     if switches.exits {
         eprintln!("loading the configuration");
         eprintln!("there is no database at db.example");
+        std::process::exit(4);
+    }
+    if let Some(name) = &switches.tells {
+        let value = std::env::var(name).unwrap_or_default();
+        eprintln!("cannot sign in with {value}");
         std::process::exit(4);
     }
     if switches.silent {

@@ -1,16 +1,18 @@
 //! What the server answers to requests.
 #![allow(deprecated, reason = "servers of today still log and ask for roots")]
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
     ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, Prompt, PromptArgument, PromptMessage,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Role,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -49,9 +51,32 @@ impl ServerHandler for TestServer {
             .enable_completions()
             .enable_logging()
             .build();
-        ServerConfig::new(capabilities)
+        let mut config = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("test-server", "1.2.3"))
-            .with_instructions("Call `echo` to hear yourself.")
+            .with_instructions("Call `echo` to hear yourself.");
+        if self.switches.newest {
+            config.protocol_version = ProtocolVersion::NO_INITIALIZE;
+        }
+        config
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        match self.switches.newest {
+            true => Cow::Borrowed(&[ProtocolVersion::NO_INITIALIZE]),
+            false => Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS),
+        }
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if let Some(words) = &self.switches.refuses {
+            return Err(ErrorData::internal_error(words.clone(), None));
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {

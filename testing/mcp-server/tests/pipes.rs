@@ -296,6 +296,52 @@ async fn a_server_that_does_not_start_says_why() {
     );
 }
 
+#[tokio::test]
+async fn tr_5_what_a_server_says_of_its_secrets_is_blanked() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut declaration = piped(&["--tells", "API_KEY"]);
+    let agents::mcp::McpTransport::Process { env, .. } = &mut declaration.transport else {
+        unreachable!()
+    };
+    env.insert("API_KEY".to_owned(), "sk-very-secret".to_owned());
+    let server = McpServer::new(declaration, place(directory.path()));
+    server.start();
+    server.settled().await;
+    let words = "cannot sign in with ***".to_owned();
+    assert_eq!(server.state(), ServerState::Failed(McpError::Ended(words)));
+}
+
+#[tokio::test]
+async fn mc_1_a_server_without_initialize_is_asked_to_describe_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let starts = directory.path().join("starts");
+    let switches = ["--newest", "--starts", starts.to_str().unwrap()];
+    let server = ready(piped(&switches), directory.path()).await;
+    let said = call(&server, "echo", json!({"text": "new"})).await;
+    assert_eq!(text(&said.unwrap()), "new");
+    let count = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    assert_eq!(count(), 2, "first as servers of today are asked");
+}
+
+#[tokio::test]
+async fn mc_1_a_server_that_refuses_for_another_reason_is_not_asked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let starts = directory.path().join("starts");
+    let switches = ["--refuses", "no key is set", "--starts"];
+    let switches = switches.into_iter().chain(starts.to_str());
+    let declaration = piped(&switches.collect::<Vec<_>>());
+    let server = McpServer::new(declaration, place(directory.path()));
+    server.start();
+    server.settled().await;
+    let refused = McpError::Refused {
+        code: -32603,
+        message: "no key is set".to_owned(),
+    };
+    assert_eq!(server.state(), ServerState::Failed(refused));
+    let count = std::fs::read_to_string(&starts).unwrap().lines().count();
+    assert_eq!(count, 1);
+}
+
 /// The clock stands still unless everybody waits for it: the limit is reached at once.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up() {

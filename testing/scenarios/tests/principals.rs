@@ -118,6 +118,26 @@ fn h_318_a_token_is_handed_on_with_whose_it_is_and_counts_for_nobody_else() {
     create(&owner, "five").unwrap();
 }
 
+// H-318
+#[test]
+fn what_a_principal_brought_is_forgotten_when_their_rights_are_taken_away() {
+    let (mut s, [owner, ann, _]) = scenario(true);
+    brings(&owner, "sk-owner");
+    brings(&ann, "sk-ann");
+    let create = |client: &ScenarioClient, id: &str| -> Result<Value, Value> {
+        let params = json!({"channel": format!("ahp-session:/{id}"), "provider": "scripted"});
+        client.asks("createSession", params)
+    };
+    create(&ann, "one").unwrap();
+    s.world().input(Input::PrincipalRevoked {
+        principal: "ann".to_owned(),
+    });
+    s.settles();
+    assert_eq!(s.look().agents_heard.forgotten, ["ann"]);
+    assert_eq!(create(&ann, "two").unwrap_err()["code"], -32007);
+    create(&owner, "three").unwrap();
+}
+
 // H-317
 #[test]
 fn only_its_owners_clients_hear_that_a_token_ran_out() {

@@ -10,6 +10,8 @@ pub struct AgentsHeard {
     /// All settings of a session, as often as a client changed some.
     pub settings: Vec<(String, Object)>,
     pub tokens: Vec<ClientToken>,
+    /// Principals whose tokens were forgotten.
+    pub forgotten: Vec<String>,
     /// What clients want of MCP servers.
     pub mcp_wishes: Vec<McpServerRequest>,
     /// Titles that clients gave.

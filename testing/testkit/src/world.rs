@@ -363,6 +363,7 @@ impl World {
                 session, values, ..
             } => self.agents_heard.hear_settings(&session, values),
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
+            Effect::ForgetTokens { principal } => self.agents_heard.forgotten.push(principal),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
             Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
             Effect::TitleChanged { title, .. } => self.agents_heard.titles.push(title),

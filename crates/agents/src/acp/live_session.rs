@@ -25,6 +25,8 @@ pub(super) struct LiveSession {
     pub(super) inbox: Arc<SessionInbox>,
     pub(super) said: Arc<SaidSettings>,
     pub(super) directories: Vec<PathBuf>,
+    /// The digest of what plugins of clients said to the agent then.
+    pub(super) words_digest: Option<String>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
     /// The MCP servers that it got.
@@ -40,6 +42,7 @@ pub(super) struct LiveSession {
 /// What a session was opened with: with something else it is opened anew.
 pub(super) struct OpenedWith {
     pub(super) directories: Vec<PathBuf>,
+    pub(super) words_digest: Option<String>,
     pub(super) prompt_digest: Option<String>,
     pub(super) handed: HandedServers,
 }
@@ -221,6 +224,7 @@ impl LiveSession {
             inbox,
             said,
             directories: with.directories,
+            words_digest: with.words_digest,
             prompt_digest: with.prompt_digest,
             handed: with.handed,
             through: Mutex::new(through),
@@ -449,6 +453,7 @@ mod tests {
         let inbox = connection.listen("s", Arc::clone(&said) as Arc<dyn SessionListener>);
         let with = OpenedWith {
             directories: Vec::new(),
+            words_digest: None,
             prompt_digest: None,
             handed: HandedServers::default(),
         };

@@ -1,7 +1,7 @@
 //! MCP servers that an agent is handed over, so that it starts them itself (MC-9).
 //!
 //! Promises: an agent gets only servers that are switched on; those of the directory because the user trusts that, as what the
-//! agent reads there itself (TR-1). What it reads itself is not handed over twice. A token that a client brought never is.
+//! agent reads there itself (TR-1), and those that read variables of the user's only after a yes that names them (TR-3). What it reads itself is not handed over twice. A token that a client brought never is.
 //! Must not know: how agents use them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +115,8 @@ pub(super) async fn find_handed_over(
 }
 
 /// Whether an agent may be handed a server. What a client brought is not part of the directory that the user trusts: they are
-/// asked about it as for any other agent (TR-6).
+/// asked about it as for any other agent (TR-6). So are they about one of the directory that reads variables of theirs: trust in a
+/// directory names none of these (TR-3).
 async fn is_allowed(
     turn: &AcpTurn<'_>,
     settings: &McpSettings,
@@ -123,7 +124,9 @@ async fn is_allowed(
     declared: &DeclaredServer,
 ) -> Result<bool, TurnStopped> {
     let plugin = declared.plugin.as_ref();
-    if plugin.is_none_or(|plugin| plugin.client_id.is_none()) || declared.declaration.is_err() {
+    let is_of_client = plugin.is_some_and(|plugin| plugin.client_id.is_some());
+    let reads_variables = !declared.is_users && !declared.variables.is_empty();
+    if !(is_of_client || reads_variables) || declared.declaration.is_err() {
         return Ok(true); // the user's own, or the directory's; or it is not handed over, with words
     }
     let session = &turn.facts.conversation;

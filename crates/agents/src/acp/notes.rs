@@ -32,9 +32,12 @@ impl ChatNotes {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// None if there is too much to note: then the chat begins anew with the next process.
-    pub(super) fn to_bytes(&self) -> Option<Bytes> {
-        let bytes = serde_json::to_vec(self).ok()?;
-        (bytes.len() <= CHAT_NOTES_BYTES_MAX).then(|| bytes.into())
+    /// Nothing if there is too much to note: then the chat begins anew with the next process.
+    pub(super) fn to_bytes(&self) -> Bytes {
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        match bytes.len() <= CHAT_NOTES_BYTES_MAX {
+            true => bytes.into(),
+            false => Bytes::new(),
+        }
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Opening {
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
     pub(super) handed: HandedServers,
+    /// The digest of what plugins of clients say to the agent.
+    pub(super) words_digest: Option<String>,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
     /// The session of another chat that this one begins with.
@@ -133,6 +135,7 @@ impl Opening {
             .map(|(_, digest)| digest.clone());
         let opened_with = OpenedWith {
             directories: self.directories.clone(),
+            words_digest: self.words_digest.clone(),
             prompt_digest: digest,
             handed: self.handed.clone(),
         };

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::connection::{LIST_MAX, McpConnection};
 use super::content::McpContent;
 use super::error::McpError;
-use super::server::ServerOffers;
+use super::offers::ServerOffers;
 use super::{offers, prompt};
 
 /// How long a prompt, and something that is read, may take (MC-12).
@@ -126,7 +126,7 @@ impl McpConnection {
         match timeout(limit, request).await {
             Ok(answered) => match answered.map_err(McpError::of_request) {
                 Err(McpError::Ended(_)) => Err(self.last_words().await),
-                answered => answered,
+                answered => answered.map_err(|error| error.without(&self.shared.secrets)),
             },
             Err(_) => Err(McpError::Silent(limit, String::new())),
         }

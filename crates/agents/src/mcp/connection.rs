@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{JsonObject, ProtocolVersion, ServerPeerInfo};
+use rmcp::model::{ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService,
     RunningServiceCancellationToken, serve_client_with_lifecycle,
@@ -27,6 +27,7 @@ use super::old_sse::OldSseTransport;
 use super::process::{ServerCommand, ServerProcess};
 use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
+use crate::secret_values::SecretValues;
 
 /// How long a handshake may take.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -40,6 +41,9 @@ pub(super) const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// How long the last words of a process that ended are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Shorter values of variables are words such as `true`, which errors need.
+const VARIABLE_BYTES_MIN: usize = 8;
 
 /// What is used of a server's instructions.
 const INSTRUCTIONS_BYTES_MAX: usize = 2 * 1_024;
@@ -79,11 +83,13 @@ impl McpConnection {
         place: &ServerPlace,
         token: Option<&str>,
     ) -> Result<Self, McpError> {
-        let shared = Arc::new(McpShared::new(place.roots.clone(), token.is_some()));
+        let secrets = secrets_of(&declaration.transport, token);
+        let shared = McpShared::new(place.roots.clone(), token.is_some(), secrets);
+        let shared = Arc::new(shared);
         let limit = start_limit(&declaration.transport);
         let opening = open_either(declaration, place, token, &shared);
         let opened = match timeout(limit, opening).await {
-            Ok(opened) => opened?,
+            Ok(opened) => opened.map_err(|error| error.without(&shared.secrets))?,
             Err(_) => return Err(McpError::Silent(limit, shared.log.last_line())),
         };
         let (running, process) = opened;
@@ -122,7 +128,7 @@ impl McpConnection {
         let listing = list_tools(&self.peer, self.allowed.as_deref());
         match timeout(LIST_MAX, listing).await {
             Ok(Err(McpError::Ended(_))) => Err(self.shared.end_reason()),
-            Ok(listed) => listed,
+            Ok(listed) => listed.map_err(|error| error.without(&self.shared.secrets)),
             Err(_) => Err(McpError::Silent(LIST_MAX, self.shared.log.last_line())),
         }
     }
@@ -150,7 +156,7 @@ impl McpConnection {
         let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
         match called {
             Err(McpError::Ended(_)) => Err(self.last_words().await),
-            called => called,
+            called => called.map_err(|error| error.without(&self.shared.secrets)),
         }
     }
 
@@ -212,6 +218,29 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Values of a declaration that are in no state, error or log (TR-5): what it sends in headers, what it sets as variables, but for
+/// paths and short words, and the token.
+fn secrets_of(transport: &McpTransport, token: Option<&str>) -> SecretValues {
+    let mut secrets: Vec<String> = token.into_iter().map(str::to_owned).collect();
+    match transport {
+        McpTransport::Process { env, .. } => {
+            let values = env.values();
+            let values =
+                values.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !value.starts_with('/'));
+            secrets.extend(values.cloned());
+        }
+        McpTransport::Http { headers, .. } => {
+            // A server may repeat a token without the name of its scheme.
+            let values = headers.values();
+            secrets.extend(values.flat_map(|value| {
+                let last = value.rsplit(' ').next().unwrap_or_default();
+                [value.clone(), last.to_owned()]
+            }));
+        }
+    }
+    SecretValues::new(secrets)
+}
+
 fn start_limit(transport: &McpTransport) -> Duration {
     match transport {
         McpTransport::Process { command, .. } => {
@@ -234,12 +263,17 @@ async fn open_either(
     shared: &Arc<McpShared>,
 ) -> Result<OpenedConnection, McpError> {
     let initialize = ClientLifecycleMode::Initialize;
-    match open_once(declaration, place, token, shared, initialize).await {
-        Err(McpError::Handshake(_)) => {
-            let discover = ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-            };
-            open_once(declaration, place, token, shared, discover).await
+    let opened = open_once(declaration, place, token, shared, initialize).await;
+    let Err(McpError::Handshake(why)) = opened else {
+        return opened;
+    };
+    let discover = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+    };
+    match open_once(declaration, place, token, shared, discover).await {
+        // It knows neither: its answer to what most clients say is the one that helps.
+        Err(McpError::Handshake(_) | McpError::Refused { .. } | McpError::Unreadable) => {
+            Err(McpError::Handshake(why))
         }
         opened => opened,
     }
@@ -348,12 +382,27 @@ fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
             words if words.is_empty() => McpError::Unreachable(clean(&describe(&*error.error))),
             words => McpError::Ended(words),
         },
-        ClientInitializeError::JsonRpcError(error) => McpError::Handshake(clean(&error.message)),
+        ClientInitializeError::JsonRpcError(error) if is_other_version(error) => {
+            McpError::Handshake(clean(&error.message))
+        }
+        ClientInitializeError::JsonRpcError(error) => McpError::Refused {
+            code: error.code.0,
+            message: clean(&error.message),
+        },
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             McpError::Handshake("it speaks other versions".to_owned())
         }
         _ => McpError::Unreadable,
     }
+}
+
+/// Whether a server refuses the handshake as such. Any other refusal, such as for want of a key, would be the same in another version.
+fn is_other_version(error: &ErrorData) -> bool {
+    let codes = [
+        ErrorCode::METHOD_NOT_FOUND,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+    ];
+    codes.contains(&error.code) || error.message.to_lowercase().contains("unsupported")
 }
 
 /// An error with what caused it: the outermost alone seldom says why.
@@ -369,4 +418,72 @@ fn read_instructions(info: &ServerPeerInfo) -> String {
     let mut text = info.instructions.clone().unwrap_or_default();
     text.truncate(text.floor_char_boundary(INSTRUCTIONS_BYTES_MAX));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mc_10_commands_that_download_a_program_have_longer_to_start() {
+        let limit = |command: &str| {
+            start_limit(&McpTransport::Process {
+                command: command.to_owned(),
+                args: Vec::new(),
+                env: BTreeMap::new(),
+                cwd: None,
+            })
+        };
+        for (command, seconds) in [
+            ("npx", 120),
+            ("/usr/bin/uvx", 120),
+            ("node", 30),
+            ("npx2", 30),
+        ] {
+            assert_eq!(limit(command), Duration::from_secs(seconds), "{command}");
+        }
+        let (url, headers) = ("https://h/npx".to_owned(), BTreeMap::new());
+        let remote = McpTransport::Http { url, headers };
+        assert_eq!(start_limit(&remote), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn tr_5_headers_variables_and_the_token_are_secret_but_paths_and_short_words_are_not() {
+        let env = [
+            ("KEY", "sk-0123456"),
+            ("DB", "/data/x.sqlite"),
+            ("CI", "true"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let process = McpTransport::Process {
+            command: "c".to_owned(),
+            args: Vec::new(),
+            env: env.into(),
+            cwd: None,
+        };
+        let said = "sk-0123456 is wrong for /data/x.sqlite, true, t0ken".to_owned();
+        let shown = secrets_of(&process, Some("t0ken")).blank(said);
+        assert_eq!(shown, "*** is wrong for /data/x.sqlite, true, ***");
+        let header = ("Authorization".to_owned(), "Bearer abcdef".to_owned());
+        let remote = McpTransport::Http {
+            url: "https://h/".to_owned(),
+            headers: [header].into(),
+        };
+        let shown = secrets_of(&remote, None).blank("abcdef expired: Bearer abcdef".to_owned());
+        assert_eq!(shown, "*** expired: ***");
+    }
+
+    #[test]
+    fn mc_1_only_a_refusal_of_the_handshake_itself_is_one() {
+        let error =
+            |code: i32, message: &'static str| ErrorData::new(ErrorCode(code), message, None);
+        assert!(is_other_version(&error(-32601, "Method not found")));
+        assert!(is_other_version(&error(
+            -32602,
+            "Unsupported protocol version"
+        )));
+        assert!(is_other_version(&error(-32022, "other")));
+        assert!(!is_other_version(&error(-32603, "no key is set")));
+        assert!(!is_other_version(&error(-32602, "a field is missing")));
+    }
 }

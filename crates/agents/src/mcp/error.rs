@@ -8,6 +8,7 @@ use std::time::Duration;
 use rmcp::service::ServiceError;
 
 use super::auth::TokenChallenge;
+use crate::secret_values::SecretValues;
 
 /// Characters of a server's own words in an error.
 const WORDS_CHARS_MAX: usize = 500;
@@ -73,6 +74,34 @@ impl McpError {
             ServiceError::Timeout { timeout } => Self::Silent(timeout, String::new()),
             ServiceError::Cancelled { .. } => Self::Stopped,
             _ => Self::Unreadable,
+        }
+    }
+}
+
+impl McpError {
+    /// The same without secrets in the words of the server.
+    pub(super) fn without(self, secrets: &SecretValues) -> Self {
+        match self {
+            Self::NotStarted(why) => Self::NotStarted(secrets.blank(why)),
+            Self::Ended(words) => Self::Ended(secrets.blank(words)),
+            Self::Silent(limit, words) => Self::Silent(limit, secrets.blank(words)),
+            Self::Unreachable(why) => Self::Unreachable(secrets.blank(why)),
+            Self::Handshake(why) => Self::Handshake(secrets.blank(why)),
+            Self::Refused { code, message } => Self::Refused {
+                code,
+                message: secrets.blank(message),
+            },
+            error @ (Self::CommandMissing { .. }
+            | Self::ProgramChanged
+            | Self::TooLarge(_)
+            | Self::TokenWanted(_)
+            | Self::OthersToken
+            | Self::NoSignIn(_)
+            | Self::Unreadable
+            | Self::CallSilent(_)
+            | Self::CallTooLong(_)
+            | Self::PromptTooLarge(_)
+            | Self::Stopped) => error,
         }
     }
 }

@@ -25,6 +25,7 @@ use super::auth::TokenChallenge;
 use super::call::{Elicitation, ElicitationAnswer, ElicitationForm};
 use super::error::{McpError, clean};
 use super::log::ServerLog;
+use crate::secret_values::SecretValues;
 
 /// What may wait to be looked at by a call.
 const EVENTS_MAX: usize = 16;
@@ -38,6 +39,8 @@ pub(super) enum CallEvent {
 /// What a connection and its calls share.
 pub(super) struct McpShared {
     pub log: ServerLog,
+    /// What the server knows and no text of it may show.
+    pub secrets: SecretValues,
     /// URIs of the working directories.
     roots: Mutex<Vec<String>>,
     calls: Mutex<Vec<OpenCall>>,
@@ -86,9 +89,10 @@ impl Drop for Listening<'_> {
 }
 
 impl McpShared {
-    pub(super) fn new(roots: Vec<String>, has_token: bool) -> Self {
+    pub(super) fn new(roots: Vec<String>, has_token: bool, secrets: SecretValues) -> Self {
         Self {
-            log: ServerLog::default(),
+            log: ServerLog::new(secrets.clone()),
+            secrets,
             roots: Mutex::new(roots),
             calls: Mutex::default(),
             numbers: AtomicU64::new(0),

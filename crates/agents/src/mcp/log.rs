@@ -1,12 +1,13 @@
 //! A server's own log: its standard error, and what it logs by the protocol. Never the host's (MC-8).
 //!
-//! Promises: bounded; the newest is kept.
+//! Promises: bounded; the newest is kept. It is read without the values that are secret (TR-5).
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::error::clean;
+use crate::secret_values::SecretValues;
 
 /// What is kept.
 const LOG_BYTES_MAX: usize = 64 * 1_024;
@@ -17,9 +18,18 @@ const CHUNK_BYTES: usize = 4 * 1_024;
 #[derive(Debug, Default)]
 pub(super) struct ServerLog {
     bytes: Mutex<Vec<u8>>,
+    secrets: SecretValues,
 }
 
 impl ServerLog {
+    /// Of a server that knows these secrets.
+    pub(super) fn new(secrets: SecretValues) -> Self {
+        Self {
+            bytes: Mutex::default(),
+            secrets,
+        }
+    }
+
     pub(super) fn push(&self, bytes: &[u8]) {
         let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = &bytes[bytes.len().saturating_sub(LOG_BYTES_MAX)..];
@@ -35,7 +45,8 @@ impl ServerLog {
 
     pub(super) fn text(&self) -> String {
         let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&kept).into_owned()
+        self.secrets
+            .blank(String::from_utf8_lossy(&kept).into_owned())
     }
 
     /// The last line that says something, for an error.

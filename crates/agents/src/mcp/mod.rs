@@ -36,6 +36,8 @@ mod server;
 mod servers;
 mod span;
 mod sse;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tool_list;
 
 pub use auth::{TokenChallenge, TokenReason, TokenRequest};
@@ -53,9 +55,9 @@ pub use oauth::{
     SignInWanted, TokenGrant, TokenRenewal, begin_sign_in, begin_sign_in_at,
 };
 pub use oauth_entry::OAuthEntry;
-pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate};
+pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate, ServerOffers};
 pub use plugin::{PluginOrigin, brought_plugins};
 pub use program::start_program;
-pub use server::{McpServer, ServerOffers, ServerState, ServerToken};
+pub use server::{McpServer, ReadyServer, ServerState, ServerToken};
 pub use servers::{SessionServers, SessionTool};
 pub use tool_list::{McpTool, ToolHints};

@@ -21,6 +21,14 @@ const PAGES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 512;
 const URI_BYTES_MAX: usize = 2_048;
 
+/// What a server offers beside tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerOffers {
+    pub prompts: Vec<McpPrompt>,
+    pub resources: Vec<McpResource>,
+    pub templates: Vec<McpTemplate>,
+}
+
 /// A prompt as its server describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpPrompt {

@@ -1,38 +1,29 @@
-//! A server of a session: started, watched, started again once after a crash, stopped (MC-4, MC-5).
+//! A server of a session: started and stopped, called, with the token of whoever uses it (MC-4, MC-5, MC-14).
 //!
 //! Promises: its state is what is really there; whoever waits for a state is told of it; stopping ends calls and processes.
 //! Must not know: whether it may be started, how its state is shown.
 
-use std::collections::BTreeMap;
+mod ready;
+mod run;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use rmcp::model::{JsonObject, Reference};
+use rmcp::model::JsonObject;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
-use super::auth::{self, TokenChallenge, TokenRequest, covers};
+use super::auth::{TokenChallenge, TokenRequest, covers};
 use super::call::CallHost;
 use super::connection::{McpConnection, ServerPlace};
-use super::content::{McpContent, McpResult};
+use super::content::McpResult;
 use super::declaration::{McpDeclaration, McpTransport};
 use super::error::McpError;
-use super::offers::{McpPrompt, McpResource, McpTemplate};
+use super::offers::ServerOffers;
 use super::tool_list::{McpTool, ToolList};
-
-/// How long after a crash it is started again.
-const RESTART_AFTER: Duration = Duration::from_secs(1);
-
-/// A server that ran this long before it crashed is not one that crashes all the time.
-const STABLE_AFTER: Duration = Duration::from_secs(300);
-
-/// Lists are asked for again when nothing was said of them for this long (MC-8).
-const QUIET: Duration = Duration::from_millis(250);
-
-/// A server that never stops saying that its list changed is listed again after this long all the same.
-const QUIET_MAX: Duration = Duration::from_secs(2);
+pub use ready::ReadyServer;
 
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,14 +35,6 @@ pub enum ServerState {
     /// It wants a token before it answers.
     TokenWanted(Box<TokenRequest>),
     Failed(McpError),
-}
-
-/// What a server offers beside tools.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ServerOffers {
-    pub prompts: Vec<McpPrompt>,
-    pub resources: Vec<McpResource>,
-    pub templates: Vec<McpTemplate>,
 }
 
 /// A token, and the resource that it is for.
@@ -174,6 +157,17 @@ impl McpServer {
         }
     }
 
+    /// Closes what was opened with a token that nobody holds any more.
+    pub fn end_lost_token(&self) {
+        let is_lost = {
+            let live = self.core.lock();
+            live.token.is_none() && live.used_token.is_some() && live.connection.is_some()
+        };
+        if is_lost {
+            self.end();
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn token(&self) -> Option<ServerToken> {
         self.core.lock().token.clone()
@@ -225,42 +219,13 @@ impl McpServer {
         self.core.lock().tools.left_out.clone()
     }
 
-    /// The prompts and resources that it has now.
-    pub fn offers(&self) -> Arc<ServerOffers> {
-        Arc::clone(&self.core.lock().offers)
-    }
-
-    /// The text of a prompt.
-    pub async fn get_prompt(&self, name: &str, arguments: JsonObject) -> Result<String, McpError> {
-        self.connection()?.get_prompt(name, arguments).await
-    }
-
-    /// What can be read at an address of the server.
-    pub async fn read(&self, uri: &str) -> Result<Vec<McpContent>, McpError> {
-        self.connection()?.read(uri).await
-    }
-
-    /// What an argument of a prompt may be; the arguments before it are known.
-    pub async fn complete_argument(
-        &self,
-        prompt: &str,
-        typed: (&str, &str),
-        before: BTreeMap<String, String>,
-    ) -> Result<Vec<String>, McpError> {
-        let reference = Reference::for_prompt(prompt);
-        self.connection()?.complete(reference, typed, before).await
-    }
-
-    /// What the variable of a template may be.
-    pub async fn complete_template(
-        &self,
-        template: &McpTemplate,
-        value: &str,
-    ) -> Result<Vec<String>, McpError> {
-        let reference = Reference::for_resource(&template.template);
-        let typed = (template.variable.as_str(), value);
-        let connection = self.connection()?;
-        connection.complete(reference, typed, BTreeMap::new()).await
+    /// The server as it can be asked something now; none if it cannot.
+    pub fn ready(&self) -> Option<ReadyServer> {
+        let live = self.core.lock();
+        let connection = live.connection.clone()?;
+        let offers = Arc::clone(&live.offers);
+        let name = self.core.declaration.name.clone();
+        Some(ReadyServer::new(name, connection, offers))
     }
 
     fn connection(&self) -> Result<Arc<McpConnection>, McpError> {
@@ -404,132 +369,6 @@ impl Core {
     fn lock_place(&self) -> MutexGuard<'_, ServerPlace> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Changes what is there, unless it was stopped or started again since; whether it did.
-    fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
-        let mut live = self.lock();
-        let is_current = live.run == run;
-        if is_current {
-            change(&mut live);
-            self.state.send_replace(state);
-        }
-        is_current
-    }
-
-    /// Keeps it running until it fails for good.
-    async fn run(&self, run: u64) {
-        let mut may_restart = true;
-        loop {
-            let began = Instant::now();
-            let reason = match self.connect(run).await {
-                Ok(Some(connection)) => self.follow(&connection).await,
-                Ok(None) => return, // it was stopped meanwhile
-                Err(error) => match self.fail(run, error).await {
-                    true => continue,
-                    false => return,
-                },
-            };
-            may_restart |= began.elapsed() >= STABLE_AFTER;
-            if !std::mem::take(&mut may_restart) {
-                match self.fail(run, reason).await {
-                    true => continue,
-                    false => return,
-                }
-            }
-            self.change(run, ServerState::Starting, LiveServer::disconnect);
-            sleep(RESTART_AFTER).await;
-        }
-    }
-
-    /// The connection, unless nobody wants it any more.
-    async fn connect(&self, run: u64) -> Result<Option<Arc<McpConnection>>, McpError> {
-        let token = {
-            let mut live = self.lock();
-            let token = live.token.clone();
-            live.used_token.clone_from(&token);
-            token.map(|token| token.token)
-        };
-        let place = self.lock_place().clone();
-        let opening = McpConnection::open(&self.declaration, &place, token.as_deref());
-        let connection = Arc::new(opening.await?);
-        let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
-        let (tools, offers) = (Arc::new(tools?), Arc::new(offers));
-        let is_wanted = self.change(run, ServerState::Ready, |live| {
-            live.connection = Some(Arc::clone(&connection));
-            live.tools = tools;
-            live.offers = offers;
-        });
-        // They may have changed while it started.
-        let roots = self.lock_place().roots.clone();
-        connection.set_roots(roots);
-        Ok(is_wanted.then_some(connection))
-    }
-
-    /// Lists the tools again whenever they changed, until the connection ends; why it ended.
-    async fn follow(&self, connection: &Arc<McpConnection>) -> McpError {
-        loop {
-            tokio::select! {
-                reason = connection.ended() => return reason,
-                () = connection.lists_changed() => {}
-            }
-            let began = Instant::now();
-            while began.elapsed() < QUIET_MAX {
-                let changed = tokio::time::timeout(QUIET, connection.lists_changed());
-                if changed.await.is_err() {
-                    break;
-                }
-            }
-            let changed = connection.take_changed();
-            // What it listed before still holds if it cannot say what it has now.
-            if changed.tools
-                && let Ok(tools) = connection.list().await
-            {
-                self.lock().tools = Arc::new(tools);
-            }
-            if changed.prompts || changed.resources {
-                let offers = connection.list_offers().await;
-                self.lock().offers = Arc::new(offers);
-            }
-        }
-    }
-
-    /// What somebody must know to get a token.
-    async fn find_sign_in(
-        &self,
-        url: &str,
-        challenge: &TokenChallenge,
-    ) -> Result<TokenRequest, String> {
-        let client = match &self.declaration.oauth {
-            Some(oauth) => Some(oauth.client().await?),
-            None => None,
-        };
-        let request = auth::discover(url, challenge).await?;
-        match (client, &self.declaration.oauth) {
-            (Some(client), Some(oauth)) => request.with_client(client, oauth.issuer.as_deref()),
-            _ => Ok(request),
-        }
-    }
-
-    /// Whether it is to be tried again: a token may have come while another one was tried.
-    async fn fail(&self, run: u64, error: McpError) -> bool {
-        let state = match (error, &self.declaration.transport) {
-            (McpError::TokenWanted(challenge), McpTransport::Http { url, .. }) => {
-                match self.find_sign_in(url, &challenge).await {
-                    Ok(request) => ServerState::TokenWanted(Box::new(request)),
-                    Err(why) => ServerState::Failed(McpError::NoSignIn(why)),
-                }
-            }
-            (error, _) => ServerState::Failed(error),
-        };
-        let wants_token = matches!(state, ServerState::TokenWanted(_));
-        // Whoever stopped it wants to hear no more of it.
-        let is_current = self.change(run, state, LiveServer::disconnect);
-        let has_newer = {
-            let live = self.lock();
-            live.token.is_some() && live.token != live.used_token
-        };
-        wants_token && is_current && has_newer && self.change(run, ServerState::Starting, |_| {})
-    }
 }
 
 impl LiveServer {
@@ -539,6 +378,3 @@ impl LiveServer {
         self.connection = None;
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,11 @@
 //! One turn as far as files are concerned: what its calls say of their edits, and what two looks at the tree find.
 //!
 //! Promises: the first look is taken before the first call that may change files without saying which, the second when the turn is over;
-//! a turn without such a call has none. A change counts to the turn if it was made while a call ran, else to the user (G-72). What was
+//! a turn without such a call has none. Of an agent whose calls are heard of late no event is handed on before the first look. A change counts to the turn if it was made while a call ran, else to the user (G-72). What was
 //! found is on the disk before the turn is said to be over; of a turn that is cancelled, soon after.
 //! Must not know: what calls do.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub(crate) struct TurnChanges {
     is_unseen: bool,
     seen: Mutex<SeenCalls>,
     look: tokio::sync::Mutex<Option<(Workspace, TreeLook)>>,
+    /// The first look was taken, or is not to be any more.
+    has_looked: AtomicBool,
 }
 
 /// Which turn it is.
@@ -128,18 +131,24 @@ impl TurnChanges {
             is_unseen,
             seen: Mutex::default(),
             look: tokio::sync::Mutex::default(),
+            has_looked: AtomicBool::new(false),
         }
     }
 
-    /// The turn begins: looks at the tree if nobody will say when.
-    pub(crate) async fn begin(&self) {
+    /// The turn begins: looks at the tree if nobody will say when. That goes on beside whatever the agent does first: it is asked
+    /// nothing before an event of it, the note of its session, was handed on, which waits for the look.
+    pub(crate) fn begin(self: &Arc<Self>) {
         if self.is_unseen {
-            self.look_once().await;
+            let changes = Arc::clone(self);
+            tokio::spawn(async move { changes.look_once().await });
         }
     }
 
     /// Before an event is handed on: what it announces has not happened yet.
     pub(crate) async fn before(&self, event: &AgentEvent) {
+        if self.is_unseen {
+            self.look_once().await;
+        }
         match event {
             AgentEvent::ToolEdits { call, edits } if edits.is_empty() => {
                 self.look_once().await;
@@ -166,9 +175,12 @@ impl TurnChanges {
     }
 
     async fn look_once(&self) {
+        if self.has_looked.load(Ordering::Acquire) {
+            return; // as with most events
+        }
         let mut look = self.look.lock().await;
-        if look.is_some() || self.turn.working_directories.is_empty() {
-            return; // taken already, or there is nothing to look at
+        if self.has_looked.load(Ordering::Acquire) || self.turn.working_directories.is_empty() {
+            return; // taken meanwhile, or there is nothing to look at
         }
         let (directories, bodies) = (self.turn.working_directories.clone(), self.bodies.clone());
         let hold = self.hold.clone();
@@ -184,12 +196,18 @@ impl TurnChanges {
         let mut seen = self.seen();
         let before = seen.edits.len();
         seen.edits_before_look.get_or_insert(before);
+        self.has_looked.store(true, Ordering::Release);
     }
 
     /// The turn is over: records what it changed. Why git could not be asked, for people.
     async fn finish(&self, arrivals: &KernelQueue) -> Vec<String> {
         let directories = &self.turn.working_directories;
-        let has_looked = self.look.lock().await.is_some();
+        let has_looked = {
+            let look = self.look.lock().await;
+            // A turn that ended before anything was looked at needs no look any more.
+            self.has_looked.store(true, Ordering::Release);
+            look.is_some()
+        };
         let look = self.looks.name(directories);
         let CollectedChanges { changes, failures } = self.collect(look).await;
         if has_looked && failures.is_empty() {

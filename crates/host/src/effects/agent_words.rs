@@ -15,9 +15,18 @@ use wire::{ChannelUri, Object};
 use super::{Effects, send};
 use crate::changes;
 
-/// When tokens end that were brought with a time, by agent, principal and resource.
+/// Which tokens agents were handed, by agent, principal and resource, and what ends those that were brought with a time.
 #[derive(Default)]
-pub(super) struct TokenEnds(HashMap<(String, Option<String>, String), AbortHandle>);
+pub(super) struct HandedTokens(HashMap<(String, Option<String>, String), Option<AbortHandle>>);
+
+impl HandedTokens {
+    /// Those whose time is not over.
+    fn drop_ended(&mut self) {
+        let is_over =
+            |end: &Option<AbortHandle>| end.as_ref().is_some_and(AbortHandle::is_finished);
+        self.0.retain(|_, end| !is_over(end));
+    }
+}
 
 impl Effects {
     /// Asks an agent which values a setting can have.
@@ -91,13 +100,18 @@ impl Effects {
         };
         let (principal, resource) = (brought.principal, brought.resource);
         let of = (brought.provider, principal.clone(), resource.clone());
-        let ends = &mut self.token_ends.0;
-        if let Some(earlier) = ends.remove(&of) {
+        let handed = &mut self.handed_tokens;
+        if let Some(Some(earlier)) = handed.0.remove(&of) {
             earlier.abort();
         }
+        handed.drop_ended();
         agent.authenticated(principal.as_deref(), &resource, &brought.token.0);
-        let Some(seconds) = brought.expires_in_s.filter(|_| !brought.token.0.is_empty()) else {
-            return; // nothing ends
+        if brought.token.0.is_empty() {
+            return; // it was taken back
+        }
+        let Some(seconds) = brought.expires_in_s else {
+            handed.0.insert(of, None);
+            return; // it has no end
         };
         let (provider, arrivals) = (of.0.clone(), self.arrivals.clone());
         let end = tokio::spawn(async move {
@@ -110,9 +124,25 @@ impl Effects {
             };
             send(&arrivals, ended).await;
         });
-        // Those whose time is over go, so that what is held is what still ends.
-        ends.retain(|_, end| !end.is_finished());
-        ends.insert(of, end.abort_handle());
+        handed.0.insert(of, Some(end.abort_handle()));
+    }
+
+    /// Takes back all that a principal brought.
+    pub(crate) fn forget_tokens(&mut self, principal: &str) {
+        let is_theirs = |owner: &Option<String>| owner.as_deref() == Some(principal);
+        let handed = self
+            .handed_tokens
+            .0
+            .extract_if(|(_, owner, _), _| is_theirs(owner));
+        let handed: Vec<_> = handed.collect();
+        for ((provider, _, resource), end) in handed {
+            if let Some(end) = end {
+                end.abort();
+            }
+            if let Some(agent) = self.agent(&provider) {
+                agent.authenticated(Some(principal), &resource, "");
+            }
+        }
     }
 }
 
@@ -152,9 +182,10 @@ mod tests {
             });
             // It has ended when the kernel hears of it, or is about to.
             assert!(host.arrivals.recv().await.is_some());
-            let ends = &host.effects.token_ends.0;
-            assert_eq!(ends.len(), 1);
-            while !ends.values().all(AbortHandle::is_finished) {
+            let handed = &host.effects.handed_tokens.0;
+            assert_eq!(handed.len(), 1);
+            let mut ends = handed.values().flatten();
+            while !ends.clone().all(AbortHandle::is_finished) {
                 tokio::task::yield_now().await;
             }
         }

@@ -206,6 +206,31 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     assert_eq!(recorder.heard(), ["token of ann https://r \"\""]);
     pass_s(30).await;
     assert_eq!(recorder.heard(), ["token https://r \"\""]);
+    // All that a principal brought goes with them, with an end or without.
+    for (principal, resource, ends) in [
+        ("ann", "https://r", Some(30)),
+        ("ann", "https://other", None),
+        ("bob", "https://r", None),
+    ] {
+        host.effects.authenticate(BroughtToken {
+            principal: Some(principal.to_owned()),
+            resource: resource.to_owned(),
+            ..token("theirs", ends)
+        });
+    }
+    recorder.heard();
+    host.effects.forget_tokens("ann");
+    let mut heard = recorder.heard();
+    heard.sort();
+    assert_eq!(
+        heard,
+        [
+            "token of ann https://other \"\"",
+            "token of ann https://r \"\""
+        ]
+    );
+    pass_s(40).await;
+    assert_eq!(recorder.heard(), [""; 0], "nothing of hers ends again");
     host.effects.authenticate(token("three", Some(60)));
     host.effects.authenticate(token("", None));
     recorder.heard();

@@ -40,7 +40,7 @@ use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 use workspace::ResourceFiles;
 
-use agent_words::TokenEnds;
+use agent_words::HandedTokens;
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use files::ClientFileAccess;
@@ -76,7 +76,7 @@ pub(crate) struct Effects {
     /// What may change of the agents; nothing if absent.
     pub roster: Option<Arc<AgentRoster>>,
     runs: HashMap<RunId, Running>,
-    token_ends: TokenEnds,
+    handed_tokens: HandedTokens,
     /// Who asks clients about their files.
     pub asker: ClientAsker,
     computing: Computing,
@@ -131,7 +131,7 @@ impl Effects {
             roster: None,
             worktree_dir: None,
             runs: HashMap::new(),
-            token_ends: TokenEnds::default(),
+            handed_tokens: HandedTokens::default(),
             asker,
             computing,
         }

@@ -76,7 +76,7 @@ pub(super) async fn run(
     services.resources = Some(Arc::new(resource_reader(&agent, &turn, &services)));
     let changes = watch_files(&turn, &mut services, agent.changes_unseen());
     let finish = ChangesGuard::new(Arc::clone(&changes), arrivals.clone());
-    changes.begin().await;
+    changes.begin();
     let sink = KernelSink::new(
         &turn,
         arrivals.clone(),

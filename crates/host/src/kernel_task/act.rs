@@ -96,6 +96,7 @@ impl KernelTask {
             } => self.effects.tell_title(&chat, &provider, &title),
             Effect::RequestMcp(request) => self.effects.request_mcp(&request),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
+            Effect::ForgetTokens { principal } => self.effects.forget_tokens(&principal),
             Effect::Terminal { terminal, act } => {
                 self.effects.services.terminals.act(terminal, act);
             }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use kernel::{HolderName, Input};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ use super::registration::PeerRegistration;
 use super::socket::BareSocket;
 use super::writer::SocketWriter;
 use super::ws::frame::close;
-use crate::kernel_queue::KernelQueue;
+use crate::kernel_queue::{KernelQueue, QueuedInput};
 
 /// How long a connection may take to end whose token counts no more; a socket that takes nothing is dropped after it.
 const REVOKED_WAIT_MS: u64 = 500;
@@ -43,6 +44,7 @@ pub(crate) async fn run<S: BareSocket>(
         limits.outbox_bytes_max,
     ));
     let peer = (admission.next_peer(), access.role());
+    let revocations = queue.clone();
     let registered = PeerRegistration::register(queue, peer, &outbox, access.holder()).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
@@ -60,6 +62,7 @@ pub(crate) async fn run<S: BareSocket>(
             () = access.revoked() => {
                 // Nothing more is read of whoever was signed out, nor are they told anything but that.
                 outbox.end(close::POLICY, access.farewell(), Urgency::AtOnce);
+                tell_revoked(&revocations, access).await;
                 let within = Duration::from_millis(REVOKED_WAIT_MS);
                 timeout(within, halves).await.unwrap_or(CloseFrame::NotSent)
             }
@@ -76,6 +79,15 @@ pub(crate) async fn run<S: BareSocket>(
     debug_assert!(socket.is_some(), "only the outbox shared it");
     if let Some(mut socket) = socket.filter(|_| close_frame == CloseFrame::Sent) {
         drain_until_closed(&mut socket).await;
+    }
+}
+
+/// Has what the principal behind a connection brought along forgotten.
+async fn tell_revoked(queue: &KernelQueue, access: &Access) {
+    if let Some(HolderName::Principal(principal)) = access.holder() {
+        let revoked = QueuedInput::from(Input::PrincipalRevoked { principal });
+        // A host that goes down forgets all of it.
+        let _ = queue.send(revoked).await;
     }
 }
 

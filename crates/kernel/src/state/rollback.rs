@@ -139,6 +139,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::EndWatch { .. }
         | Effect::LookAtWorktree { .. }
         | Effect::Authenticate(_)
+        | Effect::ForgetTokens { .. }
         | Effect::UnloadChat { .. }
         | Effect::StopTurn { .. }
         | Effect::WakeAt { .. }

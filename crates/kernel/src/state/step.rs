@@ -272,6 +272,16 @@ impl Step<'_> {
         }
     }
 
+    /// No agent has a token of a principal any more. Not undone, for the same reason.
+    pub(crate) fn forget_tokens_of(&mut self, principal: &str) {
+        let facts = Arc::make_mut(&mut self.kernel.facts);
+        for agent in &mut facts.agents {
+            agent
+                .tokens
+                .retain(|(owner, _)| owner.as_deref() != Some(principal));
+        }
+    }
+
     // Runs, requests, questions, housekeeping.
 
     /// Starts the run of a chat; returns its number.

@@ -50,6 +50,8 @@ struct InboxState {
     is_prompted: bool,
     /// What was said before may be said again (AG-43).
     is_replayed: bool,
+    /// It was said that the agent asks too much at once.
+    has_told_refusal: bool,
     end: Option<Arc<ConnectionEnd>>,
 }
 
@@ -75,6 +77,8 @@ enum InboxPhase {
 pub(in super::super) enum InboxItem {
     Update(Box<acp::SessionUpdate>),
     Asked(Box<AgentQuestion>),
+    /// More questions are open than may be: others were refused. Said once in a prompt.
+    QuestionsRefused,
     Withdrawn(RequestId),
     PromptEnded(Result<Box<RawValue>, AcpError>),
     Ended(Arc<ConnectionEnd>),
@@ -94,6 +98,7 @@ impl SessionInbox {
                 last_dropped: None,
                 is_prompted: false,
                 is_replayed: false,
+                has_told_refusal: false,
                 end: None,
             }),
             changed: Notify::new(),
@@ -155,6 +160,18 @@ impl SessionInbox {
         Ok(())
     }
 
+    /// A question was refused, because too many are open.
+    pub(super) fn note_refusal(&self) {
+        let mut state = self.lock();
+        let is_news = state.phase == InboxPhase::Prompting && !state.has_told_refusal;
+        if is_news {
+            state.has_told_refusal = true;
+            state.push(InboxItem::QuestionsRefused, 0);
+            drop(state);
+            self.changed.notify_waiters();
+        }
+    }
+
     pub(super) fn withdraw(&self, request: RequestId) {
         self.lock().push(InboxItem::Withdrawn(request), 64);
         self.changed.notify_waiters();
@@ -168,6 +185,7 @@ impl SessionInbox {
         state.phase = InboxPhase::Prompting;
         state.is_prompted = true;
         state.is_replayed = false;
+        state.has_told_refusal = false;
     }
 
     /// The prompt could not be sent.

@@ -37,7 +37,7 @@ pub(super) use supervise::{ConnectionEnd, EndKind};
 use writer::Writer;
 
 /// Requests of an agent that may be open at once.
-const QUESTIONS_MAX: usize = 256;
+pub(super) const QUESTIONS_MAX: usize = 256;
 
 /// The connection to a process. Clones are the same one; it is stopped when all are gone.
 #[derive(Clone)]

@@ -255,8 +255,13 @@ async fn receive_request(
     let Some(inbox) = inbox else {
         return refuse(kind.cancelled()); // nobody could answer
     };
-    if !register(shared, &id, &inbox.session, &kind) {
-        return refuse(kind.cancelled());
+    match register(shared, &id, &inbox.session, &kind) {
+        Registered::Open => {}
+        Registered::TooMany => {
+            inbox.note_refusal();
+            return refuse(kind.cancelled());
+        }
+        Registered::Twice => return refuse(kind.cancelled()),
     }
     let question = AgentQuestion {
         id: id.clone(),
@@ -295,23 +300,35 @@ fn read_form(params: Option<&RawValue>) -> Result<AskedForm, AcpError> {
     })
 }
 
-/// Notes a question that is to be answered. Not if there are too many, or if one of this name is open.
+/// What became of a question of the agent.
+enum Registered {
+    /// It is to be answered.
+    Open,
+    TooMany,
+    /// One of this name is open.
+    Twice,
+}
+
+/// Notes a question that is to be answered.
 fn register(
     shared: &SharedConnection,
     id: &RequestId,
     session: &str,
     kind: &AgentQuestionKind,
-) -> bool {
+) -> Registered {
     let questions = &mut shared.table().questions;
-    if questions.len() >= QUESTIONS_MAX || questions.contains_key(id) {
-        return false;
+    if questions.contains_key(id) {
+        return Registered::Twice;
+    }
+    if questions.len() >= QUESTIONS_MAX {
+        return Registered::TooMany;
     }
     let question = OpenQuestion {
         session: session.to_owned(),
         cancelled: kind.cancelled(),
     };
     questions.insert(id.clone(), question);
-    true
+    Registered::Open
 }
 
 fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {

@@ -224,7 +224,7 @@ async fn prompt(
                 let yes = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
                 connection.answer(&question.id, &Ok(yes));
             }
-            InboxItem::Withdrawn(_) => {}
+            InboxItem::Withdrawn(_) | InboxItem::QuestionsRefused => {}
             InboxItem::PromptEnded(_) => break,
             InboxItem::Ended(_) => return false,
         }

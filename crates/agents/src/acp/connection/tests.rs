@@ -373,6 +373,7 @@ async fn an_agent_that_asks_without_end_is_refused_and_all_that_is_open_is_answe
         let item = inbox.next().await;
         assert!(matches!(item, InboxItem::Asked(_)), "it is asked");
     }
+    assert!(matches!(inbox.next().await, InboxItem::QuestionsRefused));
     connection.end_turn(&inbox);
     let rest = lines_of(&directory.path().join("rest"), QUESTIONS_MAX + 1).await;
     assert!(rest[0].contains("session/cancel"), "{}", rest[0]);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use wire::published::state::{ToolCallContributor, ToolCallMcpContributor};
 
 /// The MCP server that a call is of: the one that the agent names, else the one whose name the tool's begins with, as agents
-/// put them together (`mcp__s__t`, `mcp_s_t`, `s_t`).
+/// put them together (`mcp__s__t`, `mcp_s_t`, `s_t`). Characters that models take in no name are `_` there.
 pub(super) fn contributor_of(
     meta: Option<&Map<String, Value>>,
     name: &str,
@@ -13,6 +13,7 @@ pub(super) fn contributor_of(
     let said = meta.and_then(|meta| meta.get("claudeCode")?.get("mcpServer")?.get("name"));
     let said = said.and_then(Value::as_str);
     let is_of = |server: &str| {
+        let server: String = server.chars().map(to_name_character).collect();
         let beginnings = [
             format!("mcp__{server}__"),
             format!("mcp_{server}_"),
@@ -36,6 +37,13 @@ pub(super) fn contributor_of(
     }))
 }
 
+fn to_name_character(c: char) -> char {
+    match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+        true => c,
+        false => '_',
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,7 +51,12 @@ mod tests {
 
     #[test]
     fn mc_9_a_call_is_of_the_server_that_is_named_or_that_its_name_begins_with() {
-        let servers = [("git", "1"), ("git_hub", "2"), ("web", "3")];
+        let servers = [
+            ("git", "1"),
+            ("git_hub", "2"),
+            ("web", "3"),
+            ("my docs.v2", "4"),
+        ];
         let servers = servers.map(|(name, id)| (name.to_owned(), id.to_owned()));
         let of = |name: &str, meta: Value| {
             let found = contributor_of(meta.as_object(), name, &servers);
@@ -58,6 +71,7 @@ mod tests {
             ("mcp_web_get", id("3")),
             ("git_log", id("1")),
             ("git_hub_issues", id("2")),
+            ("mcp__my_docs_v2__find", id("4")),
             ("bash", None),
         ] {
             assert_eq!(of(name, json!({})), expected, "{name}");

@@ -83,6 +83,8 @@ pub(super) struct Mapper {
     last_number: u64,
     /// How many calls began.
     begun: usize,
+    /// It was said that there are too many.
+    has_told_limit: bool,
     run: MappedTextRun,
     calls: BTreeMap<String, MappedCall>,
     /// Calls of questions that were open when the same id was asked about again, by that id.
@@ -106,6 +108,7 @@ impl Mapper {
         Self {
             last_number,
             begun: 0,
+            has_told_limit: false,
             run: MappedTextRun::default(),
             calls: BTreeMap::new(),
             earlier: Vec::new(),
@@ -133,6 +136,17 @@ impl Mapper {
         }
         self.begun += 1;
         Some(self.next_number())
+    }
+
+    /// Says once that a turn has as many calls as it can have.
+    fn tell_limit(&mut self, steps: &mut Vec<MapperStep>) {
+        if !std::mem::replace(&mut self.has_told_limit, true) {
+            let text = format!(
+                "This turn has {CALLS_MAX} calls, which is the most there can be: others are not shown, and those that ask are refused. \
+                 Stop the turn if it goes on."
+            );
+            steps.push(MapperStep::Send(AgentEvent::Notice { text }));
+        }
     }
 
     fn next_number(&mut self) -> u64 {

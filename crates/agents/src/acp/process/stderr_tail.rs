@@ -8,30 +8,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::secret_values::SecretValues;
+
 /// Held of each process.
 const TAIL_BYTES_MAX: usize = 64 * 1_024;
 
 /// Characters of the line that an error quotes.
 const LINE_CHARS_MAX: usize = 300;
 
-/// Shorter values would blank out half of every line.
-const SECRET_BYTES_MIN: usize = 4;
-
 /// The last of what a process printed. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct StderrTail {
     bytes: Arc<Mutex<VecDeque<u8>>>,
-    /// Longest first: one may contain another.
-    secrets: Arc<[String]>,
+    secrets: SecretValues,
 }
 
 impl StderrTail {
-    pub(in super::super) fn new(mut secrets: Vec<String>) -> Self {
-        secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    pub(in super::super) fn new(secrets: Vec<String>) -> Self {
         Self {
             bytes: Arc::default(),
-            secrets: secrets.into(),
+            secrets: SecretValues::new(secrets),
         }
     }
 
@@ -71,13 +67,8 @@ impl StderrTail {
     }
 
     /// A text of the agent's that is shown, without secrets.
-    pub(in super::super) fn blank(&self, mut text: String) -> String {
-        for secret in self.secrets.iter() {
-            if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), "***");
-            }
-        }
-        text
+    pub(in super::super) fn blank(&self, text: String) -> String {
+        self.secrets.blank(text)
     }
 
     /// Reads to the end.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,11 +149,21 @@ impl Place {
         input: Input,
         principal: Option<&str>,
     ) -> Played {
-        let events = Recorder::new(&input, Vec::new());
         let facts = SessionFacts {
             principal: principal.map(str::to_owned),
             ..self.facts(input.chat)
         };
+        self.turn_by(agent, input, facts).await
+    }
+
+    /// A turn of a session of which this is known.
+    pub(super) async fn turn_by(
+        &self,
+        agent: &AcpAgent,
+        input: Input,
+        facts: SessionFacts,
+    ) -> Played {
+        let events = Recorder::new(&input, Vec::new());
         let mut session = agent.open(facts).await.unwrap();
         let result = session.turn(input.turn.clone(), &events).await;
         events.finish(result)
@@ -430,8 +441,15 @@ impl EventSink for Recorder {
         Ok(Vec::new())
     }
 
-    async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver> {
-        Ok(sections)
+    /// As a client that says something else every time has it.
+    async fn render(&self, mut sections: Vec<Section>) -> Result<Vec<Section>, TurnOver> {
+        static RENDERS: AtomicU64 = AtomicU64::new(1);
+        let render = RENDERS.fetch_add(1, Ordering::Relaxed);
+        let last = sections.iter_mut().find(|it| it.id == "last_instructions");
+        last.unwrap().content = format!("render {render}").into();
+        let rendered = sections.clone();
+        self.record(AgentEvent::Render { render, sections });
+        Ok(rendered)
     }
 
     async fn note_chat(&self, notes: Bytes) -> Result<(), TurnOver> {

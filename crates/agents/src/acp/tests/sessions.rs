@@ -1,6 +1,6 @@
 //! Sessions that are opened, reopened, lost and begun anew.
 
-use agent_api::Agent;
+use agent_api::{Agent, AgentEvent};
 use serde_json::{Value, json};
 
 use super::harness::{Place, Played, until, user};
@@ -410,4 +410,67 @@ async fn h_318_each_principal_works_with_their_own_token_in_one_chat() {
     // Whose token is taken back has no process with it any more; the others go on.
     agent.authenticated(Some("ann"), "https://r.example", "");
     until(|| agent.report().processes == 2).await;
+}
+
+#[tokio::test]
+async fn ag_37_sections_are_rendered_when_a_session_is_opened_and_not_with_each_turn() {
+    let mut script = echo();
+    script["initialize"] =
+        json!({"agentCapabilities": {"sessionCapabilities": {"systemPrompt": {}}}});
+    let place = Place::new(&script);
+    let agent = place.agent();
+    let renders = |played: &Played| {
+        let events = played.events.iter();
+        let renders = events.filter(|event| matches!(event, AgentEvent::Render { .. }));
+        renders.count()
+    };
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!((first.result.clone(), renders(&first)), (Ok(()), 1));
+    let opened = place.frames("session/new").pop().unwrap();
+    let added = &opened["params"]["systemPrompt"]["content"][0]["text"];
+    assert!(added.as_str().unwrap().contains("render "), "{opened}");
+    let next = place
+        .turn(&agent, user("t2", "two").after("t1", &first))
+        .await;
+    assert_eq!((next.result.clone(), renders(&next)), (Ok(()), 0));
+    assert_eq!(
+        place.count("session/new") + place.count("session/resume"),
+        1
+    );
+    // Another process opens it anew.
+    let agent = place.agent();
+    let last = place
+        .turn(&agent, user("t3", "three").after("t2", &next))
+        .await;
+    assert_eq!((last.result.clone(), renders(&last)), (Ok(()), 1));
+    let opened = place.frames("session/resume").pop().unwrap();
+    assert!(opened["params"]["systemPrompt"].is_object(), "{opened}");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_added_reopens_the_session_with_it() {
+    let mut script = echo();
+    script["initialize"] =
+        json!({"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}});
+    let place = Place::new(&script);
+    let agent = place.agent();
+    let several = || agent.info().capabilities["multipleWorkingDirectories"].clone();
+    assert!(several().is_null(), "nobody knows yet");
+    let first = place.turn(&agent, user("t1", "one")).await;
+    assert_eq!(several(), json!({"immutablePrimary": true}));
+    let opened = place.frames("session/new").pop().unwrap();
+    assert!(opened["params"]["additionalDirectories"].is_null());
+    let other = place.directory.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let next = user("t2", "two").after("t1", &first);
+    let mut facts = place.facts(next.chat);
+    let uri = wire::file_uri::uri_of(other.as_os_str().as_encoded_bytes());
+    facts.working_directories.push(uri);
+    let next = place.turn_by(&agent, next, facts).await;
+    assert_eq!(next.result, Ok(()));
+    let opened = place.frames("session/resume").pop().unwrap();
+    let added = &opened["params"]["additionalDirectories"];
+    assert_eq!(*added, json!([other.canonicalize().unwrap()]), "{opened}");
+    assert_eq!(place.starts(), 1, "its process works on");
+    assert!(next.texts()[0].starts_with("[two] after [[\"one\""));
 }

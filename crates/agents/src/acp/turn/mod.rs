@@ -19,7 +19,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_api::{AgentError, AgentEvent, EventSink, SessionFacts, TurnInput, TurnOver};
+use agent_api::{AgentError, AgentEvent, EventSink, Lowering, SessionFacts, TurnInput, TurnOver};
 use serde_json::Value;
 
 use super::agent_core::AgentCore;
@@ -90,10 +90,13 @@ impl AcpTurn<'_> {
         loop {
             let place = prepare::place(self).await?;
             let prepared = prepare::open(self, &place).await?;
-            let prompt = prompt::blocks(self, &prepared).await?;
+            let (prompt, lowering) = prompt::blocks(self, &prepared).await?;
             let model = prepare::settings(self, &prepared).await?;
             let turn_id = Some(self.input.turn_id.clone());
-            let through = prepare::note(self, &prepared, turn_id).await?;
+            let noting = prepare::note(self, &prepared, turn_id);
+            // Both are on the disk before the agent reads anything; neither waits for the other.
+            let (through, ()) = tokio::join!(noting, self.record(lowering));
+            let through = through?;
             let mut running = RunningTurn::new(self, &prepared, &place, model);
             let end = running.follow(prompt).await?;
             let has_output = running.has_output();
@@ -128,6 +131,13 @@ impl AcpTurn<'_> {
                 }
             }
             return Err(self.failed(&prepared.process, &RequestError::Refused(error)));
+        }
+    }
+
+    /// Records how a message was lowered, for whoever inspects the turn.
+    async fn record(&self, lowering: Option<Lowering>) {
+        if let Some(lowering) = lowering {
+            self.events.record_lowering(lowering).await;
         }
     }
 

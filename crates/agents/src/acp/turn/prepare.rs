@@ -135,16 +135,16 @@ async fn open_in(
     let (core, facts, input) = (turn.core, turn.facts, &turn.input);
     let last = input.last_turn_id.as_deref();
     let is_known = |through: Option<&str>| knows(&input.turn_id, last, through);
-    let system_prompt = render(turn, &process).await?;
+    let words = plugin_words(turn, &process).await;
     let handed = match place.directories.first() {
         Some(primary) => find_handed_over(turn, &process, primary).await?,
         None => HandedServers::default(),
     };
-    let digest = system_prompt.as_ref().map(|(_, digest)| digest.as_str());
+    let words_digest = words.as_deref().map(hex_digest);
     if let Some(session) = live
         && is_known(session.through().as_deref())
         && session.directories == place.directories
-        && session.prompt_digest.as_deref() == digest
+        && session.words_digest == words_digest
         && session.handed.digest == handed.digest
         && !process.connection.is_over()
     {
@@ -162,6 +162,10 @@ async fn open_in(
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
+    let system_prompt = match words {
+        Some(words) => render(turn, words).await?,
+        None => None,
+    };
     let opening = Opening {
         core: Arc::clone(core),
         process: Arc::clone(&process),
@@ -169,6 +173,7 @@ async fn open_in(
         chat: facts.chat.clone(),
         directories: place.directories.clone(),
         handed: handed.clone(),
+        words_digest,
         system_prompt,
         forked,
     };
@@ -297,15 +302,20 @@ async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
     }
 }
 
-/// What is appended to the agent's own prompt, where there is a door for it (AG-37), and its digest.
+/// What plugins of clients say to the agent; none if there is no door for it (AG-37). Other words open the session anew.
+async fn plugin_words(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<String> {
+    match process.abilities.system_prompt {
+        true => Some(describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await),
+        false => None,
+    }
+}
+
+/// What is appended to the agent's own prompt, and its digest. Rendered when a session is opened and not with each turn: clients that
+/// rewrite sections may say something else every time.
 async fn render(
     turn: &AcpTurn<'_>,
-    process: &AgentProcess,
+    words: String,
 ) -> Result<Option<(String, String)>, TurnStopped> {
-    if !process.abilities.system_prompt {
-        return Ok(None);
-    }
-    let words = describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await;
     let sections = sections::catalogue().into_iter().map(|section| {
         let text = match section.id == PLUGIN_SECTION {
             true => words.clone(),
@@ -318,9 +328,13 @@ async fn render(
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let digest = Sha256::digest(text.as_bytes());
-    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex_digest(&text);
     Ok(Some((text, digest)))
+}
+
+fn hex_digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sets the model and the settings of the session; the model in use.
@@ -400,9 +414,7 @@ pub(super) async fn note(
     let before = session.set_through(through);
     let cwd = session.directories.first().cloned().unwrap_or_default();
     let notes = make_notes(turn, &prepared.process, session, cwd);
-    if let Some(notes) = notes.to_bytes() {
-        turn.events.note_chat(notes).await?;
-    }
+    turn.events.note_chat(notes.to_bytes()).await?;
     Ok(before)
 }
 

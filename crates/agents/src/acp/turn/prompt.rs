@@ -17,21 +17,23 @@ fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// The blocks of a turn's prompt.
+/// The blocks of a turn's prompt, and how its message was lowered, to be recorded.
 pub(super) async fn blocks(
     turn: &AcpTurn<'_>,
     prepared: &PreparedTurn,
-) -> Result<Vec<Value>, TurnStopped> {
+) -> Result<(Vec<Value>, Option<Lowering>), TurnStopped> {
     let input = &turn.input;
     if prepared.has_message && input.resume.is_some() {
-        return Ok(vec![text_block(&transcript::resume_prompt(
-            &input.response_parts,
-        ))]);
+        let resume = transcript::resume_prompt(&input.response_parts);
+        return Ok((vec![text_block(&resume)], None));
     }
     let abilities = &prepared.process.abilities;
-    let mut blocks = match &input.compact {
-        Some(instructions) => vec![compact_command(turn, prepared, instructions)?],
-        None => lower(turn, abilities, Arc::clone(&input.user)).await,
+    let (mut blocks, lowering) = match &input.compact {
+        Some(instructions) => (vec![compact_command(turn, prepared, instructions)?], None),
+        None => {
+            let lowering = lower(turn, abilities, Arc::clone(&input.user)).await;
+            (lowering.blocks.clone(), Some(lowering))
+        }
     };
     if blocks.is_empty() {
         blocks.push(text_block(&input.text));
@@ -47,7 +49,7 @@ pub(super) async fn blocks(
         let at = usize::from(is_command);
         blocks.insert(at, block);
     }
-    Ok(blocks)
+    Ok((blocks, lowering))
 }
 
 /// `/compact` is the agent's own command, or there is none.
@@ -72,7 +74,7 @@ pub(super) async fn lower(
     turn: &AcpTurn<'_>,
     abilities: &Abilities,
     message: Arc<UserMessage>,
-) -> Vec<Value> {
+) -> Lowering {
     let takes = json!({
         "image": abilities.images,
         "audio": abilities.audio,
@@ -81,15 +83,13 @@ pub(super) async fn lower(
     let takes = takes.as_object().cloned().unwrap_or_default();
     let capabilities = Capabilities::built_in(Target::Acp).with_prompt_capabilities(&takes);
     let lowered = lower_message(&turn.input.sources, message, Target::Acp, capabilities).await;
-    let lowering = Lowering {
+    Lowering {
         target: Target::Acp.name(),
         model: turn
             .chosen_model()
             .unwrap_or(super::super::known::DEFAULT_MODEL)
             .to_owned(),
-        blocks: lowered.blocks.clone(),
+        blocks: lowered.blocks,
         diagnostics: lowered.diagnostics,
-    };
-    turn.events.record_lowering(lowering).await;
-    lowered.blocks
+    }
 }

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use super::super::connection::{InboxItem, RequestError};
+use super::super::connection::{InboxItem, QUESTIONS_MAX, RequestError};
 use super::super::errors;
 use super::super::live_session::LiveSession;
 use super::super::mapper::{MappedMedia, Mapper, MapperStep, UpdatesEnd};
@@ -178,6 +178,13 @@ impl<'a> RunningTurn<'a> {
                 self.carry_out(steps).await?;
             }
             InboxItem::Asked(question) => self.ask(*question).await?,
+            InboxItem::QuestionsRefused => {
+                let name = &self.turn.core.config.name;
+                let text = format!(
+                    "{name} asks more than {QUESTIONS_MAX} questions at once; the others were refused. Stop the turn if it goes on."
+                );
+                self.turn.notice(text).await?;
+            }
             InboxItem::Withdrawn(id) => self.withdraw(&id).await?,
             InboxItem::PromptEnded(Ok(answer)) => {
                 return self.end(read_answer(answer.get())).await.map(Some);
@@ -319,7 +326,11 @@ impl<'a> RunningTurn<'a> {
         };
         let abilities = &self.prepared.process.abilities;
         let blocks = match stored {
-            Some(message) => prompt::lower(self.turn, abilities, message).await,
+            Some(message) => {
+                let lowering = prompt::lower(self.turn, abilities, message).await;
+                self.turn.record(Some(lowering.clone())).await;
+                lowering.blocks
+            }
             None => Vec::new(),
         };
         let text = || json!([{"type": "text", "text": steering.message["text"]}]);

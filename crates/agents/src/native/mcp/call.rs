@@ -250,8 +250,6 @@ impl CallHost for TurnHost<'_> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
-    use std::sync::Arc;
 
     use agent_api::AgentReply;
     use tokio::sync::mpsc;
@@ -259,10 +257,8 @@ mod tests {
 
     use super::super::super::{Model, NativeAgent};
     use super::*;
-    use crate::mcp::{
-        McpDeclaration, McpServer, McpTool, McpTransport, ServerPlace, ServerState, TokenReason,
-        TokenRequest, ToolHints,
-    };
+    use crate::mcp::testing::{declare, make_server, remote_server, token_wanted};
+    use crate::mcp::{McpDeclaration, McpTool, McpTransport, ToolHints};
     use crate::permission::CallPlace;
     use crate::provider::ToolUse;
     use crate::sink::PendingReplies;
@@ -270,30 +266,8 @@ mod tests {
 
     /// A tool of a server that came to want a token, for a turn that has none of its own.
     fn tool_without_token() -> SessionTool {
-        let declaration = McpDeclaration {
-            name: "s".to_owned(),
-            transport: McpTransport::Http {
-                url: "https://mcp.example/v1".to_owned(),
-                headers: BTreeMap::new(),
-            },
-            program: None,
-            tools: None,
-            timeout: None,
-            trust_hints: false,
-            oauth: None,
-        };
-        let place = ServerPlace {
-            directory: PathBuf::from("/"),
-            roots: Vec::new(),
-        };
-        let server = Arc::new(McpServer::new(declaration, place));
-        server.set_state(ServerState::TokenWanted(Box::new(TokenRequest {
-            reason: TokenReason::Required,
-            metadata: Value::Null,
-            scopes: Vec::new(),
-            description: None,
-            client: None,
-        })));
+        let server = remote_server("https://mcp.example/v1");
+        server.set_state(token_wanted());
         SessionTool {
             server,
             tool: McpTool {
@@ -305,6 +279,37 @@ mod tests {
             },
             model_name: "s_work".to_owned(),
             without_token: true,
+        }
+    }
+
+    #[test]
+    fn mc_7_what_a_server_says_of_a_tool_counts_only_where_the_user_says_so() {
+        let transport = McpTransport::Http {
+            url: "https://mcp.example/v1".to_owned(),
+            headers: BTreeMap::new(),
+        };
+        for (trust_hints, read_only, open_world, nature) in [
+            (false, Some(true), Some(false), Nature::Runs),
+            (true, Some(true), Some(false), Nature::Reads),
+            (true, Some(true), Some(true), Nature::Runs),
+            (true, Some(true), None, Nature::Runs),
+            (true, None, Some(false), Nature::Runs),
+        ] {
+            let mut tool = tool_without_token();
+            tool.server = make_server(McpDeclaration {
+                trust_hints,
+                ..declare(transport.clone())
+            });
+            tool.tool.hints = ToolHints {
+                read_only,
+                destructive: Some(true),
+                open_world,
+            };
+            assert_eq!(nature_of(&tool), nature, "{:?}", tool.tool.hints);
+            let asked = describe(&tool);
+            assert!(asked.contains("may destroy data"), "{asked}");
+            let is_open = asked.contains("reaches other machines");
+            assert_eq!(is_open, open_world == Some(true), "{asked}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Prompts of a session's servers as commands, and their resources as things that messages refer to (MC-12, MC-13, G-74).
 //!
 //! Promises: only servers that run are asked, and each wait is bounded; nothing is started that somebody would have to be asked
-//! about.
+//! about. What is asked for one principal never goes out with the token of another (H-318).
 //! Must not know: how servers are spoken to.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,7 @@ use agent_api::{AgentCommand, AgentResource};
 use serde_json::Value;
 
 use super::{SessionMcp, TurnPlace, shown};
-use crate::mcp::{
-    McpContent, McpPrompt, McpServer, McpTemplate, ServerPlace, ServerState, typed_name,
-};
+use crate::mcp::{McpContent, McpPrompt, McpTemplate, ReadyServer, ServerPlace, typed_name};
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::server_entry::{customization_id, is_switched_off};
 
@@ -30,12 +28,15 @@ impl SessionMcp {
         settings: &Arc<McpSettings>,
         place: TurnPlace<'_>,
     ) {
-        let is_theirs = self.lock().users.principal.as_deref() == place.principal;
-        if !self.pass_to(place.principal) {
-            return; // a turn of another one uses them
-        }
-        if is_theirs && self.lock().place.is_some() {
-            return; // a turn began: what may be started is
+        {
+            let mut memory = self.lock();
+            let is_theirs = memory.users.principal.as_deref() == place.principal;
+            if !self.pass_locked(&mut memory, place.principal) {
+                return; // a turn of another one uses them
+            }
+            if is_theirs && memory.place.is_some() {
+                return; // a turn began: what may be started is
+            }
         }
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
@@ -60,14 +61,6 @@ impl SessionMcp {
         self.wait().await;
     }
 
-    /// The servers that can be asked something for a principal.
-    fn ready(&self, principal: Option<&str>) -> impl Iterator<Item = Arc<McpServer>> {
-        let servers = self.servers.all().into_iter();
-        servers.filter(move |server| {
-            server.state() == ServerState::Ready && self.is_usable_by(principal, server)
-        })
-    }
-
     /// The prompts as commands.
     pub(in super::super) fn commands(&self, principal: Option<&str>) -> Vec<AgentCommand> {
         let mut names = BTreeSet::new();
@@ -88,16 +81,12 @@ impl SessionMcp {
         commands
     }
 
-    fn find_prompt(
-        &self,
-        principal: Option<&str>,
-        name: &str,
-    ) -> Option<(Arc<McpServer>, McpPrompt)> {
-        self.ready(principal).find_map(|server| {
-            let offers = server.offers();
-            let mut prompts = offers.prompts.iter();
+    fn find_prompt(&self, principal: Option<&str>, name: &str) -> Option<(ReadyServer, McpPrompt)> {
+        self.ready(principal).into_iter().find_map(|server| {
+            let mut prompts = server.offers().prompts.iter();
             let prompt = prompts.find(|prompt| command_name(&server, prompt) == name)?;
-            Some((Arc::clone(&server), prompt.clone()))
+            let prompt = prompt.clone();
+            Some((server, prompt))
         })
     }
 
@@ -116,7 +105,7 @@ impl SessionMcp {
         let arguments = arguments.map(|(name, value)| (name, Value::String(value)));
         let got = server.get_prompt(&prompt.name, arguments.collect()).await;
         got.map_err(|error| {
-            let name = shown(&server.declaration().name);
+            let name = shown(server.name());
             format!("the MCP server `{name}` did not say what it stands for: {error}")
         })
     }
@@ -156,7 +145,7 @@ impl SessionMcp {
     ) -> Vec<AgentResource> {
         let mut found = Vec::new();
         for server in self.ready(principal) {
-            let name = &server.declaration().name;
+            let name = server.name();
             let prefix = format!("{RESOURCE_PREFIX}{name}:");
             let offers = server.offers();
             for resource in &offers.resources {
@@ -191,8 +180,8 @@ impl SessionMcp {
         uri: &str,
     ) -> Result<Vec<u8>, String> {
         let (name, address) = wire::mcp_uri::read(uri).ok_or("it is no address of a resource")?;
-        let mut servers = self.ready(principal);
-        let server = servers.find(|server| server.declaration().name == name);
+        let mut servers = self.ready(principal).into_iter();
+        let server = servers.find(|server| server.name() == name);
         let server = server.ok_or_else(|| format!("no MCP server `{}` runs", shown(&name)))?;
         let read = server.read(&address).await;
         let contents = read.map_err(|error| error.to_string())?;
@@ -207,8 +196,8 @@ impl SessionMcp {
     }
 }
 
-fn command_name(server: &McpServer, prompt: &McpPrompt) -> String {
-    let server = typed_name(&server.declaration().name);
+fn command_name(server: &ReadyServer, prompt: &McpPrompt) -> String {
+    let server = typed_name(server.name());
     format!("mcp:{server}:{}", typed_name(&prompt.name))
 }
 
@@ -249,14 +238,14 @@ fn assign(prompt: &McpPrompt, words: &[String]) -> Result<Vec<(String, String)>,
 }
 
 async fn complete_template(
-    server: &McpServer,
+    server: &ReadyServer,
     template: &McpTemplate,
     address: &str,
 ) -> Vec<AgentResource> {
     let Some(value) = address.strip_prefix(&template.before) else {
         return Vec::new(); // another address is typed
     };
-    let name = &server.declaration().name;
+    let name = server.name();
     // Whoever types goes on typing.
     let values = server.complete_template(template, value).await;
     let resources = values.unwrap_or_default().into_iter().map(|value| {

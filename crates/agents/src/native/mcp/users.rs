@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent_api::{AgentEvent, EventSink, TurnOver};
 
 use super::{ServerMemory, SessionMcp, shown};
-use crate::mcp::{McpServer, ServerState, ServerToken};
+use crate::mcp::{McpServer, ReadyServer, ServerState, ServerToken};
 
 /// Tokens that clients brought, by whose they are and what they are for. In memory alone.
 #[derive(Default)]
@@ -93,7 +93,9 @@ impl ServerUse<'_> {
 impl Drop for ServerUse<'_> {
     fn drop(&mut self) {
         if self.is_own {
-            self.session.lock().users.turns -= 1;
+            let mut memory = self.session.lock();
+            memory.users.turns -= 1;
+            self.session.end_lost_tokens(&memory);
         }
     }
 }
@@ -119,14 +121,10 @@ impl SessionMcp {
         }
     }
 
-    /// Lets the servers work with the tokens of a principal from now on, unless a turn of another one uses them; whether they do.
-    pub(super) fn pass_to(&self, principal: Option<&str>) -> bool {
-        self.pass_locked(&mut self.lock(), principal)
-    }
-
-    /// The same for who holds the memory. It stays held while tokens are exchanged: whose the servers are and which tokens they have
-    /// is never seen apart. A server takes no lock of its session.
-    fn pass_locked(&self, memory: &mut ServerMemory, principal: Option<&str>) -> bool {
+    /// Lets the servers work with the tokens of a principal from now on, unless a turn of another one uses them; whether they do. The
+    /// memory stays held while tokens are exchanged: whose the servers are and which tokens they have is never seen apart. A server
+    /// takes no lock of its session.
+    pub(super) fn pass_locked(&self, memory: &mut ServerMemory, principal: Option<&str>) -> bool {
         if memory.users.principal.as_deref() == principal {
             return true;
         }
@@ -138,6 +136,26 @@ impl SessionMcp {
             server.exchange_token(self.tokens.find(principal, &server));
         }
         true
+    }
+
+    /// What was opened with a token that its owner took back, or that ran out, ends; in a turn, with the turn: what it does may end.
+    fn end_lost_tokens(&self, memory: &ServerMemory) {
+        if memory.users.turns == 0 {
+            for server in self.servers.all() {
+                server.end_lost_token();
+            }
+        }
+    }
+
+    /// The servers that can be asked something for a principal between turns, with the connections that they have now: what is opened
+    /// later may be somebody else's.
+    pub(super) fn ready(&self, principal: Option<&str>) -> Vec<ReadyServer> {
+        // In one piece: nobody else's turn begins between the question whose they are and the connections.
+        let memory = self.lock();
+        let is_theirs = memory.users.principal.as_deref() == principal;
+        let servers = self.servers.all().into_iter();
+        let usable = servers.filter(|server| is_theirs || !is_bound(server));
+        usable.filter_map(|server| server.ready()).collect()
     }
 
     /// Makes these the session's servers. New ones get the tokens of whose the servers are; those that stay have them.
@@ -155,11 +173,6 @@ impl SessionMcp {
         drop(memory);
         // Those that nobody else uses end here.
         drop(before);
-    }
-
-    /// Whether a server may be used for a principal between turns.
-    pub(super) fn is_usable_by(&self, principal: Option<&str>, server: &McpServer) -> bool {
-        self.lock().users.principal.as_deref() == principal || !is_bound(server)
     }
 
     /// A principal brought a token for a resource, or took one back. A server that waits for it is started.
@@ -188,6 +201,7 @@ impl SessionMcp {
                 token: token.to_owned(),
             }));
         }
+        self.end_lost_tokens(&memory);
         drop(memory);
         for server in waiting.iter().filter(|server| self.is_due(server)) {
             server.start();
@@ -214,46 +228,23 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::mcp::{
-        DeclaredServer, McpDeclaration, McpTransport, ServerPlace, TokenReason, TokenRequest,
-    };
+    use crate::mcp::testing::{FakeHttp, declare, make_server, remote_server, token_wanted};
+    use crate::mcp::{DeclaredServer, McpTransport};
 
     const RESOURCE: &str = "https://mcp.example/";
 
-    fn server(transport: McpTransport) -> Arc<McpServer> {
-        let declaration = McpDeclaration {
-            name: "s".to_owned(),
-            transport,
-            program: None,
-            tools: None,
-            timeout: None,
-            trust_hints: false,
-            oauth: None,
-        };
-        let place = ServerPlace {
-            directory: PathBuf::from("/"),
-            roots: Vec::new(),
-        };
-        Arc::new(McpServer::new(declaration, place))
-    }
-
-    fn remote_server() -> Arc<McpServer> {
-        server(McpTransport::Http {
-            url: "https://mcp.example/v1".to_owned(),
-            headers: BTreeMap::new(),
-        })
-    }
+    const URL: &str = "https://mcp.example/v1";
 
     /// A session with a server that takes tokens and one that takes none.
     fn session() -> (SessionMcp, Arc<McpServer>, Arc<McpServer>) {
         let session = SessionMcp::new("c", None, Arc::default());
-        let remote = remote_server();
-        let local = server(McpTransport::Process {
+        let remote = remote_server(URL);
+        let local = make_server(declare(McpTransport::Process {
             command: "true".to_owned(),
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
-        });
+        }));
         let servers = vec![Arc::clone(&remote), Arc::clone(&local)];
         session.servers.replace(servers);
         for (who, token) in [(None, "host"), (Some("ann"), "ann"), (Some("bob"), "bob")] {
@@ -276,8 +267,6 @@ mod tests {
         let bob = session.begin_use(Some("bob"));
         assert!(!bob.may_use(&remote) && bob.may_use(&local));
         assert_eq!(token(&remote).as_deref(), Some("ann"));
-        assert!(!session.is_usable_by(Some("bob"), &remote));
-        assert!(session.is_usable_by(Some("bob"), &local));
         let also_ann = session.begin_use(Some("ann"));
         drop(ann);
         assert!(!session.begin_use(Some("bob")).may_use(&remote));
@@ -329,7 +318,7 @@ mod tests {
         let _ann = session.begin_use(Some("ann"));
         // One that stays is left alone, whatever was brought since.
         session.tokens.set(Some("ann"), RESOURCE, Some("newer"));
-        let added = remote_server();
+        let added = remote_server(URL);
         session.replace_servers(vec![Arc::clone(&remote), local, Arc::clone(&added)]);
         assert_eq!(token(&added).as_deref(), Some("newer"));
         assert_eq!(token(&remote).as_deref(), Some("ann"));
@@ -351,17 +340,8 @@ mod tests {
             inputs: Vec::new(),
             declaration: Ok(remote.declaration().clone()),
         });
-        let wanted = || {
-            ServerState::TokenWanted(Box::new(TokenRequest {
-                reason: TokenReason::Required,
-                metadata: serde_json::Value::Null,
-                scopes: Vec::new(),
-                description: None,
-                client: None,
-            }))
-        };
         let ann = session.begin_use(Some("ann"));
-        remote.set_state(wanted());
+        remote.set_state(token_wanted());
         session.bring_token(Some("bob"), RESOURCE, Some("bob"));
         assert_eq!(token(&remote).as_deref(), Some("ann"), "her turn runs");
         drop(ann);
@@ -370,6 +350,56 @@ mod tests {
         // Nothing is awaited in this test, so nothing is connected to.
         assert_eq!(remote.state(), ServerState::Starting);
         remote.stop();
+    }
+
+    /// A session whose server runs on this machine with the token of ann, who used it last.
+    async fn running_session() -> (SessionMcp, FakeHttp, Arc<McpServer>) {
+        let fake = FakeHttp::start().await;
+        let session = SessionMcp::new("c", None, Arc::default());
+        for who in ["ann", "bob"] {
+            session.tokens.set(Some(who), &fake.url, Some(who));
+        }
+        drop(session.begin_use(Some("ann")));
+        let server = fake
+            .connect("ann", std::time::Duration::from_secs(30))
+            .await;
+        session.servers.replace(vec![Arc::clone(&server)]);
+        (session, fake, server)
+    }
+
+    #[tokio::test]
+    async fn h_318_what_is_asked_between_turns_never_goes_out_with_the_token_of_another() {
+        let (session, fake, server) = running_session().await;
+        let asked = session.expand_prompt(Some("ann"), "mcp:s:whose", &[]).await;
+        assert_eq!(asked.as_deref(), Ok("ann"));
+        // A turn of another one begins after it was found out that she may ask, and before the server is asked.
+        let ready = session.ready(Some("ann"));
+        let _bob = session.begin_use(Some("bob"));
+        server.start();
+        server.settled().await;
+        let late = ready[0].get_prompt("whose", Default::default()).await;
+        assert!(late.is_err(), "{late:?}");
+        let refused = session.expand_prompt(Some("ann"), "mcp:s:whose", &[]).await;
+        assert!(refused.is_err(), "{refused:?}");
+        let asked = session.expand_prompt(Some("bob"), "mcp:s:whose", &[]).await;
+        assert_eq!(asked.as_deref(), Ok("bob"));
+        assert_eq!(*fake.prompted.lock().unwrap(), ["ann", "bob"]);
+    }
+
+    #[tokio::test]
+    async fn mc_14_a_token_that_is_taken_back_is_used_no_longer_than_the_turn() {
+        let (session, fake, server) = running_session().await;
+        let turn = session.begin_use(Some("ann"));
+        session.tokens.set(Some("ann"), &fake.url, None);
+        session.bring_token(Some("ann"), &fake.url, None);
+        assert_eq!(server.state(), ServerState::Ready, "what it does may end");
+        drop(turn);
+        assert_eq!(server.state(), ServerState::Stopped);
+        let (session, fake, server) = running_session().await;
+        session.bring_token(Some("bob"), &fake.url, None);
+        assert_eq!(server.state(), ServerState::Ready, "it is not his");
+        session.bring_token(Some("ann"), &fake.url, None);
+        assert_eq!(server.state(), ServerState::Stopped);
     }
 
     #[test]
