@@ -76,22 +76,19 @@ async fn tr_2_the_native_agent_runs_nothing_of_it_before_a_yes_to_that_very_thin
     }
     harness.model.answers([ends()]);
     harness.ann.sends_message("one").await;
-    let mut asked = Vec::new();
+    let mut asked: Vec<&str> = Vec::new();
     for _ in SERVERS {
         let question = harness.ann.questioned().await;
         let message = question["message"].as_str().unwrap();
         assert!(message.contains("touch"), "{message}");
-        asked.extend(
-            SERVERS
-                .iter()
-                .filter(|name| message.contains(&format!("server `{name}`"))),
-        );
+        let is_it = |name: &&str| message.contains(&format!("server `{name}`"));
+        asked.extend(SERVERS.into_iter().filter(is_it));
         assert_eq!(marks(&work), Vec::<String>::new());
         harness.ann.chooses("no").await;
     }
     let turn = harness.ann.turn_over().await;
     asked.sort_unstable();
-    assert_eq!(asked, [&"editor", &"manifest", &"plugin", &"project"]);
+    assert_eq!(asked, ["editor", "manifest", "plugin", "project"]);
     assert!(notices(&turn).contains("you did not allow it"), "{turn:#}");
     assert_eq!(marks(&work), Vec::<String>::new());
 
