@@ -12,7 +12,7 @@ use postgres_server::PostgresServer;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::host_api::spaces::{AccountAdmin, PostgresSettings, Role, TokenWish};
+use crate::host_api::spaces::{AccountAdmin, NewToken, PostgresSettings, Role};
 use crate::measure::Cpu;
 
 const NAME: &str = "bench";
@@ -96,13 +96,13 @@ impl Database {
             let mut tokens = Vec::new();
             for space in names {
                 admin.create_space(&space).await?;
-                let wish = TokenWish {
+                let new_token = NewToken {
                     space,
                     principal: "bench".to_owned(),
                     role: Role::Owner,
                     seconds: None,
                 };
-                tokens.push(admin.issue_token(&wish).await?.token.reveal());
+                tokens.push(admin.issue_token(&new_token).await?.token.reveal());
             }
             anyhow::Ok(tokens)
         };

@@ -48,7 +48,7 @@ pub(crate) mod journal {
 
 /// Spaces in a database, and who may come in.
 pub(crate) mod spaces {
-    pub(crate) use host::accounts::{AccountAdmin, Role, TokenWish};
+    pub(crate) use host::accounts::{AccountAdmin, NewToken, Role};
     pub(crate) use host::journal::{JournalHandle, PostgresNode, PostgresSettings};
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use client::{Connection, Events, Target};
-use host::accounts::{AccountAdmin, Role, TokenWish};
+use host::accounts::{AccountAdmin, NewToken, Role};
 use postgres_server::PostgresServer;
 use tokio::time::interval;
 
@@ -178,13 +178,13 @@ async fn make_spaces(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Vec<Stri
     cluster.server.sql(DATABASE, &sql)?;
     let mut tokens = Vec::new();
     for n in 1..=plan.with_clients + plan.visited {
-        let wish = TokenWish {
+        let new_token = NewToken {
             space: format!("team-{n}"),
             principal: "ann".to_owned(),
             role: Role::Member,
             seconds: None,
         };
-        tokens.push(admin.issue_token(&wish).await?.token.reveal());
+        tokens.push(admin.issue_token(&new_token).await?.token.reveal());
     }
     Ok(tokens)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use host::accounts::{AccountAdmin, Role, TokenWish};
+use host::accounts::{AccountAdmin, NewToken, Role};
 use host::cluster::ClusterAdmin;
 use host::journal::PostgresSettings;
 use postgres_server::PostgresServer;
@@ -218,13 +218,13 @@ pub(crate) async fn start_space(
     let name = format!("team-{index}");
     let accounts = AccountAdmin::connect(&settings(&cluster.server)).await?;
     accounts.create_space(&name).await?;
-    let wish = TokenWish {
+    let new_token = NewToken {
         space: name.clone(),
         principal: "ann".to_owned(),
         role: Role::Member,
         seconds: None,
     };
-    let token = accounts.issue_token(&wish).await?.token.reveal();
+    let token = accounts.issue_token(&new_token).await?.token.reveal();
     cluster.spaces.push(name.clone());
     let history = Arc::new(SpaceHistory::new(&cluster.fault));
     cluster.histories.push(Arc::clone(&history));

@@ -31,7 +31,7 @@ fn state_of(client: &ScenarioClient, session: &str, name: &str) -> Value {
 
 /// What the agent was asked since the last time.
 fn wishes(s: &mut Scenario) -> Vec<(String, String, McpRequest)> {
-    let wishes = std::mem::take(&mut s.world().agents_heard.mcp_wishes);
+    let wishes = std::mem::take(&mut s.world().agents_heard.mcp_requests);
     let wishes = wishes.into_iter();
     wishes
         .map(|wish| (wish.session.to_string(), wish.id, wish.request))

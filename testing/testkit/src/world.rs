@@ -365,7 +365,7 @@ impl World {
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
             Effect::ForgetTokens { principal } => self.agents_heard.forgotten.push(principal),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
-            Effect::RequestMcp(wish) => self.agents_heard.mcp_wishes.push(wish),
+            Effect::RequestMcp(request) => self.agents_heard.mcp_requests.push(request),
             Effect::TitleChanged { title, .. } => self.agents_heard.titles.push(title),
             // Models leave nothing running.
             Effect::Terminal { terminal, act } => {

@@ -1,7 +1,7 @@
 //! Tokens of people: made once, shown once, revoked by their id.
 
 use clap::ValueEnum;
-use host::accounts::{Role, TokenWish};
+use host::accounts::{NewToken, Role};
 use serde_json::json;
 use wire::Timestamp;
 
@@ -84,19 +84,19 @@ fn parse_lifetime(text: &str) -> Result<u64, String> {
 
 pub(super) async fn issue(options: &IssueOptions) -> anyhow::Result<Exit> {
     let admin = options.database.connect().await?;
-    let wish = TokenWish {
+    let new_token = NewToken {
         space: options.name.clone(),
         principal: options.principal.clone(),
         role: options.role.into(),
         seconds: options.expires,
     };
-    let issued = admin.issue_token(&wish).await?;
+    let issued = admin.issue_token(&new_token).await?;
     let expires = issued.expires.map(date_of);
     let token = issued.token.reveal();
     if options.database.json {
         print_json(&json!({
-            "id": issued.token.id(), "token": token, "space": wish.space, "principal": wish.principal,
-            "role": wish.role.name(), "expiresAt": expires,
+            "id": issued.token.id(), "token": token, "space": new_token.space, "principal": new_token.principal,
+            "role": new_token.role.name(), "expiresAt": expires,
         }))?;
         return Ok(Exit::Complete);
     }
@@ -105,13 +105,13 @@ pub(super) async fn issue(options: &IssueOptions) -> anyhow::Result<Exit> {
     let until = expires.map_or_else(String::new, |at| format!(", until {at}"));
     eprintln!(
         "This is the only time it is shown. It makes {} {} {} of {}{until}. To take it back: greenroom space revoke {}",
-        escape_line(&wish.principal),
-        match wish.role {
+        escape_line(&new_token.principal),
+        match new_token.role {
             Role::Owner => "an",
             Role::Member | Role::Viewer => "a",
         },
-        wish.role.name(),
-        escape_line(&wish.space),
+        new_token.role.name(),
+        escape_line(&new_token.space),
         issued.token.id()
     );
     Ok(Exit::Complete)

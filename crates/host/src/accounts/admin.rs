@@ -65,7 +65,7 @@ const LOAD: &str = "SELECT s.name, s.id, coalesce(l.seq, 0),
 
 /// A token that is to be made.
 #[derive(Debug, Clone)]
-pub struct TokenWish {
+pub struct NewToken {
     pub space: String,
     /// Whom it is for.
     pub principal: String,
@@ -172,17 +172,17 @@ impl AccountAdmin {
         rows.iter().map(read_token).collect()
     }
 
-    pub async fn issue_token(&self, wish: &TokenWish) -> Result<IssuedToken, AccountError> {
-        let who = wish.principal.trim();
+    pub async fn issue_token(&self, new_token: &NewToken) -> Result<IssuedToken, AccountError> {
+        let who = new_token.principal.trim();
         let is_visible = !who.chars().any(char::is_control);
         if who.is_empty() || who.chars().count() > PRINCIPAL_CHARS_MAX || !is_visible {
-            return Err(AccountError::BadPrincipal(wish.principal.clone()));
+            return Err(AccountError::BadPrincipal(new_token.principal.clone()));
         }
-        let space = self.find_space(&wish.space).await?;
+        let space = self.find_space(&new_token.space).await?;
         let token = AccountToken::make()?;
         #[expect(clippy::cast_precision_loss, reason = "seconds of a lifetime")]
-        let seconds = wish.seconds.map(|seconds| seconds as f64);
-        let (role, digest) = (stored_role(wish.role), token.digest());
+        let seconds = new_token.seconds.map(|seconds| seconds as f64);
+        let (role, digest) = (stored_role(new_token.role), token.digest());
         let mut connection = self.connection().await?;
         let rows = connection
             .query(

@@ -16,7 +16,7 @@ mod token;
 
 pub use kernel::Role;
 
-pub use admin::{AccountAdmin, IssuedToken, ListedSpace, ListedToken, SpaceLoad, TokenWish};
+pub use admin::{AccountAdmin, IssuedToken, ListedSpace, ListedToken, NewToken, SpaceLoad};
 pub(crate) use check::{Accounts, GrantedToken, TokenRefusal};
 pub use remove::RemovedSpace;
 pub(crate) use space_bounds::{BoundedSlot, SpaceBounds};

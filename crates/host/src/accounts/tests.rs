@@ -28,8 +28,8 @@ use crate::{Config, JournalChoice, SpaceEntry};
 /// For whatever must happen: generous, for others load the machine.
 const SOON: Duration = Duration::from_secs(60);
 
-fn wish(space: &str, principal: &str, role: Role) -> TokenWish {
-    TokenWish {
+fn new_token(space: &str, principal: &str, role: Role) -> NewToken {
+    NewToken {
         space: space.to_owned(),
         principal: principal.to_owned(),
         role,
@@ -37,8 +37,8 @@ fn wish(space: &str, principal: &str, role: Role) -> TokenWish {
     }
 }
 
-async fn issue(admin: &AccountAdmin, wish: &TokenWish) -> AccountToken {
-    admin.issue_token(wish).await.unwrap().token
+async fn issue(admin: &AccountAdmin, new_token: &NewToken) -> AccountToken {
+    admin.issue_token(new_token).await.unwrap().token
 }
 
 struct Served {
@@ -232,9 +232,9 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
-    let member = issue(&admin, &wish("default", "ann", Role::Member)).await;
-    let viewer = issue(&admin, &wish("red", "ann", Role::Viewer)).await;
-    let owner = issue(&admin, &wish("red", "olga", Role::Owner)).await;
+    let member = issue(&admin, &new_token("default", "ann", Role::Member)).await;
+    let viewer = issue(&admin, &new_token("red", "ann", Role::Viewer)).await;
+    let owner = issue(&admin, &new_token("red", "olga", Role::Owner)).await;
 
     // Each is served by its own space.
     let mut of_default = node.open(&member).await.unwrap();
@@ -325,8 +325,8 @@ async fn what_is_no_token_opens_nothing_and_one_that_expires_ends_its_connection
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
-    let good = issue(&admin, &wish("default", "ann", Role::Member)).await;
-    let other = issue(&admin, &wish("red", "bob", Role::Member)).await;
+    let good = issue(&admin, &new_token("default", "ann", Role::Member)).await;
+    let other = issue(&admin, &new_token("red", "bob", Role::Member)).await;
     let (id, text) = (good.id(), good.reveal());
     // The id of one and the secret of another; a made-up id.
     let mixed = text.replace(id, other.id());
@@ -336,9 +336,9 @@ async fn what_is_no_token_opens_nothing_and_one_that_expires_ends_its_connection
         assert_eq!(node.refusal(&wrong).await, 401);
     }
     let mut open = node.open(&good).await.unwrap();
-    let brief = TokenWish {
+    let brief = NewToken {
         seconds: Some(3),
-        ..wish("red", "bob", Role::Member)
+        ..new_token("red", "bob", Role::Member)
     };
     let brief = issue(&admin, &brief).await;
     let ending = node.open(&brief).await.unwrap();
@@ -365,10 +365,14 @@ async fn an_operator_is_told_what_was_wrong() {
     assert!(matches!(taken, AccountError::NameTaken(name) if name == "red"));
     let bad = admin.create_space("Red Team").await.unwrap_err();
     assert!(matches!(bad, AccountError::BadSpaceName(_)));
-    let unknown = admin.issue_token(&wish("blue", "ann", Role::Member)).await;
+    let unknown = admin
+        .issue_token(&new_token("blue", "ann", Role::Member))
+        .await;
     assert!(matches!(unknown, Err(AccountError::UnknownSpace(_))));
     for nobody in ["", " ", "a\u{1b}[31m", &"x".repeat(129)] {
-        let bad = admin.issue_token(&wish("red", nobody, Role::Member)).await;
+        let bad = admin
+            .issue_token(&new_token("red", nobody, Role::Member))
+            .await;
         assert!(
             matches!(bad, Err(AccountError::BadPrincipal(_))),
             "{nobody:?}"
@@ -380,8 +384,8 @@ async fn an_operator_is_told_what_was_wrong() {
     assert!(matches!(unknown, AccountError::UnknownSpace(_)));
 
     // A token gives no more than it says, though its bearer may do more with another.
-    let more = issue(&admin, &wish("red", "ann", Role::Owner)).await;
-    let less = issue(&admin, &wish("red", "ann", Role::Viewer)).await;
+    let more = issue(&admin, &new_token("red", "ann", Role::Owner)).await;
+    let less = issue(&admin, &new_token("red", "ann", Role::Viewer)).await;
     let listed = admin.list_tokens("red").await.unwrap();
     let role_of = |token: &AccountToken| listed.iter().find(|it| it.id == token.id()).unwrap().role;
     assert_eq!(
@@ -421,7 +425,7 @@ async fn every_table_of_a_space_is_emptied_when_it_is_removed() {
     assert_eq!(found, known);
     // A secret is nowhere in the tables.
     admin.create_space("red").await.unwrap();
-    let token = issue(&admin, &wish("red", "ann", Role::Member)).await;
+    let token = issue(&admin, &new_token("red", "ann", Role::Member)).await;
     let database = settings.url.rsplit_once("dbname=").unwrap().1;
     let text = token.reveal();
     let secret = text.rsplit_once('_').unwrap().1;

@@ -212,7 +212,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
         ("ann", "https://other", None),
         ("bob", "https://r", None),
     ] {
-        host.effects.authenticate(BroughtToken {
+        host.effects.authenticate(ClientToken {
             principal: Some(principal.to_owned()),
             resource: resource.to_owned(),
             ..token("theirs", ends)

@@ -14,7 +14,7 @@ use wire::Timestamp;
 use super::moved::MarkKind;
 use super::tables::TABLES;
 use super::*;
-use crate::accounts::{AccountAdmin, TokenWish};
+use crate::accounts::{AccountAdmin, NewToken};
 use crate::blobs::{Blobs, FileBlobs};
 use crate::journal::postgres::test_server::{TestServer, run_sql};
 use crate::journal::{PostgresNode, SpaceJournal, Sqlite};
@@ -204,7 +204,7 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     // Somebody has a token already, which is to count when the sessions are there.
     let admin = AccountAdmin::connect(&database).await.unwrap();
     admin.create_space("team").await.unwrap();
-    let token = TokenWish {
+    let token = NewToken {
         space: "team".to_owned(),
         principal: "ann".to_owned(),
         role: Role::Member,

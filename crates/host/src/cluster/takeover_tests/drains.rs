@@ -6,7 +6,7 @@ use super::served_nodes::ServedNode;
 use super::support::{
     TestCluster, connect, create_session, has_session, hear, poll, serve_door, wait_until_here,
 };
-use crate::accounts::{AccountAdmin, TokenWish};
+use crate::accounts::{AccountAdmin, NewToken};
 use crate::cluster::{ClusterAdmin, ClusterNode, SpacePlace};
 use crate::journal::MoveOrder;
 
@@ -70,13 +70,18 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     let _b = ServedNode::start(&cluster, "b", |_| {}).await;
     let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
     accounts.create_space("team").await.unwrap();
-    let wish = TokenWish {
+    let new_token = NewToken {
         space: "team".to_owned(),
         principal: "ann".to_owned(),
         role: kernel::Role::Owner,
         seconds: None,
     };
-    let token = accounts.issue_token(&wish).await.unwrap().token.reveal();
+    let token = accounts
+        .issue_token(&new_token)
+        .await
+        .unwrap()
+        .token
+        .reveal();
     let mut socket = connect(&a.address_for(&token), "ann").await;
     create_session(&mut socket, 1).await;
     let first = cluster.holder("team");
