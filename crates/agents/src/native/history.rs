@@ -19,6 +19,7 @@ use super::model_view::HistoryEntry;
 use super::notices::{notices_in, with_notices};
 use super::offered_tools::model_name;
 use super::outputs::{OutputSource, TurnOutputs};
+use super::refused_turns;
 use super::trim::first_kept;
 use crate::provider::{ModelMessage, ToolUse};
 
@@ -61,6 +62,10 @@ pub(super) fn recall_turns(
             recalled.notices.clear();
         }
         recalled.entries.extend(entries);
+        if let Some(notice) = refused_turns::notice_of(turn, source) {
+            recalled.notices.push(notice);
+            continue;
+        }
         let notices = notices_in(parts_of(turn)).map(str::to_owned);
         recalled.notices.extend(notices);
     }
@@ -79,6 +84,9 @@ fn entries_of_turn(
     notices: &[String],
     source: &OutputSource,
 ) -> Vec<HistoryEntry> {
+    if refused_turns::notice_of(past, source).is_some() {
+        return Vec::new();
+    }
     let mut users = past.messages.iter().cloned();
     let text = past.turn["message"]["text"].as_str().unwrap_or("");
     let message = users.next();
