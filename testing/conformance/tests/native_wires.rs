@@ -212,57 +212,6 @@ async fn a_refusal_ends_the_turn_and_an_answer_that_is_too_long_does_not() {
     }
 }
 
-/// A server that refuses a conversation for what is in it would refuse all that comes after: what it refused is told to others alone.
-#[tokio::test]
-async fn what_a_server_refused_does_not_end_the_chat() {
-    for wire in WIRES {
-        let add_other = |models: &mut Vec<host::Model>| {
-            models[0].api = wire.api();
-            let mut other = models[0].clone();
-            other.id = "other".to_owned();
-            models.push(other);
-        };
-        let mut harness = NativeHarness::start_with_models(json!({}), add_other).await;
-        talk(&mut harness, wire, "hello", &[Said::text("Hi.")]).await;
-        let files = json!([{"type": "embeddedResource", "label": "v.txt", "contentType": "text/plain",
-            "data": "WDVPLWV2aWw="}]);
-        let refused = Answer::raw(wire.stream(&Said::refusal()));
-        harness.model.answers([refused]);
-        harness.ann.sends_with_attachments("see v.txt", files).await;
-        let turn = harness.ann.turn_over().await;
-        let error = error_of(&turn)["error"].clone();
-        assert_eq!(error["errorType"], "refusal", "{wire:?}: {error:#}");
-        let is_left_out = matches!(wire, Wire::Anthropic | Wire::Gemini);
-        let told = error["message"]
-            .as_str()
-            .unwrap()
-            .contains("not told of this message");
-        assert_eq!(told, is_left_out, "{wire:?}: {error:#}");
-        talk(&mut harness, wire, "go on", &[Said::text("Fine.")]).await;
-        let sent = bodies(&harness).pop().unwrap().to_string();
-        assert_eq!(sent.contains("see v.txt"), !is_left_out, "{wire:?}: {sent}");
-        assert_eq!(
-            sent.contains("you did not answer"),
-            is_left_out,
-            "{wire:?}: {sent}"
-        );
-        assert!(
-            sent.contains("hello") && sent.contains("go on"),
-            "{wire:?}: {sent}"
-        );
-        harness
-            .model
-            .answers([Answer::raw(wire.stream(&Said::text("I do.")))]);
-        harness
-            .ann
-            .sends_to_model("and you?", json!({"id": "other"}))
-            .await;
-        harness.ann.turn_over().await;
-        let sent = bodies(&harness).pop().unwrap().to_string();
-        assert!(sent.contains("see v.txt"), "{wire:?}: {sent}");
-    }
-}
-
 /// A picture has the shape of its wire format, and is described when the server refuses it.
 #[tokio::test]
 async fn attachments_go_in_the_shapes_of_the_wire_format() {

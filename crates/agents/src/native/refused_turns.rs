@@ -3,7 +3,6 @@
 //! Promises: another model is told of them, and so is one that said itself why it does not answer.
 
 use agent_api::PastTurn;
-use serde_json::Value;
 
 use super::outputs::OutputSource;
 use super::stop::REFUSAL;
@@ -24,7 +23,7 @@ pub(super) fn notice_of(past: &PastTurn, source: &OutputSource) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::history::recall_turns;
     use super::*;
