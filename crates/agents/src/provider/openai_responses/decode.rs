@@ -16,7 +16,7 @@ use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 const ITEMS_MAX: u64 = 1_024;
 
 /// Where an item stands in an answer: its index at the server, and how many stood there before it. Gateways give all the same one.
-type ItemPosition = (u64, u64);
+type OutputPosition = (u64, u64);
 
 /// The events of one answer.
 #[derive(Default)]
@@ -24,11 +24,11 @@ pub(crate) struct ResponseReader {
     /// How many items are over at an index where another one began.
     replaced: BTreeMap<u64, u64>,
     /// Items that are done, by their positions.
-    items: BTreeMap<ItemPosition, Value>,
+    items: BTreeMap<OutputPosition, Value>,
     /// The calls that began, by the positions of their items: their numbers, and how much of their input has come.
-    calls: BTreeMap<ItemPosition, (usize, usize)>,
+    calls: BTreeMap<OutputPosition, (usize, usize)>,
     /// Positions of items of which text has come.
-    texts: BTreeMap<ItemPosition, usize>,
+    texts: BTreeMap<OutputPosition, usize>,
     sources: CitedSources,
     refused: bool,
     /// Whether the last event was a thought: another part of thoughts begins a paragraph.
@@ -117,7 +117,7 @@ impl ReadAnswer for ResponseReader {
 
 impl ResponseReader {
     /// Where the item stands that an event is about.
-    fn position_of(&mut self, event: &Value) -> Result<ItemPosition, ProviderError> {
+    fn position_of(&mut self, event: &Value) -> Result<OutputPosition, ProviderError> {
         let index = event["output_index"].as_u64().unwrap_or(0);
         let at = (index, self.replaced.get(&index).copied().unwrap_or(0));
         let begins = event["item"].is_object();
@@ -135,7 +135,7 @@ impl ResponseReader {
         Ok(at)
     }
 
-    fn begin(&mut self, at: ItemPosition, item: &Value, events: &mut Vec<ModelEvent>) {
+    fn begin(&mut self, at: OutputPosition, item: &Value, events: &mut Vec<ModelEvent>) {
         if item["type"] != "function_call" || self.calls.contains_key(&at) {
             return; // what is said of other items comes as it grows
         }
@@ -146,12 +146,12 @@ impl ResponseReader {
         events.push(ModelEvent::CallStarted { index, id, name });
     }
 
-    fn add_text(&mut self, at: ItemPosition, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_text(&mut self, at: OutputPosition, text: &str, events: &mut Vec<ModelEvent>) {
         *self.texts.entry(at).or_default() += text.len();
         push(events, ModelEvent::Text, text);
     }
 
-    fn add_input(&mut self, at: ItemPosition, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_input(&mut self, at: OutputPosition, text: &str, events: &mut Vec<ModelEvent>) {
         let Some((index, came)) = self.calls.get_mut(&at) else {
             return; // of a call that never began: its item comes whole when it is done
         };
@@ -171,7 +171,7 @@ impl ResponseReader {
     }
 
     /// An item is whole. What did not come in pieces comes now.
-    fn finish(&mut self, at: ItemPosition, item: &Value, events: &mut Vec<ModelEvent>) {
+    fn finish(&mut self, at: OutputPosition, item: &Value, events: &mut Vec<ModelEvent>) {
         if self.items.contains_key(&at) {
             return; // it was whole before: what is said twice is not done twice
         }
