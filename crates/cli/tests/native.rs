@@ -359,7 +359,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
 
         user: to the left
         assistant: - [bash {"command":"TREE"}]
-        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
+        tool: The host was stopped before this was over. The command's end was not seen; what it had done until then is not undone. Nothing of it runs any more.
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
     server.answers([Answer::streams(["Yes."])]);
@@ -374,12 +374,12 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
 
         user: to the left
         assistant: - [bash {"command":"TREE"}]
-        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
+        tool: The host was stopped before this was over. The command's end was not seen; what it had done until then is not undone. Nothing of it runs any more.
         assistant: There it is.
         user: and now? | (The host showed this to the user before this message:
         The host was stopped while these were at work:
 
-        - Run sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$;…: The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.)
+        - Run sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$;…: The command's end was not seen; what it had done until then is not undone. Nothing of it runs any more.)
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
 }
@@ -448,7 +448,9 @@ async fn what_outlives_a_killed_host_is_ended_and_told() {
     assert!(marked(&mark).is_empty());
     let sent = script_of(&messages(&server.requests().last().unwrap().json()));
     assert!(
-        sent.contains("tool: The host was stopped before this was over. The command did not"),
+        sent.contains(
+            "tool: The host was stopped before this was over. The command's end was not seen"
+        ),
         "{sent}"
     );
     // What was found is told the same later, though nothing of it could be found now.

@@ -184,7 +184,10 @@ fn used_by(usage: &Value) -> Option<u64> {
         let input = usage["inputTokens"].as_u64()?;
         Some(input.saturating_add(usage["outputTokens"].as_u64().unwrap_or(0)))
     };
-    usage["_meta"]["contextUsed"].as_u64().or_else(sum)
+    // A request for a summary tells how long the conversation was before it.
+    let is_summary = usage["_meta"]["greenroom.summary"] == true;
+    let used = usage["_meta"]["contextUsed"].as_u64().or_else(sum);
+    used.filter(|_| !is_summary)
 }
 
 fn count(number: u64) -> u32 {

@@ -263,7 +263,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
         tool:      1	one
 
         assistant: - [bash {"command":"TREE"}]
-        tool: The host was stopped before this was over. The command did not come to its end by itself; what it had done until then is not undone. Nothing of it runs any more.
+        tool: The host was stopped before this was over. The command's end was not seen; what it had done until then is not undone. Nothing of it runs any more.
     "#]]
     .assert_eq(&sent);
 }

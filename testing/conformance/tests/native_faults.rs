@@ -171,6 +171,31 @@ async fn a_refusal_of_the_model_ends_the_turn() {
     assert_ne!(error_of(&turn)["resumable"], true);
 }
 
+/// An answer without a word is no answer that people understand.
+#[tokio::test]
+async fn a_model_that_says_nothing_is_told_of() {
+    let mut harness = NativeHarness::start().await;
+    let stops = |reason: &str| {
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        Answer::raw(format!("data: {end}\n\ndata: [DONE]\n\n"))
+    };
+    let turn = harness.talk("hi", [stops("stop")]).await;
+    assert_eq!(
+        texts_in(&turn, "systemNotification"),
+        ["The model said nothing."]
+    );
+    let turn = harness.talk("hi?", [stops("nov`elty\u{1b}")]).await;
+    let notice = "The model said nothing. Its server gives a reason: `novelty`.";
+    assert_eq!(texts_in(&turn, "systemNotification"), [notice]);
+    // After a call there may be nothing to add.
+    let call = Call::new("1", "list", &json!({}));
+    let turn = harness
+        .talk("look", [Answer::calls([call]), stops("stop")])
+        .await;
+    assert_eq!(turn["state"], "complete");
+    assert_eq!(texts_in(&turn, "systemNotification"), [""; 0]);
+}
+
 #[tokio::test]
 async fn nothing_outside_of_the_working_directory_is_read() {
     let mut harness = NativeHarness::start().await;

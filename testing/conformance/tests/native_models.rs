@@ -69,12 +69,15 @@ async fn a_message_says_how_much_its_model_thinks_over_every_wire_format() {
             Wire::Responses => {
                 assert_eq!(
                     (&body["reasoning"], &body["max_output_tokens"]),
-                    (&json!({"effort": "high"}), &json!(5000))
+                    (&json!({"effort": "high", "summary": "auto"}), &json!(5000))
                 );
             }
             Wire::Gemini => assert_eq!(
                 body["generationConfig"],
-                json!({"maxOutputTokens": 5000, "thinkingConfig": {"thinkingLevel": "high"}})
+                json!({
+                    "maxOutputTokens": 5000,
+                    "thinkingConfig": {"thinkingLevel": "high", "includeThoughts": true},
+                })
             ),
         }
         // What the model cannot do is refused before anything is sent.
@@ -84,6 +87,45 @@ async fn a_message_says_how_much_its_model_thinks_over_every_wire_format() {
         assert!(refused.contains("reasoningEffort"), "{wire:?}: {refused}");
         assert_eq!(harness.model.requests().len(), 1);
     }
+}
+
+/// What a model thinks is asked for. A server that shows it to some accounts alone is asked once more without, and never again.
+#[tokio::test]
+async fn thoughts_that_are_not_shown_end_no_chat() {
+    const REFUSAL: &str = r#"{"error":{"message":"Your organization must be verified to generate reasoning summaries. Please go to: https://a.example and click on Verify Organization.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}"#;
+    let mut harness = start(Wire::Responses, "gpt-5.5").await;
+    let stream = Wire::Responses.stream(&Said::text("Hi."));
+    harness.model.behaves(move |request| {
+        match request.json()["reasoning"]["summary"].is_string() {
+            true => Answer::status(400, REFUSAL),
+            false => Answer::raw(stream.clone()),
+        }
+    });
+    harness.ann.sends_message("hi").await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert!(
+        notices(&turn).contains("does not show what the model thinks"),
+        "{turn:#}"
+    );
+    let effort = json!({"id": "echo", "config": {"reasoningEffort": "high"}});
+    harness.ann.sends_to_model("and now?", effort).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(notices(&turn), "", "it was said");
+    let asked: Vec<Value> = harness
+        .model
+        .requests()
+        .iter()
+        .map(|it| it.json()["reasoning"].clone())
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            json!({"summary": "auto"}),
+            Value::Null,
+            json!({"effort": "high"})
+        ]
+    );
 }
 
 #[tokio::test]
@@ -122,6 +164,7 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
         small.model = Some("small".to_owned());
         small.vision = Some(false);
         small.context_tokens = Some(100);
+        small.tools = Some(false);
         models[0].api = host::Api::Anthropic;
         models.push(small);
         let mut other = models[0].clone();
@@ -155,6 +198,7 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
         said.contains("It reads 100 tokens, and the chat uses"),
         "{said}"
     );
+    assert!(said.contains("It calls no tools"), "{said}");
     assert!(
         said.contains("What echo thought is not passed on."),
         "{said}"

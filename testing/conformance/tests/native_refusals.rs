@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use crate::refusing_servers::{AttachmentKind, SERVERS, Server};
+use crate::spoken::{Said, WIRES, Wire};
 use conformance::native::{NativeHarness, error_of, messages, texts_in};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -242,4 +243,54 @@ async fn one_body_that_is_too_large_leaves_the_others() {
     says(&mut harness, "go on").await;
     let request = last(&harness);
     assert!(holds(&request, AttachmentKind::Image) && !holds(&request, AttachmentKind::Document));
+}
+
+/// A server that refuses a conversation for what is in it would refuse all that comes after: what it refused is told to others alone.
+#[tokio::test]
+async fn what_a_server_refused_does_not_end_the_chat() {
+    for wire in WIRES {
+        let add_other = |models: &mut Vec<host::Model>| {
+            models[0].api = wire.api();
+            let mut other = models[0].clone();
+            other.id = "other".to_owned();
+            models.push(other);
+        };
+        let mut harness = NativeHarness::start_with_models(json!({}), add_other).await;
+        let answers = |text: &str| Answer::raw(wire.stream(&Said::text(text)));
+        harness.talk("hello", [answers("Hi.")]).await;
+        let files = json!([{"type": "embeddedResource", "label": "v.txt", "contentType": "text/plain",
+            "data": "WDVPLWV2aWw="}]);
+        let refused = Answer::raw(wire.stream(&Said::refusal()));
+        harness.model.answers([refused]);
+        harness.ann.sends_with_attachments("see v.txt", files).await;
+        let turn = harness.ann.turn_over().await;
+        let error = error_of(&turn)["error"].clone();
+        assert_eq!(error["errorType"], "refusal", "{wire:?}: {error:#}");
+        let is_left_out = matches!(wire, Wire::Anthropic | Wire::Gemini);
+        let told = error["message"]
+            .as_str()
+            .unwrap()
+            .contains("not told of this message");
+        assert_eq!(told, is_left_out, "{wire:?}: {error:#}");
+        harness.talk("go on", [answers("Fine.")]).await;
+        let sent = last(&harness).json().to_string();
+        assert_eq!(sent.contains("see v.txt"), !is_left_out, "{wire:?}: {sent}");
+        assert_eq!(
+            sent.contains("you did not answer"),
+            is_left_out,
+            "{wire:?}: {sent}"
+        );
+        assert!(
+            sent.contains("hello") && sent.contains("go on"),
+            "{wire:?}: {sent}"
+        );
+        harness.model.answers([answers("I do.")]);
+        harness
+            .ann
+            .sends_to_model("and you?", json!({"id": "other"}))
+            .await;
+        harness.ann.turn_over().await;
+        let sent = last(&harness).json().to_string();
+        assert!(sent.contains("see v.txt"), "{wire:?}: {sent}");
+    }
 }

@@ -13,7 +13,7 @@ pub struct AgentsHeard {
     /// Principals whose tokens were forgotten.
     pub forgotten: Vec<String>,
     /// What clients want of MCP servers.
-    pub mcp_wishes: Vec<McpServerRequest>,
+    pub mcp_requests: Vec<McpServerRequest>,
     /// Titles that clients gave.
     pub titles: Vec<String>,
     pub unloaded: Vec<String>,

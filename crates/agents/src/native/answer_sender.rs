@@ -18,6 +18,9 @@ use super::refusals::Learned;
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
 use crate::tool;
 
+/// The most that is shown of what a tool of the server was given, and of what came of it. The model has all of it.
+const SERVER_TEXT_BYTES_MAX: usize = 16 * 1_024;
+
 /// Takes the events of one answer.
 pub(super) struct AnswerSender<'a> {
     offered: &'a OfferedTools<'a>,
@@ -185,6 +188,8 @@ impl<'a> AnswerSender<'a> {
         input: String,
     ) -> Result<(), TurnOver> {
         self.part = None;
+        // Another one of its id says nothing more of the one before.
+        self.end_server_call(&id, String::new(), true).await?;
         let call = self.numbers.next();
         let mut meta = Object::new();
         meta.insert(SERVER_TOOL.to_owned(), json!(true));
@@ -197,7 +202,7 @@ impl<'a> AnswerSender<'a> {
         self.events
             .send(AgentEvent::ToolStarted { call, start })
             .await?;
-        let mut ready = ToolReady::unconfirmed(name.replace('_', " "), input);
+        let mut ready = ToolReady::unconfirmed(name.replace('_', " "), cut(input));
         ready.confirmed = Some(ToolCallConfirmationReason::NotNeeded);
         ready
             .extra
@@ -223,6 +228,7 @@ impl<'a> AnswerSender<'a> {
             true => ToolResult::new(true, name),
             false => ToolResult::failed(name.clone(), &name),
         };
+        let text = cut(text);
         let content = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
         let result = result.with_content(content.into_iter().collect());
         let review = false;
@@ -256,6 +262,16 @@ impl<'a> AnswerSender<'a> {
             }
         }
     }
+}
+
+/// What is shown of a text of the server's.
+fn cut(mut text: String) -> String {
+    let end = text.floor_char_boundary(SERVER_TEXT_BYTES_MAX);
+    if end < text.len() {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// What the chat says of a model that is silent.
@@ -310,6 +326,40 @@ mod tests {
         assert_eq!(sent(&mut received), [""; 0]);
         sink.accept(text("a")).await.unwrap();
         assert_eq!(sent(&mut received).len(), 4, "what was learned comes first");
+    }
+
+    #[tokio::test]
+    async fn every_call_of_the_server_has_an_end_and_little_is_shown_of_much() {
+        let (sender, mut received) = mpsc::channel(64);
+        let events = channel_sink(sender, PendingReplies::default());
+        let offered = OfferedTools::new(&[], Vec::new());
+        let mut numbers = Numbers::default();
+        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers, None);
+        let mut sink = &mut answer;
+        let call = |input: &str| ModelEvent::ServerCall {
+            id: "one".to_owned(),
+            name: "search".to_owned(),
+            input: input.to_owned(),
+        };
+        let much = "ä".repeat(SERVER_TEXT_BYTES_MAX);
+        for event in [
+            call("{}"),
+            call(&much),
+            ModelEvent::ServerResult {
+                id: "one".to_owned(),
+                text: much,
+                success: true,
+            },
+            call("{}"),
+            ModelEvent::Stopped(crate::provider::StopReason::End),
+        ] {
+            sink.accept(event).await.unwrap();
+        }
+        let sent = sent(&mut received);
+        let count = |what: &str| sent.iter().filter(|sent| sent.starts_with(what)).count();
+        assert_eq!((count("<search"), count("ToolCompleted")), (3, 3));
+        let most = 2 * SERVER_TEXT_BYTES_MAX;
+        assert!(sent.iter().all(|sent| sent.len() < most), "{sent:?}");
     }
 
     #[tokio::test]

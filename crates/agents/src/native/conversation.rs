@@ -26,7 +26,7 @@ use super::model_view::{HistoryEntry, ModelView};
 use super::offered_tools::{OfferedTools, offers_within};
 use super::outputs::PausedAnswer;
 use super::recorded_call::CallContext;
-use super::stop::TurnStop;
+use super::stop::{REFUSAL, TurnStop};
 use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
@@ -39,6 +39,9 @@ const LEFT_OUT_NAMED_MAX: usize = 5;
 
 /// Rounds of one turn: a model that goes in circles stops here.
 const ROUNDS_MAX: usize = 100;
+
+/// The longest reason of a server that is shown.
+const REASON_CHARS_MAX: usize = 60;
 
 /// A conversation with a model, round by round.
 pub(super) struct Conversation<'a> {
@@ -117,7 +120,8 @@ impl<'a> Conversation<'a> {
                 events.record_output(output).await;
             }
             if answer.calls.is_empty() && answer.stop != Some(StopReason::Paused) {
-                return report_stop(&answer, events).await;
+                let is_first = number == rounds_before;
+                return report_stop(&answer, (self.model, is_first), events).await;
             }
             // An answer that was paused and the one that goes on with it are one round: so the chat shows them.
             match answer.calls.is_empty() {
@@ -129,7 +133,7 @@ impl<'a> Conversation<'a> {
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
             if admitted == Admitted::LastCall {
-                return report_stop(&answer, events).await; // it was offered nothing, and called for something
+                return report_stop(&answer, (self.model, false), events).await; // it was offered nothing, and called for something
             }
             self.add_round(answer, results).await;
         }
@@ -302,18 +306,27 @@ fn describe_left_out(left_out: &[String]) -> String {
     text
 }
 
-/// The model has nothing more to do; if it was stopped, the user is told.
-async fn report_stop(answer: &ModelAnswer, events: &dyn EventSink) -> Result<(), TurnStop> {
+/// The model has nothing more to do; if it was stopped, or said nothing at all, the user is told.
+async fn report_stop(
+    answer: &ModelAnswer,
+    (model, is_first): (&Model, bool),
+    events: &dyn EventSink,
+) -> Result<(), TurnStop> {
+    let said_nothing = answer.text.trim().is_empty() && answer.calls.is_empty();
     let text = match &answer.stop {
-        Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
-        Some(StopReason::ContentFilter) => "The model's server cut the answer off.",
-        Some(StopReason::Refusal) => {
-            return Err(TurnStop::Failed(AgentError {
-                error_type: "refusal".to_owned(),
-                message: "the model refuses to answer this".to_owned(),
-                resumable: false,
-            }));
+        Some(StopReason::Length) => {
+            "The answer was cut off: it reached the model's output limit.".to_owned()
         }
+        Some(StopReason::ContentFilter) => "The model's server cut the answer off.".to_owned(),
+        Some(StopReason::Refusal) => return Err(refusal(model)),
+        Some(StopReason::Other(reason)) if said_nothing => {
+            format!(
+                "The model said nothing. Its server gives a reason: {}.",
+                shown_reason(reason)
+            )
+        }
+        // After calls it may have nothing to add.
+        Some(StopReason::End) if said_nothing && is_first => "The model said nothing.".to_owned(),
         Some(
             StopReason::End | StopReason::ToolCalls | StopReason::Paused | StopReason::Other(_),
         )
@@ -321,6 +334,32 @@ async fn report_stop(answer: &ModelAnswer, events: &dyn EventSink) -> Result<(),
             return Ok(());
         }
     };
-    let text = text.to_owned();
     Ok(events.send(AgentEvent::Notice { text }).await?)
+}
+
+/// What ends a turn that the model does not answer, and what can be done.
+fn refusal(model: &Model) -> TurnStop {
+    let message = match model.api.refuses_conversations() {
+        true => {
+            "the model refuses to answer this. It is not told of this message any more, so that it can answer others: say it in \
+             other words, or choose another model, which is told of it"
+        }
+        false => "the model refuses to answer this",
+    };
+    TurnStop::Failed(AgentError {
+        error_type: REFUSAL.to_owned(),
+        message: message.to_owned(),
+        resumable: false,
+    })
+}
+
+/// A server's word for why it stopped, as a code in a sentence.
+fn shown_reason(reason: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+    let plain: String = reason
+        .chars()
+        .filter(is_plain)
+        .take(REASON_CHARS_MAX)
+        .collect();
+    format!("`{plain}`")
 }

@@ -1,9 +1,12 @@
 //! A request that its server refuses is sent again with less in it: first without what was likely refused, then with
 //! nothing that a server could refuse.
 //!
-//! Promises: at most two more tries, each different from the one before; something is learned only from a try that
+//! Promises: at most two more tries, and one without asking for what the model thinks, each different from the one before; something is learned only from a try that
 //! was answered, and nothing of which that try says nothing; one attachment cannot spoil a chat.
 //! Must not know: what becomes of the answer.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -62,6 +65,9 @@ impl Fallback {
         };
         request.strings_only = view.refusals().strings_only;
         request.blank_reasoning = view.refusals().blank_reasoning;
+        if view.refusals().hides_thoughts {
+            request.hide_thoughts();
+        }
     }
 
     /// Makes a request that failed smaller, so that it can be sent again; what is learned if that one is answered. The
@@ -80,6 +86,7 @@ impl Fallback {
                 has_lists: view.has_lists(),
                 has_signatures: view.has_signatures(entries),
                 lacks_signatures: view.refusals().signatures,
+                shows_thoughts: request.shows_thoughts(),
                 without: view.refusals(),
                 answered: sent.answered,
                 is_refused: error.kind == ProviderErrorKind::Rejected,
@@ -106,6 +113,8 @@ struct SentRequest<'a> {
     has_signatures: bool,
     /// Whether it was already sent without them.
     lacks_signatures: bool,
+    /// Whether it asked to be shown what the model thinks.
+    shows_thoughts: bool,
     /// What else it did without.
     without: &'a Refusals,
     /// What stands before this position was taken before.
@@ -144,8 +153,10 @@ fn choose(
     sent: &SentRequest<'_>,
 ) -> Option<Less> {
     let mut refusals = known.clone();
+    refusals.hides_thoughts |= sent.without.hides_thoughts;
     let has_bodies = !sent.natives.is_empty();
     match (reduction, blame) {
+        (_, Blame::ShownThoughts) => choose_hidden_thoughts(reduction, sent),
         (Reduction::PlainText, _) => None,
         (_, Blame::ReasoningMissing) => choose_blank_reasoning(reduction, sent),
         (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => {
@@ -211,6 +222,20 @@ fn choose_blank_reasoning(reduction: Reduction, sent: &SentRequest<'_>) -> Optio
     })
 }
 
+/// Thoughts are not shown to this account: they are not asked for. Whatever else the request did without stays out, and as much can
+/// be left out after it as before: this is no part of the conversation.
+fn choose_hidden_thoughts(reduction: Reduction, sent: &SentRequest<'_>) -> Option<Less> {
+    if !sent.shows_thoughts {
+        return None; // it would be the same
+    }
+    let mut refusals = sent.without.clone();
+    refusals.hides_thoughts = true;
+    Some(Less {
+        reduction,
+        ..Less::without(refusals, Vec::new())
+    })
+}
+
 /// Nothing that could be refused: neither bodies, nor lists, nor what the server had added. Empty thoughts stay if the server wants
 /// them: it may have said so of this very request.
 fn choose_plain(known: &Refusals, blame: &Blame, sent: &SentRequest<'_>) -> Option<Less> {
@@ -223,6 +248,7 @@ fn choose_plain(known: &Refusals, blame: &Blame, sent: &SentRequest<'_>) -> Opti
     }
     let mut without = known.clone();
     without.blank_reasoning = has_blanks && !drops_blanks;
+    without.hides_thoughts = sent.without.hides_thoughts;
     without.strings_only = true;
     without.signatures |= sent.has_signatures || sent.lacks_signatures;
     let mut learned = without.clone();
@@ -258,194 +284,4 @@ fn describe_bodies(
         refusals.add_body(native.message, native.part);
     }
     names
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::LazyLock;
-
-    use super::*;
-
-    fn chosen(blame: &Blame, sent: &SentRequest<'_>) -> Option<Reduction> {
-        let known = Refusals::default();
-        let chosen = choose(&known, blame, Reduction::AsMeant, sent);
-        chosen.map(|less| less.reduction)
-    }
-
-    static NOTHING: LazyLock<Refusals> = LazyLock::new(Refusals::default);
-
-    fn sent<'a>(natives: Vec<NativeBody<'a>>) -> SentRequest<'a> {
-        SentRequest {
-            natives,
-            without: &NOTHING,
-            has_lists: false,
-            has_signatures: false,
-            lacks_signatures: false,
-            answered: 0,
-            is_refused: true,
-        }
-    }
-
-    #[test]
-    fn a_server_that_merely_fails_teaches_nothing_about_texts() {
-        let mut sent = SentRequest {
-            has_lists: true,
-            has_signatures: true,
-            is_refused: false,
-            ..sent(Vec::new())
-        };
-        assert_eq!(chosen(&Blame::Unknown, &sent), None);
-        assert_eq!(
-            chosen(&Blame::Lists, &sent),
-            Some(Reduction::PlainText),
-            "it says so"
-        );
-        assert_eq!(
-            chosen(&Blame::Signatures, &sent),
-            Some(Reduction::WithoutRefused)
-        );
-        sent.has_signatures = false;
-        sent.is_refused = true;
-        assert_eq!(chosen(&Blame::Unknown, &sent), Some(Reduction::PlainText));
-        assert_eq!(chosen(&Blame::Body(BTreeSet::new()), &sent), None);
-        sent.has_lists = false;
-        assert_eq!(chosen(&Blame::Unknown, &sent), None, "it would be the same");
-        assert_eq!(chosen(&Blame::Lists, &sent), None, "it would be the same");
-    }
-
-    #[test]
-    fn what_is_unexplained_is_tried_without_signatures_once() {
-        let known = Refusals::default();
-        let mut sent = SentRequest {
-            has_signatures: true,
-            ..sent(Vec::new())
-        };
-        let less = choose(&known, &Blame::Unknown, Reduction::AsMeant, &sent).unwrap();
-        assert!(less.without.signatures && less.learned.signatures && !less.without.strings_only);
-        sent.has_signatures = false;
-        sent.lacks_signatures = true;
-        let more = choose(&known, &Blame::Unknown, less.reduction, &sent);
-        assert!(more.is_none(), "{more:?}");
-    }
-
-    #[test]
-    fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
-        let known = Refusals::default();
-        let missing = Blame::ReasoningMissing;
-        let less = choose(&known, &missing, Reduction::AsMeant, &sent(Vec::new())).unwrap();
-        assert!(less.without.blank_reasoning && less.learned.blank_reasoning);
-        assert_eq!(less.reduction, Reduction::WithoutRefused);
-        let mut without = Refusals::default();
-        without.kinds.insert(MediaKind::Image);
-        let without_images = SentRequest {
-            without: &without,
-            ..sent(Vec::new())
-        };
-        let less = choose(&known, &missing, Reduction::WithoutRefused, &without_images).unwrap();
-        assert!(less.without.blank_reasoning && less.learned.kinds.contains(&MediaKind::Image));
-        let same = SentRequest {
-            without: &less.without,
-            ..sent(Vec::new())
-        };
-        assert!(choose(&known, &missing, Reduction::AsMeant, &same).is_none());
-        assert!(choose(&known, &missing, less.reduction, &same).is_none());
-    }
-
-    #[test]
-    fn empty_thoughts_stay_when_something_else_is_refused_next() {
-        let known = Refusals::default();
-        let message = agent_api::UserMessage::text("x");
-        let image = || NativeBody {
-            kind: MediaKind::Image,
-            message: &message,
-            position: 0,
-            part: 0,
-        };
-        let missing = Blame::ReasoningMissing;
-        let first = choose(&known, &missing, Reduction::AsMeant, &sent(vec![image()])).unwrap();
-        let with_blanks = SentRequest {
-            without: &first.without,
-            ..sent(vec![image()])
-        };
-        let images = Blame::Kinds(BTreeSet::from([MediaKind::Image]));
-        let less = choose(&known, &images, first.reduction, &with_blanks).unwrap();
-        assert_eq!(less.reduction, Reduction::PlainText);
-        assert!(less.without.strings_only && less.without.blank_reasoning);
-        assert!(less.learned.strings_only && less.learned.blank_reasoning);
-    }
-
-    #[test]
-    fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
-        let mut known = Refusals::default();
-        known.blank_reasoning = true;
-        let mut with_blanks = SentRequest {
-            without: &known,
-            ..sent(Vec::new())
-        };
-        let as_meant = Reduction::AsMeant;
-        let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
-        assert!(less.without.is_empty() && less.learned.is_empty());
-        let again = SentRequest {
-            without: &less.without,
-            ..sent(Vec::new())
-        };
-        let more = choose(&known, &Blame::Signatures, less.reduction, &again);
-        assert!(more.is_none(), "it would be the same: {more:?}");
-        let without_refused = Reduction::WithoutRefused;
-        let less = choose(&known, &Blame::Signatures, without_refused, &with_blanks).unwrap();
-        assert!(!less.without.blank_reasoning && less.learned.is_empty());
-        with_blanks.has_signatures = true;
-        let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
-        assert!(less.learned.signatures && !less.learned.blank_reasoning);
-    }
-
-    #[test]
-    fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
-        let known = Refusals::default();
-        let without_bodies = SentRequest {
-            has_signatures: true,
-            ..sent(Vec::new())
-        };
-        let less = choose(
-            &known,
-            &Blame::Unknown,
-            Reduction::WithoutRefused,
-            &without_bodies,
-        );
-        let less = less.unwrap();
-        assert!(less.without.strings_only && less.without.signatures);
-        assert!(less.learned.signatures && !less.learned.strings_only);
-        assert!(less.learned.kinds.is_empty());
-    }
-
-    #[test]
-    fn bodies_that_were_taken_before_are_blamed_last() {
-        let message = agent_api::UserMessage::text("x");
-        let native = |kind, position| NativeBody {
-            kind,
-            message: &message,
-            position,
-            part: 0,
-        };
-        let sent = SentRequest {
-            has_lists: true,
-            answered: 2,
-            ..sent(vec![
-                native(MediaKind::Image, 0),
-                native(MediaKind::Document, 2),
-                native(MediaKind::Image, 4),
-            ])
-        };
-        let blame = Blame::Body(BTreeSet::from([MediaKind::Image]));
-        let known = Refusals::default();
-        let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
-        assert_eq!(less.names.len(), 1);
-        let blame = Blame::Kinds(BTreeSet::from([MediaKind::Audio]));
-        let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
-        assert_eq!(
-            less.learned.kinds,
-            BTreeSet::from([MediaKind::Image, MediaKind::Document]),
-            "what is named is not there: all that is"
-        );
-    }
 }

@@ -39,6 +39,7 @@ mod outputs;
 mod prompt;
 mod recorded_call;
 mod refusals;
+mod refused_turns;
 mod rules;
 mod servers;
 mod settings;

@@ -143,6 +143,11 @@ pub(super) fn read(model: &Model, message: &Value) -> RequestSettings {
             .facts()
             .adaptive_thinking
             .filter(|_| own.is_none_or(|own| !own.contains_key("thinking"))),
+        is_shown: thinks(model)
+            && own.is_none_or(|own| {
+                let mut fields = effort_fields(model.api).iter();
+                fields.all(|field| !own.contains_key(*field))
+            }),
     };
     let mut fields = thinking.fields(model.api);
     for (name, _) in own.into_iter().flatten() {
@@ -156,12 +161,39 @@ pub(super) fn read(model: &Model, message: &Value) -> RequestSettings {
     }
 }
 
+/// What a request says to a model that is to think as little as it can.
+pub(super) fn least_thinking(model: &Model) -> Object {
+    let facts = model.facts();
+    // One that thinks only when asked is not asked.
+    let is_asked = facts.adaptive_thinking != Some(AdaptiveThinking::Off)
+        && known_settings(model).contains_key(EFFORT);
+    let efforts = facts.efforts.unwrap_or_default();
+    let thinking = Thinking {
+        effort: efforts.first().map(String::as_str).filter(|_| is_asked),
+        tokens: None,
+        answer_tokens: None,
+        adaptive: None,
+        is_shown: false,
+    };
+    thinking.fields(model.api)
+}
+
+/// Whether it is known of a model that it thinks. All of Google's that are known do.
+fn thinks(model: &Model) -> bool {
+    let facts = model.facts();
+    let has_efforts = facts.efforts.is_some_and(|efforts| !efforts.is_empty());
+    let is_known = model.known() != ModelFacts::default();
+    has_efforts || facts.thinking_tokens.is_some() || (model.api == Api::Gemini && is_known)
+}
+
 /// How a request asks its model to think.
 struct Thinking<'a> {
     effort: Option<&'a str>,
     tokens: Option<u64>,
     answer_tokens: Option<u64>,
     adaptive: Option<AdaptiveThinking>,
+    /// Whether it asks for what the model thinks, where a server shows nothing of it unasked.
+    is_shown: bool,
 }
 
 impl Thinking<'_> {
@@ -175,8 +207,9 @@ impl Thinking<'_> {
                 }
             }
             Api::Responses => {
-                if let Some(effort) = self.effort {
-                    put("reasoning", json!({"effort": effort}));
+                let reasoning = self.responses();
+                if !reasoning.is_empty() {
+                    put("reasoning", Value::Object(reasoning));
                 }
             }
             Api::Anthropic => {
@@ -188,17 +221,33 @@ impl Thinking<'_> {
                 }
             }
             Api::Gemini => {
-                let config = match (self.effort, self.tokens) {
-                    (Some(effort), _) => Some(json!({"thinkingLevel": effort})),
-                    (None, Some(tokens)) => Some(json!({"thinkingBudget": tokens})),
-                    (None, None) => None,
-                };
-                if let Some(config) = config {
-                    put("thinkingConfig", config);
+                let config = self.gemini();
+                if !config.is_empty() {
+                    put("thinkingConfig", Value::Object(config));
                 }
             }
         }
         fields
+    }
+
+    fn responses(&self) -> Map<String, Value> {
+        let effort = self.effort.map(|effort| ("effort", json!(effort)));
+        let summary = self.is_shown.then(|| ("summary", json!("auto")));
+        let said = effort.into_iter().chain(summary);
+        said.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn gemini(&self) -> Map<String, Value> {
+        let much = match (self.effort, self.tokens) {
+            (Some(effort), _) => Some(("thinkingLevel", json!(effort))),
+            (None, Some(tokens)) => Some(("thinkingBudget", json!(tokens))),
+            (None, None) => None,
+        };
+        // Of a model that is not to think there is nothing to show.
+        let is_shown = self.is_shown && (self.effort.is_some() || self.tokens != Some(0));
+        let shown = is_shown.then(|| ("includeThoughts", json!(true)));
+        let said = much.into_iter().chain(shown);
+        said.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn anthropic(&self) -> Option<Value> {
@@ -279,7 +328,7 @@ mod tests {
             ),
             (
                 "responses+https://api.openai.com/v1#gpt-5.5",
-                json!({"reasoning": {"effort": "high"}}),
+                json!({"reasoning": {"effort": "high", "summary": "auto"}}),
             ),
             (
                 "anthropic+http://h/v1#claude-opus-4-8",
@@ -291,7 +340,7 @@ mod tests {
             ),
             (
                 "gemini+http://h/v1#gemini-3.5-flash",
-                json!({"thinkingConfig": {"thinkingLevel": "high"}}),
+                json!({"thinkingConfig": {"thinkingLevel": "high", "includeThoughts": true}}),
             ),
         ] {
             assert_eq!(
@@ -313,7 +362,10 @@ mod tests {
         );
         assert_eq!(
             request(&model("gemini+http://h/v1#gemini-2.5-pro"), budget.clone()),
-            (None, json!({"thinkingConfig": {"thinkingBudget": 5000}}))
+            (
+                None,
+                json!({"thinkingConfig": {"thinkingBudget": 5000, "includeThoughts": true}})
+            )
         );
         assert_eq!(
             request(&model("https://api.openai.com/v1#gpt-5.5"), budget),
@@ -336,6 +388,56 @@ mod tests {
         );
         let (_, fields) = request(&model("anthropic+http://h/v1#claude-opus-4-8"), json!({}));
         assert_eq!(fields, json!({}), "it thinks only if it is asked to");
+    }
+
+    #[test]
+    fn a_model_that_is_to_say_little_thinks_little() {
+        for (address, fields) in [
+            (
+                "responses+https://h/v1#gpt-5",
+                json!({"reasoning": {"effort": "minimal"}}),
+            ),
+            (
+                "https://api.openai.com/v1#gpt-5-nano",
+                json!({"reasoning_effort": "minimal"}),
+            ),
+            (
+                "anthropic+http://h/v1#claude-sonnet-5-5",
+                json!({"output_config": {"effort": "low"}}),
+            ),
+            ("anthropic+http://h/v1#claude-opus-4-8", json!({})),
+            (
+                "gemini+http://h/v1#gemini-3.1-flash-lite",
+                json!({"thinkingConfig": {"thinkingLevel": "minimal"}}),
+            ),
+            ("http://localhost/v1#qwen3", json!({})),
+        ] {
+            assert_eq!(
+                Value::Object(least_thinking(&model(address))),
+                fields,
+                "{address}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_model_thinks_is_asked_for_where_it_is_known_to_think() {
+        let unasked = |address: &str| request(&model(address), json!({})).1;
+        let summary = json!({"reasoning": {"summary": "auto"}});
+        assert_eq!(unasked("responses+https://h/v1#gpt-5.5"), summary);
+        assert_eq!(unasked("responses+https://h/v1#gpt-4.1"), json!({}));
+        assert_eq!(unasked("responses+https://h/v1#strange"), json!({}));
+        let thoughts = json!({"thinkingConfig": {"includeThoughts": true}});
+        assert_eq!(unasked("gemini+http://h/v1#gemini-3.8-flash"), thoughts);
+        assert_eq!(unasked("gemini+http://h/v1#strange"), json!({}));
+        let off = json!({"thinkingTokens": 0});
+        assert_eq!(
+            request(&model("gemini+http://h/v1#gemini-2.5-flash"), off).1,
+            json!({"thinkingConfig": {"thinkingBudget": 0}})
+        );
+        let mut own = model("responses+https://h/v1#gpt-5.5");
+        own.settings = Some(json!({"reasoning": {"type": "object"}}));
+        assert_eq!(request(&own, json!({})).1, json!({}));
     }
 
     #[test]

@@ -34,9 +34,11 @@ pub(super) fn describe(
         .rev()
         .find(|past| model_of(past).is_some())?;
     let before = model_of(last).filter(|before| *before != model.id)?;
-    let capabilities = shared.models.find(before);
+    let known = shared.models.find(before);
+    let capabilities = known.as_ref();
     let capabilities = capabilities.map(|entry| entry.model.capabilities(&shared.capabilities));
     let losses = [
+        describe_tools(model, known.as_ref().map(|entry| &entry.model)),
         describe_media(&view.described(entries, newest), capabilities.as_ref()),
         describe_window(model, last, shared.compaction),
         describe_thoughts(input, before),
@@ -48,6 +50,14 @@ pub(super) fn describe(
             model.id,
             losses.join(" ")
         )
+    })
+}
+
+/// The model before could do something, and this one can only talk. Of a model that is gone nothing is known: it may have.
+fn describe_tools(model: &Model, before: Option<&Model>) -> Option<String> {
+    let could = before.is_none_or(Model::calls_tools);
+    (could && !model.calls_tools()).then(|| {
+        "It calls no tools: it neither reads nor changes files, and runs nothing.".to_owned()
     })
 }
 

@@ -85,7 +85,11 @@ pub(super) async fn inspect_orphans(
         format!("\n- {title}: {text}")
     });
     let lines: String = lines.collect();
-    let text = format!("The host was stopped while these were at work:\n{lines}");
+    let more = match found.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        more => format!("\n- and {more} more, of which the model is told"),
+    };
+    let text = format!("The host was stopped while these were at work:\n{lines}{more}");
     events.send(AgentEvent::Notice { text }).await?;
     findings.extend(new);
     Ok(Arc::new(findings))
@@ -148,6 +152,16 @@ fn inspect(call: &Value, workspace: &Workspace) -> String {
         return "An MCP server was to carry it out; what it did until then is not known."
             .to_owned();
     }
+    match call["toolName"].as_str() {
+        Some(tool::TASK) => {
+            return "A worker may have begun with it; what it did stands in its own chat, and is not undone.".to_owned();
+        }
+        Some(tool::CLIENT_FILES) => {
+            return "The user's program was to carry it out; what it did until then is not known."
+                .to_owned();
+        }
+        Some(_) | None => {}
+    }
     if !call["_meta"][meta::EDITS].is_array() {
         return "It had changed nothing yet.".to_owned();
     }
@@ -166,8 +180,7 @@ fn is_of_server(call: &Value) -> bool {
 }
 
 fn inspect_command(call: &Value) -> String {
-    let before =
-        "The command did not come to its end by itself; what it had done until then is not undone.";
+    let before = "The command's end was not seen; what it had done until then is not undone.";
     let mark = call["_meta"][MARK].as_str();
     let Some(mark) = mark.filter(|mark| !mark.is_empty()) else {
         return format!("{before} Whether something of it still runs is not known.");
@@ -302,6 +315,11 @@ mod tests {
         let mut waiting = call(&[]);
         waiting["_meta"] = json!({});
         assert_eq!(inspect(&waiting, &workspace), "It had changed nothing yet.");
+        // A worker edits and runs in a chat of its own.
+        waiting["toolName"] = json!("task");
+        assert!(inspect(&waiting, &workspace).contains("its own chat"));
+        waiting["toolName"] = json!("client_files");
+        assert!(inspect(&waiting, &workspace).contains("not known"));
         waiting["contributor"] = json!({"kind": "client"});
         assert!(inspect(&waiting, &workspace).contains("not known"));
     }

@@ -37,6 +37,8 @@ pub(super) struct Refusals {
     pub signatures: bool,
     /// Its server wants thoughts with each of the model's answers, if only empty ones.
     pub blank_reasoning: bool,
+    /// Its server does not show what it thinks.
+    pub hides_thoughts: bool,
 }
 
 /// What a refusal taught, as soon as the smaller request is answered.
@@ -78,6 +80,7 @@ impl Refusals {
             && !self.strings_only
             && !self.signatures
             && !self.blank_reasoning
+            && !self.hides_thoughts
     }
 
     /// As it is stored; empty if there is nothing to remember.
@@ -166,6 +169,10 @@ impl Refusals {
         }
         if before.blank_reasoning && !self.blank_reasoning {
             let words = "The model's server does not take empty reasoning any more; answers that have none are sent without.";
+            return words.to_owned();
+        }
+        if self.hides_thoughts && !before.hides_thoughts {
+            let words = "The model's server does not show what the model thinks to this account; it is not asked for it any more.";
             return words.to_owned();
         }
         let names = bodies.join(", ");

@@ -4,6 +4,9 @@ use agent_api::{AgentError, TurnOver};
 
 use crate::provider::{ProviderError, ProviderErrorKind};
 
+/// The type of the error in which a turn ends that the model refuses to answer (G-60).
+pub(super) const REFUSAL: &str = "refusal";
+
 pub(super) enum TurnStop {
     /// Its events have no receiver any more.
     Over,

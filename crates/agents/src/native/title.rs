@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::budget::estimate;
 use super::model_list::ModelEntry;
+use super::model_settings;
 use super::recorded_call::{self, CallContext};
 use super::usage::cost_of;
 use crate::provider::{ModelEvent, ModelMessage, ModelRequest, Usage};
@@ -64,7 +65,7 @@ impl TitleModel {
     ) -> Option<SuggestedTitle> {
         let replaces = make_title(text)?;
         let why = match timeout(TIME_MAX, ask(model, text, host)).await {
-            Ok(Ok(said)) => match make_title(&said).map(|title| clean(&title)) {
+            Ok(Ok(said)) => match make_title(without_thoughts(&said)).map(|title| clean(&title)) {
                 Some(title) if !title.is_empty() => {
                     return Some(SuggestedTitle { replaces, title });
                 }
@@ -99,6 +100,7 @@ async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<
         system: vec![Section::new("identity", SYSTEM)],
         messages: vec![ModelMessage::User(json!(format!("{REQUEST}\n\n{text}")))],
         max_output_tokens: Some(OUTPUT_TOKENS),
+        settings: model_settings::least_thinking(&model.model),
         ..ModelRequest::default()
     };
     let permit = host.begin_call(estimate(&request, &model.model), CallKind::Usual);
@@ -161,6 +163,16 @@ pub(super) fn make_title(text: &str) -> Option<String> {
     Some(title)
 }
 
+/// What a small model says after it thought aloud; nothing if it never came to an end of that.
+fn without_thoughts(said: &str) -> &str {
+    let said = said.trim_start();
+    match said.rsplit_once("</think>") {
+        Some((_, title)) => title,
+        None if said.starts_with("<think>") => "",
+        None => said,
+    }
+}
+
 /// Without what models put around a title, and without what is no text.
 fn clean(title: &str) -> String {
     let around =
@@ -186,6 +198,17 @@ mod tests {
             "{long}"
         );
         assert_eq!(make_title(" \n"), None);
+    }
+
+    #[test]
+    fn thoughts_are_no_title() {
+        assert_eq!(
+            without_thoughts("<think>\nHm.\n</think>\n\nFix it"),
+            "\n\nFix it"
+        );
+        assert_eq!(without_thoughts("Hm.</think>Fix it"), "Fix it");
+        assert_eq!(without_thoughts(" <think>Hm."), "");
+        assert_eq!(without_thoughts("Fix <think>"), "Fix <think>");
     }
 
     #[test]

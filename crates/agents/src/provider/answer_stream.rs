@@ -8,6 +8,9 @@ use super::error_body::{self, ErrorBody};
 use super::sse::{self, EventKind, SseEvent};
 use super::{Decode, ModelEvent, ProviderError, StreamFlow};
 
+/// How event streams end over Chat Completions, and behind gateways over other wire formats, too.
+pub(super) const END_MARK: &str = "[DONE]";
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// What is shown of an invalid response.
 const EXCERPT_CHARS: usize = 120;

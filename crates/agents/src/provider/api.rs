@@ -51,6 +51,15 @@ impl Api {
         }
     }
 
+    /// Whether its servers refuse a conversation as a whole for what is in it, and again for as long as that is in it. A refusal of
+    /// other servers is what the model itself says.
+    pub(crate) fn refuses_conversations(self) -> bool {
+        match self {
+            Self::Anthropic | Self::Gemini => true,
+            Self::Chat | Self::Responses => false,
+        }
+    }
+
     /// The header that carries the key unless the configuration says otherwise (G-61).
     pub(super) fn key_header(self) -> &'static str {
         match self {

@@ -27,6 +27,7 @@ mod sse;
 #[cfg(test)]
 mod stream_tests;
 mod streamed_response;
+mod thoughts;
 mod tls;
 
 use std::sync::Arc;

@@ -62,6 +62,12 @@ pub(super) fn check<D: Decode>(decoder: impl Fn() -> D, stream: &str, expected: 
     }
 }
 
+/// A stream of these events.
+pub(super) fn stream_of(events: &[Value]) -> String {
+    let events = events.iter();
+    events.map(|event| format!("data: {event}\n\n")).collect()
+}
+
 /// A conversation with everything: sections, attachments as `blocks`, an answer as its server wants it back, an older one
 /// that another server made, results, steering, tools, settings.
 pub(super) fn long_request(blocks: Value, items: Value, settings: Value) -> ModelRequest {

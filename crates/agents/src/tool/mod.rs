@@ -49,7 +49,7 @@ pub use error::ToolError;
 pub(crate) use file_edit::{preview_item, recorded_edit, result_content};
 pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
-pub(crate) use task::Brief;
+pub(crate) use task::{Brief, NAME as TASK};
 pub(crate) use todo::{NAME as TODO, TodoList};
 pub(crate) use web_fetch::is_public_address;
 

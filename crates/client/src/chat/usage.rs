@@ -88,7 +88,11 @@ impl ChatUsage {
             let input = usage["inputTokens"].as_u64()?;
             Some(input.saturating_add(usage["outputTokens"].as_u64().unwrap_or(0)))
         };
-        if let Some(context) = meta["contextUsed"].as_u64().or_else(last_call) {
+        if meta["greenroom.summary"] == true {
+            // What was before is told in short now; how much that is, the next call tells.
+            self.context_used = None;
+            self.context_size = meta["contextSize"].as_u64();
+        } else if let Some(context) = meta["contextUsed"].as_u64().or_else(last_call) {
             self.context_used = Some(context);
             self.context_size = meta["contextSize"].as_u64();
         }
@@ -209,6 +213,19 @@ mod tests {
         let last = used.last_turn.clone().unwrap();
         assert_eq!(last.tokens, counts(40, Some(1)));
         assert!(!used.is_partial);
+        let summary =
+            json!({"inputTokens": 90, "_meta": {"contextSize": 100, "greenroom.summary": true}});
+        let mut summarised = chat.clone();
+        let turns = chat.turns.as_slice().iter().cloned();
+        let turns = turns.chain([turn("d", summary)]).collect();
+        summarised.turns = Arc::new(TurnList::new(turns));
+        let used = UsageReader::default().read(&summarised);
+        assert_eq!((used.context_used, used.context_size), (None, Some(100)));
+        assert_eq!(
+            used.tokens.input,
+            Some(630),
+            "it costs something all the same"
+        );
         chat.turns_next_cursor = Some("older".to_owned());
         assert!(reader.read(&chat).cost.unwrap().is_partial);
         chat.turns = Arc::default();

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, is_blank_text, link};
 use super::super::sources::CitedSources;
@@ -15,6 +15,12 @@ const BLOCKS_MAX: usize = 1_024;
 
 /// Citations of one block that go back.
 const CITATIONS_MAX: usize = 256;
+
+const REFUSAL: &str = "refusal";
+
+/// Calls of tools that the server carries out itself, and of those of MCP servers that it knows.
+const SERVER_TOOL: &str = "server_tool_use";
+const SERVER_MCP_TOOL: &str = "mcp_tool_use";
 
 /// The events of one answer.
 #[derive(Default)]
@@ -46,6 +52,9 @@ struct AnswerBlock {
 
 impl ReadAnswer for MessageReader {
     fn take(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        if data.trim() == END_MARK {
+            return Ok(()); // of a gateway; the answer has its own end
+        }
         let event: Value = serde_json::from_str(data).map_err(|_| invalid(data))?;
         match event["type"].as_str().unwrap_or("") {
             "message_start" => self.count(&event["message"]["usage"]),
@@ -56,8 +65,7 @@ impl ReadAnswer for MessageReader {
             "content_block_stop" => self.end_block(&event, events),
             "message_delta" => {
                 self.count(&event["usage"]);
-                let stop = event["delta"]["stop_reason"].as_str();
-                self.stop = stop.map(str::to_owned).or(self.stop.take());
+                self.stop_for(&event["delta"], events);
             }
             "message_stop" => self.conclude(events)?,
             "error" => {
@@ -85,7 +93,7 @@ impl ReadAnswer for MessageReader {
             self.begin_block(Some(at), block, events)?;
             self.end_block(&json!({"index": at}), events);
         }
-        self.stop = message["stop_reason"].as_str().map(str::to_owned);
+        self.stop_for(&message, events);
         self.conclude(events)
     }
 
@@ -109,7 +117,7 @@ impl ReadAnswer for MessageReader {
             "end_turn" | "stop_sequence" | "tool_use" if self.calls > 0 => StopReason::ToolCalls,
             "end_turn" | "stop_sequence" | "tool_use" => StopReason::End,
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
-            "refusal" => StopReason::Refusal,
+            REFUSAL => StopReason::Refusal,
             "pause_turn" => StopReason::Paused,
             other => StopReason::Other(other.to_owned()),
         }));
@@ -126,6 +134,20 @@ impl ReadAnswer for MessageReader {
 }
 
 impl MessageReader {
+    /// Why the model stopped; a refusal may say why in words.
+    fn stop_for(&mut self, said: &Value, events: &mut Vec<ModelEvent>) {
+        let Some(stop) = said["stop_reason"].as_str() else {
+            return; // figures alone
+        };
+        let why = said["stop_details"]["explanation"].as_str();
+        if let Some(why) = why.filter(|_| stop == REFUSAL && self.stop.is_none()) {
+            let has_text = self.blocks.iter().any(AnswerBlock::has_text);
+            let separator = if has_text { "\n\n" } else { "" };
+            push(events, ModelEvent::Refusal, &format!("{separator}{why}"));
+        }
+        self.stop = Some(stop.to_owned());
+    }
+
     /// Figures come at the beginning and again at the end; the last of each counts.
     fn count(&mut self, usage: &Value) {
         for (name, value) in usage.as_object().into_iter().flatten() {
@@ -190,7 +212,7 @@ impl MessageReader {
                 block.call = Some(index);
                 block.input = input;
             }
-            "server_tool_use" => block.input = input,
+            SERVER_TOOL | SERVER_MCP_TOOL => block.input = input,
             kind if kind.ends_with("_tool_result") => {
                 events.push(server_result(&block.value));
             }
@@ -242,7 +264,7 @@ impl MessageReader {
         let Some(block) = block_at(&mut self.blocks, event) else {
             return; // of a block that never began
         };
-        if block.value["type"] == "server_tool_use" {
+        if block.is_server_call() {
             let word = |name: &str| block.value[name].as_str().unwrap_or("").to_owned();
             events.push(ModelEvent::ServerCall {
                 id: word("id"),
@@ -268,6 +290,18 @@ fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &st
 }
 
 impl AnswerBlock {
+    /// Whether people read something of it.
+    fn has_text(&self) -> bool {
+        let began = self.value["text"].as_str();
+        !self.text.is_empty() || began.is_some_and(|text| !text.is_empty())
+    }
+
+    /// Whether it is a call of a tool that the server carries out itself, or has an MCP server carry out.
+    fn is_server_call(&self) -> bool {
+        let kind = self.value["type"].as_str();
+        matches!(kind, Some(SERVER_TOOL | SERVER_MCP_TOOL))
+    }
+
     /// Keeps a citation, so that it goes back with the block.
     fn add_citation(&mut self, citation: &Value) {
         let Some(block) = self.value.as_object_mut() else {
@@ -304,29 +338,33 @@ impl AnswerBlock {
             }
         }
         let kind = block.get("type").and_then(Value::as_str);
-        if matches!(kind, Some("tool_use" | "server_tool_use")) {
+        if matches!(kind, Some("tool_use" | SERVER_TOOL | SERVER_MCP_TOOL)) {
             block.insert("input".to_owned(), input_object(&self.input));
         }
         Value::Object(block)
     }
 }
 
-/// What came of a tool of the server, as people read it.
+/// What came of a tool of the server, as people read it: what it found or printed, or why it failed.
 fn server_result(block: &Value) -> ModelEvent {
     let content = &block["content"];
     let found = content.as_array().into_iter().flatten();
-    let lines = found.filter_map(|it| {
-        let url = it["url"].as_str()?;
-        link(it["title"].as_str(), url).map(|link| format!("-{link}"))
-    });
-    let text = match content["error_code"].as_str() {
-        Some(code) => code.to_owned(),
-        None => lines.collect::<Vec<_>>().join("\n"),
-    };
-    let output = content["stdout"].as_str().filter(|_| text.is_empty());
+    let lines: Vec<String> = found.chain([content]).filter_map(result_line).collect();
+    let code = content["error_code"].as_str();
     ModelEvent::ServerResult {
         id: block["tool_use_id"].as_str().unwrap_or("").to_owned(),
-        success: content["error_code"].is_null(),
-        text: output.map_or(text, str::to_owned),
+        success: code.is_none() && block["is_error"] != true,
+        text: code.map_or_else(|| lines.join("\n"), str::to_owned),
     }
+}
+
+/// A page that was found or fetched, a text, or what a command printed.
+fn result_line(it: &Value) -> Option<String> {
+    if let Some(url) = it["url"].as_str() {
+        return link(it["title"].as_str(), url).map(|link| format!("-{link}"));
+    }
+    let texts = [it, &it["text"], &it["stdout"], &it["stderr"]];
+    let said = texts.into_iter().filter_map(Value::as_str);
+    let said: Vec<&str> = said.filter(|said| !said.is_empty()).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
 }

@@ -4,7 +4,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
 use super::super::{Api, ModelEndpoint, ModelMessage, ModelRequest};
 use super::encode;
 use crate::provider;
@@ -235,6 +235,107 @@ recorded! {
         Usage(Usage { input_tokens: Some(2125), output_tokens: Some(4096), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
         Stopped(Length)
     "#]];
+}
+
+/// Events, blocks and pieces of blocks that are not known here end no answer, and blocks go back as they came.
+#[test]
+fn what_is_new_ends_nothing() {
+    let block = json!({"type": "hologram", "data": "AAAA"});
+    let new = json!({"type": "hologram_delta", "data": "BBBB"});
+    let text = json!({"type": "text_delta", "text": "Hi"});
+    let stream = stream_of(&[
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "new_tokens": {"a": 1}}}}),
+        json!({"type": "weather", "message": 7}),
+        json!(null),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": new}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": new}),
+        json!({"type": "content_block_delta", "index": 1, "delta": text}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "novelty", "stop_details": null}}),
+    ]);
+    let expected = expect![[r#"
+        Text("Hi")
+        item {"type":"hologram","data":"AAAA"}
+        item {"type":"text","text":"Hi"}
+        Usage(Usage { input_tokens: Some(3), output_tokens: None, cache_read_tokens: None, cache_write_tokens: None })
+        Stopped(Other("novelty"))
+    "#]];
+    // As gateways end a stream.
+    check(
+        super::decoder,
+        &format!("{stream}data: [DONE]\n\n"),
+        &expected,
+    );
+    let end = stream_of(&[json!({"type": "message_stop"})]);
+    check(super::decoder, &format!("{stream}{end}"), &expected);
+}
+
+/// Tools of MCP servers that Anthropic asks, a page that it fetched, code that it ran.
+#[test]
+fn every_tool_of_the_server_is_shown() {
+    let begins = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let called = json!({"type": "mcp_tool_use", "id": "m1", "name": "echo", "server_name": "s", "input": {}});
+    let input = json!({"type": "input_json_delta", "partial_json": "{\"a\":1}"});
+    let failed = json!({"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": true,
+        "content": [{"type": "text", "text": "no such file"}, {"type": "text", "text": "try again"}]});
+    let fetched = json!({"type": "web_fetch_tool_result", "tool_use_id": "f1",
+        "content": {"type": "web_fetch_result", "url": "https://a.example/", "content": {"type": "document", "title": "A"}}});
+    let ran = json!({"type": "bash_code_execution_tool_result", "tool_use_id": "b1",
+        "content": {"type": "bash_code_execution_result", "stdout": "1\n", "stderr": "warned", "return_code": 0}});
+    let refused = json!({"type": "web_search_tool_result", "tool_use_id": "w1",
+        "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}});
+    let stream = stream_of(&[
+        begins(0, called),
+        json!({"type": "content_block_delta", "index": 0, "delta": input}),
+        json!({"type": "content_block_stop", "index": 0}),
+        begins(1, failed),
+        begins(2, fetched),
+        begins(3, ran),
+        begins(4, refused),
+    ]);
+    let read = decode(super::decoder(), [stream.as_bytes()]);
+    let shown: String = read
+        .lines()
+        .filter(|line| line.starts_with("Server"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    expect![[r#"
+        ServerCall { id: "m1", name: "echo", input: "{\"a\":1}" }
+        ServerResult { id: "m1", text: "no such file\ntry again", success: false }
+        ServerResult { id: "f1", text: "- ([https://a.example/](https://a.example/))", success: true }
+        ServerResult { id: "b1", text: "1\n\nwarned", success: true }
+        ServerResult { id: "w1", text: "max_uses_exceeded", success: false }
+    "#]]
+    .assert_eq(&shown);
+}
+
+/// A refusal may say why, after something of the answer or before it.
+#[test]
+fn why_the_model_refuses_is_said() {
+    let refused = json!({"type": "message_delta", "delta": {"stop_reason": "refusal",
+        "stop_details": {"type": "refusal", "category": "cyber", "explanation": "It looks like an attack."}}});
+    let text = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Well"}});
+    let end = json!({"type": "message_stop"});
+    check(
+        super::decoder,
+        &stream_of(&[refused.clone(), end.clone()]),
+        &expect![[r#"
+            Refusal("It looks like an attack.")
+            Stopped(Refusal)
+        "#]],
+    );
+    check(
+        super::decoder,
+        &stream_of(&[text, refused.clone(), refused, end]),
+        &expect![[r#"
+            Text("Well")
+            Refusal("\n\nIt looks like an attack.")
+            item {"type":"text","text":"Well"}
+            Stopped(Refusal)
+        "#]],
+    );
 }
 
 /// A server that cites without end fills neither the chat nor what goes back.

@@ -4,14 +4,39 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::ProviderErrorKind::Interrupted;
-use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::ProviderErrorKind::{Interrupted, Rejected};
+use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
-use super::super::{ModelEvent, ProviderError, StopReason, Usage};
+use super::super::{Blame, ModelEvent, ProviderError, StopReason, Usage};
 
 /// More parts than this in one answer, texts put together, are no answer.
 const PARTS_MAX: usize = 1_024;
+
+/// Reasons to stop by which the server cuts an answer off for what is in it.
+const FILTERED: &[&str] = &[
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+];
+
+/// Reasons to stop of an answer that another try may do better.
+const GIVEN_UP: &[&str] = &[
+    "MALFORMED_FUNCTION_CALL",
+    "UNEXPECTED_TOOL_CALL",
+    "MALFORMED_RESPONSE",
+    "TOO_MANY_TOOL_CALLS",
+];
+
+/// The conversation has a call of another model.
+const UNSIGNED: &str = "MISSING_THOUGHT_SIGNATURE";
 
 /// The events of one answer.
 pub(crate) struct GeminiReader {
@@ -19,7 +44,7 @@ pub(crate) struct GeminiReader {
     prefix: String,
     parts: Vec<AnswerPart>,
     calls: usize,
-    /// Tools of the server that are at work, and how many there were.
+    /// How many calls of the server's own tools there were.
     server_calls: usize,
     usage: Option<Usage>,
     finish: Option<String>,
@@ -37,8 +62,13 @@ enum AnswerPart {
 
 impl ReadAnswer for GeminiReader {
     fn take(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        let piece: Value = serde_json::from_str(data).map_err(|_| invalid(data))?;
-        self.take_piece(&piece, events)
+        if data.trim() == END_MARK {
+            return Ok(()); // of a gateway; the answer has its own end
+        }
+        match serde_json::from_str(data).map_err(|_| invalid(data))? {
+            Value::Array(pieces) => self.take_pieces(&pieces, events),
+            piece => self.take_piece(&piece, events),
+        }
     }
 
     /// One answer, or the list of its pieces.
@@ -49,9 +79,9 @@ impl ReadAnswer for GeminiReader {
     ) -> Result<(), ProviderError> {
         let value: Value = serde_json::from_str(text).map_err(|_| invalid(text))?;
         match value {
-            Value::Array(pieces) if !pieces.is_empty() => pieces
-                .iter()
-                .try_for_each(|piece| self.take_piece(piece, events)),
+            Value::Array(pieces) if pieces.first().is_some_and(Value::is_object) => {
+                self.take_pieces(&pieces, events)
+            }
             value if value["candidates"].is_array() => self.take_piece(&value, events),
             _ => Err(invalid(text)),
         }
@@ -76,14 +106,19 @@ impl ReadAnswer for GeminiReader {
             Some("STOP") if self.calls > 0 => StopReason::ToolCalls,
             Some("STOP" | "FINISH_REASON_UNSPECIFIED") => StopReason::End,
             Some("MAX_TOKENS") => StopReason::Length,
-            Some(
-                "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-                | "IMAGE_SAFETY",
-            ) => StopReason::ContentFilter,
-            Some(wrong @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) => {
+            Some(filtered) if FILTERED.contains(&filtered) => StopReason::ContentFilter,
+            Some(wrong) if GIVEN_UP.contains(&wrong) => {
                 events.extend(usage);
                 let message = format!("the model server gave up in mid-answer ({wrong})");
                 return Err(ProviderError::new(Interrupted, message));
+            }
+            Some(UNSIGNED) => {
+                events.extend(usage);
+                let message = "the model server misses a signature of the model's thoughts";
+                return Err(ProviderError {
+                    blame: Some(Blame::ReasoningMissing),
+                    ..ProviderError::new(Rejected, message)
+                });
             }
             Some(other) => StopReason::Other(other.to_owned()),
         };
@@ -120,6 +155,16 @@ impl GeminiReader {
         }
     }
 
+    fn take_pieces(
+        &mut self,
+        pieces: &[Value],
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let mut pieces = pieces.iter();
+        pieces.try_for_each(|piece| self.take_piece(piece, events))
+    }
+
+    /// What is no piece of an answer says nothing.
     fn take_piece(
         &mut self,
         piece: &Value,
@@ -129,9 +174,6 @@ impl GeminiReader {
             && let Some(body) = ErrorBody::from_json(piece)
         {
             return Err(error_from_body(&body));
-        }
-        if !piece.is_object() {
-            return Err(invalid(&piece.to_string()));
         }
         self.usage = usage(&piece["usageMetadata"]).or(self.usage);
         self.blocked |= piece["promptFeedback"]["blockReason"].is_string();
@@ -143,7 +185,9 @@ impl GeminiReader {
         {
             self.take_part(part, events)?;
         }
-        let grounds = candidate["groundingMetadata"]["groundingChunks"].as_array();
+        let grounds = &candidate["groundingMetadata"];
+        self.show_search(&grounds["webSearchQueries"], events);
+        let grounds = grounds["groundingChunks"].as_array();
         for ground in grounds.into_iter().flatten() {
             self.cite(&ground["web"], events);
         }
@@ -197,8 +241,53 @@ impl GeminiReader {
         events.push(ModelEvent::CallInput { index, text });
     }
 
-    /// Code that the server runs, and what came of it.
+    /// Tools of the server, and what came of them.
     fn show_server_tool(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
+        let (call, response) = (&part["toolCall"], &part["toolResponse"]);
+        let word = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        if call.is_object() {
+            self.server_calls += 1;
+            events.push(ModelEvent::ServerCall {
+                id: word(&call["id"]),
+                name: word(&call["toolType"]).to_lowercase(),
+                input: call["args"].to_string(),
+            });
+        }
+        if response.is_object() {
+            let error = &response["response"]["error"];
+            events.push(ModelEvent::ServerResult {
+                id: word(&response["id"]),
+                text: word(error),
+                success: error.is_null(),
+            });
+        }
+        self.show_code(part, events);
+    }
+
+    /// A search that the server tells of only by what it searched for.
+    fn show_search(&mut self, queries: &Value, events: &mut Vec<ModelEvent>) {
+        let is_told = queries
+            .as_array()
+            .is_some_and(|queries| !queries.is_empty());
+        if !is_told || self.server_calls > 0 {
+            return; // there was none, or it was shown
+        }
+        self.server_calls += 1;
+        let id = format!("{}_search", self.prefix);
+        events.push(ModelEvent::ServerCall {
+            id: id.clone(),
+            name: "google_search".to_owned(),
+            input: json!({"queries": queries}).to_string(),
+        });
+        events.push(ModelEvent::ServerResult {
+            id,
+            text: String::new(),
+            success: true,
+        });
+    }
+
+    /// Code that the server runs, and what came of it.
+    fn show_code(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         if let Some(code) = part["executableCode"]["code"].as_str() {
             self.server_calls += 1;
             events.push(ModelEvent::ServerCall {

@@ -1,6 +1,7 @@
 //! A request as Google's Gemini takes it.
 //!
-//! Promises: the same request gives the same bytes; settings cannot change what is asked, only how.
+//! Promises: the same request gives the same bytes; settings cannot change what is asked, only how; calls that another model made
+//! carry no signature unless the server asked for one.
 
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,9 @@ const NOT_SETTINGS: &[&str] = &["contents", "systemInstruction", "tools", "model
 
 /// Settings that stand beside the configuration of the answer, not in it.
 const OUTER_SETTINGS: &[&str] = &["safetySettings", "toolConfig", "cachedContent", "labels"];
+
+/// What the server takes for the signature of a call that another model made (ai.google.dev, thought signatures).
+const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     let mut body = Map::new();
@@ -30,9 +34,9 @@ pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     let tools = tools(request);
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
-        if request.forbids_calls {
-            let mode = json!({"functionCallingConfig": {"mode": "NONE"}});
-            body.insert("toolConfig".to_owned(), mode);
+        let config = tool_config(request);
+        if !config.is_empty() {
+            body.insert("toolConfig".to_owned(), Value::Object(config));
         }
     }
     body.insert("contents".to_owned(), Value::Array(contents(request)));
@@ -60,6 +64,20 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
     own.into_iter().chain(server).collect()
 }
 
+/// How tools are used. Those of the server are taken beside ours only if it may tell of what it did with them.
+fn tool_config(request: &ModelRequest) -> Map<String, Value> {
+    let mut config = Map::new();
+    if request.forbids_calls {
+        let mode = json!({"mode": "NONE"});
+        config.insert("functionCallingConfig".to_owned(), mode);
+    }
+    if !request.tools.is_empty() && !request.server_tools.is_empty() {
+        let tells = "includeServerSideToolInvocations".to_owned();
+        config.insert(tells, json!(true));
+    }
+    config
+}
+
 fn declaration(tool: &ToolSpec) -> Value {
     json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
 }
@@ -79,7 +97,11 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
             }
             ModelMessage::Assistant {
                 items: Some(items), ..
-            } => push_blocks(&mut contents, "model", "parts", items.iter().cloned()),
+            } => {
+                let mut parts: Vec<Value> = items.iter().cloned().collect();
+                sign(&mut parts, request.blank_reasoning);
+                push_blocks(&mut contents, "model", "parts", parts);
+            }
             ModelMessage::Assistant { text, calls, .. } => {
                 let said = Some(text).filter(|text| !text.is_empty());
                 let said = said.map(|text| text_part(text));
@@ -89,12 +111,9 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
                     name_call(&mut function, &call.id);
                     json!({"functionCall": function})
                 });
-                push_blocks(
-                    &mut contents,
-                    "model",
-                    "parts",
-                    said.into_iter().chain(calls),
-                );
+                let mut parts: Vec<Value> = said.into_iter().chain(calls).collect();
+                sign(&mut parts, request.blank_reasoning);
+                push_blocks(&mut contents, "model", "parts", parts);
             }
             ModelMessage::ToolResult { id, text, blocks } => {
                 let name = call_of(request, id).map_or("", |call| call.name.as_str());
@@ -114,5 +133,19 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
 fn name_call(function: &mut Value, id: &str) {
     if !id.starts_with(OWN_ID) {
         function["id"] = json!(id);
+    }
+}
+
+/// Signs the first call of an answer if none of its calls is, where the server wants that.
+fn sign(parts: &mut [Value], is_wanted: bool) {
+    let calls = || parts.iter().filter(|part| part["functionCall"].is_object());
+    if !is_wanted || calls().any(|part| part["thoughtSignature"].is_string()) {
+        return;
+    }
+    let first = parts
+        .iter_mut()
+        .find(|part| part["functionCall"].is_object());
+    if let Some(call) = first {
+        call["thoughtSignature"] = json!(FOREIGN_SIGNATURE);
     }
 }

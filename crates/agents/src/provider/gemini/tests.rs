@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::answer_stream::AnswerStream;
-use super::super::stream_tests::{check, decode, long_request, shortened};
-use super::super::{ModelMessage, ModelRequest};
+use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
+use super::super::{Blame, Decode, ModelMessage, ModelRequest};
 use super::decode::GeminiReader;
 use super::{encode, path};
 
@@ -184,6 +184,126 @@ recorded! {
         Usage(Usage { input_tokens: Some(40), output_tokens: Some(27), cache_read_tokens: Some(16), cache_write_tokens: None })
         Stopped(ContentFilter)
     "#]];
+}
+
+/// Pieces, parts and reasons that are not known here end no answer, and parts go back as they came.
+#[test]
+fn what_is_new_ends_nothing() {
+    let parts = json!([{"hologram": {"data": "AAAA"}}, {"text": "Hi", "hologram": 7}]);
+    let stream = stream_of(&[
+        json!({"weather": 7}),
+        json!(null),
+        json!([]),
+        json!({"candidates": [{"content": {"parts": parts}}], "usageMetadata": {"promptTokenCount": 3, "new": [1]}}),
+        json!({"candidates": [{"content": {"parts": "none"}, "finishReason": "NOVELTY"}]}),
+    ]);
+    let expected = expect![[r#"
+        Text("Hi")
+        item {"hologram":{"data":"AAAA"}}
+        item {"text":"Hi","hologram":7}
+        Usage(Usage { input_tokens: Some(3), output_tokens: None, cache_read_tokens: None, cache_write_tokens: None })
+        Stopped(Other("NOVELTY"))
+    "#]];
+    check(made, &stream, &expected);
+    // As gateways end a stream.
+    check(made, &format!("{stream}data: [DONE]\n\n"), &expected);
+}
+
+/// Tools of the server beside ours, as it tells of them, and a search of which it tells only what it searched for.
+#[test]
+fn every_tool_of_the_server_is_shown() {
+    let call = json!({"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["rust"]}, "id": "s1"}, "thoughtSignature": "AA=="});
+    let response = json!({"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"search_suggestions": "<x>"}, "id": "s1"}});
+    let grounds = json!({"webSearchQueries": ["rust"], "groundingChunks": [{"web": {"uri": "https://a.example/", "title": "a"}}]});
+    let told = stream_of(&[
+        json!({"candidates": [{"content": {"parts": [call, response, {"text": "A"}]}, "finishReason": "STOP",
+        "groundingMetadata": grounds}]}),
+    ]);
+    check(
+        made,
+        &told,
+        &expect![[r#"
+            ServerCall { id: "s1", name: "google_search_web", input: "{\"queries\":[\"rust\"]}" }
+            ServerResult { id: "s1", text: "", success: true }
+            Text("A")
+            Text(" ([a](https://a.example/))")
+            item {"toolCall":{"toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["rust"]},"id":"s1"},"thoughtSignature":"AA=="}
+            item {"toolResponse":{"toolType":"GOOGLE_SEARCH_WEB","response":{"search_suggestions":"<x>"},"id":"s1"}}
+            item {"text":"A"}
+            Stopped(End)
+        "#]],
+    );
+    let piece = json!({"candidates": [{"content": {"parts": [{"text": "A"}]}, "groundingMetadata": grounds}]});
+    let end = json!({"candidates": [{"finishReason": "STOP", "groundingMetadata": grounds}]});
+    check(
+        made,
+        &stream_of(&[piece, end]),
+        &expect![[r#"
+            Text("A")
+            ServerCall { id: "gr_made_search", name: "google_search", input: "{\"queries\":[\"rust\"]}" }
+            ServerResult { id: "gr_made_search", text: "", success: true }
+            Text(" ([a](https://a.example/))")
+            item {"text":"A"}
+            Stopped(End)
+        "#]],
+    );
+}
+
+/// Calls of another model have no signature. They get one that says so as soon as the server misses it, and not before.
+#[test]
+fn calls_of_another_model_are_signed_where_the_server_wants_it() {
+    let signatures = |request: &ModelRequest| -> Vec<Value> {
+        let body = body(request);
+        let contents = body["contents"].as_array().unwrap().clone();
+        let parts = contents
+            .iter()
+            .flat_map(|content| content["parts"].as_array().unwrap().clone());
+        let calls = parts.filter(|part| part["functionCall"].is_object());
+        calls.map(|part| part["thoughtSignature"].clone()).collect()
+    };
+    let mut request = request();
+    let before = signatures(&request);
+    assert!(
+        before.iter().any(Value::is_null) && before.iter().any(Value::is_string),
+        "{before:?}"
+    );
+    request.blank_reasoning = true;
+    let after = signatures(&request);
+    let kept = before
+        .iter()
+        .zip(&after)
+        .all(|(before, after)| before.is_null() || before == after);
+    assert!(
+        kept && after.contains(&json!("skip_thought_signature_validator")),
+        "{after:?}"
+    );
+    let stop = json!({"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]});
+    let mut decoder = made();
+    decoder
+        .read(stream_of(&[stop]).as_bytes(), &mut Vec::new())
+        .unwrap();
+    let error = decoder.end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.blame, Some(Blame::ReasoningMissing));
+}
+
+/// The server takes its own tools beside ours only if it may tell of them.
+#[test]
+fn tools_of_the_server_go_beside_ours() {
+    let mut request = request();
+    let search = json!({"google_search": {}});
+    request.server_tools = vec![search.clone()];
+    let sent = body(&request);
+    assert_eq!(sent["tools"][1], search);
+    assert_eq!(
+        sent["toolConfig"],
+        json!({"includeServerSideToolInvocations": true})
+    );
+    request.forbids_calls = true;
+    let mode = json!({"functionCallingConfig": {"mode": "NONE"}, "includeServerSideToolInvocations": true});
+    assert_eq!(body(&request)["toolConfig"], mode);
+    request.tools.clear();
+    request.forbids_calls = false;
+    assert_eq!(body(&request)["toolConfig"], Value::Null);
 }
 
 proptest! {

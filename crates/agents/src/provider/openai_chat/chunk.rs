@@ -57,7 +57,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     refusal: Raw<'a>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<WireCall<'a>>>,
+    tool_calls: Option<Vec<Option<WireCall<'a>>>>,
     /// What calls were called before there could be several.
     #[serde(borrow, default)]
     function_call: Option<WireFunction<'a>>,
@@ -148,7 +148,7 @@ impl Delta<'_> {
     }
 
     pub(super) fn calls(self) -> impl Iterator<Item = CallPiece> {
-        let calls = self.tool_calls.into_iter().flatten();
+        let calls = self.tool_calls.into_iter().flatten().flatten();
         let calls = calls.map(|call| CallPiece {
             index: number(call.index),
             id: string(call.id),

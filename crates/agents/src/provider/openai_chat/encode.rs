@@ -14,7 +14,8 @@ const NOT_SETTINGS: &[&str] = &["model", "messages", "tools", "stream", "n"];
 
 /// The name under which a server takes the output limit: OpenAI's newer models refuse the old one, others know only that.
 fn limit_field(host: &str) -> &'static str {
-    if host == "api.openai.com" || host.ends_with(".openai.azure.com") {
+    let is_openai = host == "api.openai.com" || host.ends_with(".api.openai.com");
+    if is_openai || host.ends_with(".openai.azure.com") {
         "max_completion_tokens"
     } else {
         "max_tokens"
@@ -345,6 +346,7 @@ mod tests {
     #[test]
     fn openai_takes_the_output_limit_under_another_name() {
         assert_eq!(limit_field("api.openai.com"), "max_completion_tokens");
+        assert_eq!(limit_field("eu.api.openai.com"), "max_completion_tokens");
         assert_eq!(
             limit_field("mine.openai.azure.com"),
             "max_completion_tokens"

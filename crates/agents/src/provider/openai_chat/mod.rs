@@ -15,7 +15,7 @@ mod tests;
 use serde_json::Value;
 
 use super::ProviderErrorKind::Interrupted;
-use super::answer_stream::{AnswerStream, ReadAnswer, broken_off, error_from_body, invalid};
+use super::answer_stream::{AnswerStream, END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
 use super::error_body::ErrorBody;
 use super::{ModelEvent, ProviderError, StopReason, Usage};
 use added::Additions;
@@ -28,8 +28,6 @@ pub(super) use models::model_names;
 
 pub(super) const PATH: &[&str] = &["chat", "completions"];
 pub(super) const MODELS_PATH: &[&str] = &["models"];
-
-const END_MARK: &str = "[DONE]";
 
 /// Reads one answer.
 pub(super) fn decoder() -> AnswerStream<ChatReader> {
@@ -55,7 +53,11 @@ impl ReadAnswer for ChatReader {
     fn take(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match data.trim() {
             END_MARK => self.conclude(events),
-            _ => self.take_chunk(data, events),
+            _ => match serde_json::from_str(data) {
+                Ok(chunk) => self.take_chunk(chunk, data, events),
+                Err(_) if is_other_piece(data) => Ok(()),
+                Err(_) => Err(invalid(data)),
+            },
         }
     }
 
@@ -65,7 +67,8 @@ impl ReadAnswer for ChatReader {
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        self.take_chunk(text, events)
+        let chunk = serde_json::from_str(text).map_err(|_| invalid(text))?;
+        self.take_chunk(chunk, text, events)
     }
 
     /// Without a reason to stop the answer is not whole.
@@ -108,12 +111,13 @@ impl ChatReader {
         }
     }
 
+    /// Takes a piece; `text` is what it was read from.
     fn take_chunk(
         &mut self,
+        chunk: Chunk<'_>,
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        let chunk: Chunk = serde_json::from_str(text).map_err(|_| invalid(text))?;
         if chunk.may_be_error()
             && let Ok(value) = serde_json::from_str(text)
             && let Some(error_body) = ErrorBody::from_json(&value)
@@ -188,5 +192,14 @@ impl ChatReader {
             }
             other => Ok(StopReason::Other(other.to_owned())),
         }
+    }
+}
+
+/// Whether a piece of a stream is nothing of an answer: what servers may add some day ends none.
+fn is_other_piece(text: &str) -> bool {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => !object.contains_key("error"),
+        Ok(value) => value.is_null(),
+        Err(_) => false,
     }
 }

@@ -391,6 +391,29 @@ fn responses_that_are_no_answer() {
     );
 }
 
+/// Pieces, parts and fields that are not known here end no answer.
+#[test]
+fn what_is_new_ends_nothing() {
+    let pieces = [
+        r#"{"type":"weather","data":{}}"#,
+        r#"{"choices":"none","object":"chat.completion.progress"}"#,
+        "null",
+        r#"{"choices":[{"delta":{"content":[{"type":"hologram","data":"AA"},{"type":"text","text":"H"}],"hologram":7}}]}"#,
+        r#"{"choices":[{"delta":{"content":"i","tool_calls":[null]},"new_reason":{"a":1}}],"usage":"none"}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ];
+    let stream = pieces.map(|piece| format!("data: {piece}\n\n")).concat();
+    check(
+        &stream,
+        expect![[r#"
+            Text("H")
+            Text("i")
+            Stopped(End)
+        "#]],
+    );
+}
+
 #[test]
 fn the_number_of_calls_is_bounded() {
     let call = |index: usize| {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::answer_stream::{ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -15,15 +15,20 @@ use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 /// More items than this in one answer are no answer.
 const ITEMS_MAX: u64 = 1_024;
 
+/// Where an item stands in an answer: its index at the server, and how many stood there before it. Gateways give all the same one.
+type OutputPosition = (u64, u64);
+
 /// The events of one answer.
 #[derive(Default)]
 pub(crate) struct ResponseReader {
+    /// How many items are over at an index where another one began.
+    replaced: BTreeMap<u64, u64>,
     /// Items that are done, by their positions.
-    items: BTreeMap<u64, Value>,
+    items: BTreeMap<OutputPosition, Value>,
     /// The calls that began, by the positions of their items: their numbers, and how much of their input has come.
-    calls: BTreeMap<u64, (usize, usize)>,
+    calls: BTreeMap<OutputPosition, (usize, usize)>,
     /// Positions of items of which text has come.
-    texts: BTreeMap<u64, usize>,
+    texts: BTreeMap<OutputPosition, usize>,
     sources: CitedSources,
     refused: bool,
     /// Whether the last event was a thought: another part of thoughts begins a paragraph.
@@ -33,14 +38,11 @@ pub(crate) struct ResponseReader {
 
 impl ReadAnswer for ResponseReader {
     fn take(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        if data.trim() == "[DONE]" {
+        if data.trim() == END_MARK {
             return Ok(()); // some servers end as Chat Completions does; the answer has its own end
         }
         let event: Value = serde_json::from_str(data).map_err(|_| invalid(data))?;
-        let at = event["output_index"].as_u64().unwrap_or(0);
-        if at >= ITEMS_MAX {
-            return Err(invalid("more items than an answer can have"));
-        }
+        let at = self.position_of(&event)?;
         let delta = event["delta"].as_str().unwrap_or("");
         let thinks = std::mem::take(&mut self.thinks);
         match event["type"].as_str().unwrap_or("") {
@@ -91,9 +93,9 @@ impl ReadAnswer for ResponseReader {
         let Some(output) = response["output"].as_array() else {
             return Err(invalid(text));
         };
-        for (at, item) in (0..ITEMS_MAX).zip(output) {
-            self.begin(at, item, events);
-            self.finish(at, item, events);
+        for (index, item) in (0..ITEMS_MAX).zip(output) {
+            self.begin((index, 0), item, events);
+            self.finish((index, 0), item, events);
         }
         self.end_with(&response, events)
     }
@@ -114,7 +116,26 @@ impl ReadAnswer for ResponseReader {
 }
 
 impl ResponseReader {
-    fn begin(&mut self, at: u64, item: &Value, events: &mut Vec<ModelEvent>) {
+    /// Where the item stands that an event is about.
+    fn position_of(&mut self, event: &Value) -> Result<OutputPosition, ProviderError> {
+        let index = event["output_index"].as_u64().unwrap_or(0);
+        let at = (index, self.replaced.get(&index).copied().unwrap_or(0));
+        let begins = event["item"].is_object();
+        let is_other = |done: &Value| !is_same(done, &event["item"]);
+        let at = match self.items.get(&at) {
+            Some(done) if begins && is_other(done) => (index, at.1 + 1),
+            Some(_) | None => at,
+        };
+        if index >= ITEMS_MAX || at.1 >= ITEMS_MAX {
+            return Err(invalid("more items than an answer can have"));
+        }
+        if begins {
+            self.replaced.insert(index, at.1);
+        }
+        Ok(at)
+    }
+
+    fn begin(&mut self, at: OutputPosition, item: &Value, events: &mut Vec<ModelEvent>) {
         if item["type"] != "function_call" || self.calls.contains_key(&at) {
             return; // what is said of other items comes as it grows
         }
@@ -125,12 +146,12 @@ impl ResponseReader {
         events.push(ModelEvent::CallStarted { index, id, name });
     }
 
-    fn add_text(&mut self, at: u64, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_text(&mut self, at: OutputPosition, text: &str, events: &mut Vec<ModelEvent>) {
         *self.texts.entry(at).or_default() += text.len();
         push(events, ModelEvent::Text, text);
     }
 
-    fn add_input(&mut self, at: u64, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_input(&mut self, at: OutputPosition, text: &str, events: &mut Vec<ModelEvent>) {
         let Some((index, came)) = self.calls.get_mut(&at) else {
             return; // of a call that never began: its item comes whole when it is done
         };
@@ -150,7 +171,7 @@ impl ResponseReader {
     }
 
     /// An item is whole. What did not come in pieces comes now.
-    fn finish(&mut self, at: u64, item: &Value, events: &mut Vec<ModelEvent>) {
+    fn finish(&mut self, at: OutputPosition, item: &Value, events: &mut Vec<ModelEvent>) {
         if self.items.contains_key(&at) {
             return; // it was whole before: what is said twice is not done twice
         }
@@ -215,6 +236,12 @@ impl ResponseReader {
     }
 }
 
+/// Whether two items are one: servers say some things twice.
+fn is_same(a: &Value, b: &Value) -> bool {
+    let has_same_id = a["id"].is_string() && a["id"] == b["id"] && a["type"] == b["type"];
+    a == b || has_same_id
+}
+
 /// Thoughts that the server neither kept nor encrypted mean nothing to it later.
 fn can_go_back(item: &Value) -> bool {
     item["type"] != "reasoning" || item["encrypted_content"].is_string()
@@ -223,19 +250,42 @@ fn can_go_back(item: &Value) -> bool {
 /// A tool of the server, as people see it: what it did, once it is done.
 fn push_server_call(kind: &str, item: &Value, events: &mut Vec<ModelEvent>) {
     let id = item["id"].as_str().unwrap_or("").to_owned();
-    let name = kind.trim_end_matches("_call").to_owned();
-    let action = [&item["action"], &item["queries"], &item["code"]];
-    let input = action.into_iter().find(|it| !it.is_null());
+    let name = item["name"]
+        .as_str()
+        .unwrap_or(kind.trim_end_matches("_call"));
+    let inputs = ["action", "queries", "code", "arguments", "input"];
+    let input = inputs.map(|name| &item[name]);
+    let input = input.into_iter().find(|it| !it.is_null());
+    let error = &item["error"];
     events.push(ModelEvent::ServerCall {
         id: id.clone(),
-        name,
-        input: input.map_or_else(String::new, Value::to_string),
+        name: name.to_owned(),
+        input: input.map_or_else(String::new, text_of),
     });
     events.push(ModelEvent::ServerResult {
         id,
-        text: String::new(),
-        success: item["status"] != "failed",
+        text: server_result(item),
+        success: item["status"] != "failed" && error.is_null(),
     });
+}
+
+/// What came of it, as people read it: why it failed, what an MCP server answered, what code printed.
+fn server_result(item: &Value) -> String {
+    let error = &item["error"];
+    let whole = [&error["message"], error, &item["output"]];
+    if let Some(text) = whole.into_iter().find_map(Value::as_str) {
+        return text.to_owned();
+    }
+    let printed = item["outputs"].as_array().into_iter().flatten();
+    let printed = printed.filter_map(|output| output["logs"].as_str());
+    printed.collect::<Vec<_>>().join("\n")
+}
+
+/// A text as it is, anything else as JSON.
+fn text_of(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn usage(value: &Value) -> Option<Usage> {

@@ -4,7 +4,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::stream_tests::{check, decode, long_request, shortened};
+use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
 use super::super::{ModelMessage, ModelRequest};
 use super::encode;
 
@@ -161,6 +161,99 @@ recorded! {
         Usage(Usage { input_tokens: Some(120), output_tokens: Some(50), cache_read_tokens: Some(64), cache_write_tokens: None })
         Stopped(Length)
     "#]];
+}
+
+/// Events, items and parts that are not known here end no answer, and items go back as they came.
+#[test]
+fn what_is_new_ends_nothing() {
+    let item = json!({"id": "h1", "type": "hologram", "data": "AAAA"});
+    let part = json!([{"type": "hologram"}, {"type": "output_text", "text": "Hi"}]);
+    let message = json!({"id": "m1", "type": "message", "content": part});
+    let stream = stream_of(&[
+        json!({"type": "response.created", "response": {}}),
+        json!({"type": "response.compaction.compacting"}),
+        json!({"type": "response.hologram.delta", "delta": {"a": 1}, "output_index": "none"}),
+        json!(null),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": message}),
+        json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "novelty"}}}),
+    ]);
+    check(
+        super::decoder,
+        &stream,
+        &expect![[r#"
+            Text("Hi")
+            item {"id":"h1","type":"hologram","data":"AAAA"}
+            item {"id":"m1","type":"message","content":[{"type":"hologram"},{"type":"output_text","text":"Hi"}]}
+            Stopped(Other("novelty"))
+        "#]],
+    );
+}
+
+/// Gateways that make this of another wire format give every item the same index.
+#[test]
+fn items_of_one_index_are_told_apart() {
+    let call = |id: &str, input: &str| json!({"id": id, "type": "function_call", "call_id": id, "name": "read", "arguments": input});
+    let added = |item: &Value| json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+    let done = |item: &Value| json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    let text = json!([{"type": "output_text", "text": "Hi"}]);
+    let message = json!({"id": "m1", "type": "message", "content": text});
+    let stream = stream_of(&[
+        added(&json!({"id": "m1", "type": "message", "content": []})),
+        json!({"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}),
+        done(&message),
+        added(&call("c1", "")),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"}),
+        done(&call("c1", "{}")),
+        done(&call("c2", "{\"a\":1}")),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ]);
+    check(
+        super::decoder,
+        &stream,
+        &expect![[r#"
+            Text("Hi")
+            CallStarted { index: 0, id: "c1", name: "read" }
+            CallInput { index: 0, text: "{}" }
+            CallStarted { index: 1, id: "c2", name: "read" }
+            CallInput { index: 1, text: "{\"a\":1}" }
+            item {"id":"m1","type":"message","content":[{"type":"output_text","text":"Hi"}]}
+            item {"id":"c1","type":"function_call","call_id":"c1","name":"read","arguments":"{}"}
+            item {"id":"c2","type":"function_call","call_id":"c2","name":"read","arguments":"{\"a\":1}"}
+            Stopped(ToolCalls)
+        "#]],
+    );
+    let endless = (0..2_000).map(|n| done(&call(&format!("c{n}"), "{}")));
+    let endless = stream_of(&endless.collect::<Vec<_>>());
+    let read = decode(super::decoder(), [endless.as_bytes()]);
+    assert!(
+        read.ends_with("more items than an answer can have\n"),
+        "{}",
+        &read[read.len() - 100..]
+    );
+}
+
+/// What tools of the server did is shown with what came of it.
+#[test]
+fn every_tool_of_the_server_is_shown() {
+    let done = |index: u64, item: Value| json!({"type": "response.output_item.done", "output_index": index, "item": item});
+    let answered = json!({"id": "1", "type": "mcp_call", "name": "echo", "arguments": "{\"a\":1}", "output": "one"});
+    let failed = json!({"id": "2", "type": "mcp_call", "name": "echo", "arguments": "{}", "error": {"message": "no"}});
+    let ran = json!({"id": "3", "type": "code_interpreter_call", "code": "print(1)", "status": "completed",
+        "outputs": [{"type": "logs", "logs": "1"}, {"type": "image", "url": "https://a.example/"}]});
+    let stream = stream_of(&[done(0, answered), done(1, failed), done(2, ran)]);
+    let read = decode(super::decoder(), [stream.as_bytes()]);
+    expect![[r#"
+        ServerCall { id: "1", name: "echo", input: "{\"a\":1}" }
+        ServerResult { id: "1", text: "one", success: true }
+        ServerCall { id: "2", name: "echo", input: "{}" }
+        ServerResult { id: "2", text: "no", success: false }
+        ServerCall { id: "3", name: "code_interpreter", input: "print(1)" }
+        ServerResult { id: "3", text: "1", success: true }
+        Interrupted: the answer of the model server broke off
+    "#]]
+    .assert_eq(&read);
 }
 
 /// What is said again is not done again, and there is an end to it.
