@@ -14,6 +14,7 @@ import { STATUS } from '../wire/reduce/fields.js';
 import { partKey } from '../wire/reduce/parts.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
+import { CLIENT_INFO } from './first.js';
 import { Inbox } from './inbox.js';
 import { Listeners, tellSafely } from './listeners.js';
 import { Outbox } from './sent.js';
@@ -49,7 +50,7 @@ const LINGER_MS = 5_000;
 /**
  * Connects, and keeps everything up to date until `close()`.
  * @param {{url: string | URL, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
- *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json}} options
+ *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json, first?: import('../wire/connection.js').FirstFlight}} options
  */
 export function createStore(options) {
   return new Store(options);
@@ -80,7 +81,7 @@ export class Store {
   drafts;
 
   /** @param {Parameters<typeof createStore>[0]} options */
-  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = CLIENT_INFO, first }) {
     this.#isPageCurrent = isPageCurrent;
     this.#outbox = new Outbox((sent) => this.#lingerOrLeave(sent.channel));
     this.#sessions = new SessionList(
@@ -107,7 +108,7 @@ export class Store {
     });
     this.drafts = new Drafts({ storage, dispatch: (channel, action) => this.dispatch(channel, action) });
     this.#live = new Live(
-      { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
+      { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo }, first },
       {
         onState: () => this.#connectionListeners.call(this.connection),
         onEnvelope: (envelope, effect) => this.#takeReplay([{ envelope, effect }]),
@@ -116,7 +117,7 @@ export class Store {
         onGone: (channel) => this.#takeGone(channel),
         onDropped: (dropped) => this.#takeDropped(dropped),
         onNotification: (method, params) => (method === 'root/progress' ? this.#progressListeners.call(params) : this.#sessions.hear(method, params)),
-        onRestored: (how) => this.#takeRestored(how),
+        onRestored: (how, listed) => this.#takeRestored(how, listed),
       },
     );
     this.#live.start();
@@ -440,6 +441,11 @@ export class Store {
     return /** @type {SessionSummary[]} */ (this.#sessions.all());
   }
 
+  /** Whether the host has told which sessions there are. */
+  get isListRead() {
+    return this.#sessions.isRead;
+  }
+
   get hasMoreSessions() {
     return this.#sessions.hasMore;
   }
@@ -463,10 +469,10 @@ export class Store {
     this.#sessionListeners.call(this.sessions());
   }
 
-  /** @param {'first' | 'replay' | 'snapshot'} how */
-  async #takeRestored(how) {
+  /** @param {'first' | 'replay' | 'snapshot'} how @param {Promise<any>} [listed] */
+  async #takeRestored(how, listed) {
     try {
-      await this.#sessions.reload();
+      await this.#sessions.reload(listed);
       // A host that was started anew may serve another page than this one.
       if (how !== 'first' && !(await this.#isPageCurrent())) {
         this.markNewVersion();
@@ -480,6 +486,11 @@ export class Store {
   /** @returns {InboxItem[]} what waits for somebody, oldest first */
   inbox() {
     return this.#inbox.items();
+  }
+
+  /** Whether what is not in the inbox does not wait. */
+  get isInboxRead() {
+    return this.#sessions.isSearched && this.#inbox.isRead;
   }
 
   /** @param {(items: InboxItem[]) => void} listener @returns {() => void} */
