@@ -17,12 +17,14 @@ const MESSAGES: [&str; 4] = [
 ];
 
 /// The screens, by name.
-pub(crate) const SCREENS: [&str; 7] = [
+pub(crate) const SCREENS: [&str; 9] = [
     "sessions",
     "inbox",
     "approval",
     "questions",
     "session",
+    "changes",
+    "prompt",
     "new",
     "settings",
 ];
@@ -89,13 +91,18 @@ impl Scene {
                     .open_request("Before we begin", ".sheet .question")
                     .await;
             }
+            "changes" => {
+                self.open_session("Write the docs", "/changes").await?;
+                return page
+                    .wait_for("document.querySelector('.changes-list .diff')")
+                    .await;
+            }
+            "prompt" => {
+                self.open_session("Write the docs", "/prompt").await?;
+                return page.wait_for_text("Nothing that was sent").await;
+            }
             "session" => {
-                page.wait_for("document.querySelectorAll('.session-link').length === 4")
-                    .await?;
-                let hello =
-                    "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
-                let hash = page.evaluate(hello).await?;
-                go(page, hash.as_str().unwrap_or_default()).await?;
+                self.open_session("How a replica catches up", "").await?;
                 page.wait_for_text("nothing counts twice").await?;
                 return page
                     .wait_for(
@@ -110,6 +117,21 @@ impl Scene {
         };
         go(page, hash).await?;
         page.wait_for(shown).await
+    }
+
+    /// Goes to a session of the list, or to a screen of it.
+    async fn open_session(&self, title: &str, screen: &str) -> Result<()> {
+        let page = &self.page;
+        let link = format!(
+            "[...document.querySelectorAll('.session-link')].find(it => it.textContent.includes({}))",
+            json!(title)
+        );
+        page.wait_for(&link).await?;
+        let hash = page
+            .evaluate(&format!("{link}.getAttribute('href')"))
+            .await?;
+        let hash = hash.as_str().unwrap_or_default();
+        go(page, &format!("{hash}{screen}")).await
     }
 
     async fn open_request(&self, title: &str, part: &str) -> Result<()> {
