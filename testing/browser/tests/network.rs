@@ -47,12 +47,34 @@ async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()>
     };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    for message in ["the first", "hello before the host hung"] {
+        host.run(&["send", "--json", message])?;
+    }
+    // The oldest is opened, so that what a chat needs is loaded.
+    page.wait_for("document.querySelectorAll('.session-link').length === 2")
+        .await?;
+    page.evaluate("[...document.querySelectorAll('.session-link')].at(-1).click()")
+        .await?;
+    page.wait_for_text("the first").await?;
+    page.evaluate("void (location.hash = '#/')").await?;
+    page.wait_for("document.querySelectorAll('.session-link').length === 2")
+        .await?;
     host.freeze()?;
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         .await?;
     page.wait_for(IS_NOT_LIVE).await?;
+    // What is not in memory is not there to be read, and the page says so instead of nothing.
+    let other = "[...document.querySelectorAll('.session-link')].find(it => !it.textContent.includes('the first'))";
+    page.evaluate(&format!("{other}.click()")).await?;
+    page.wait_for_text("This chat is shown as soon as the host answers.")
+        .await?;
     host.thaw()?;
     page.wait_for(IS_LIVE).await?;
+    page.wait_for_text("hello before the host hung").await?;
+    ensure!(
+        !page.text().await?.contains("as soon as the host answers"),
+        "it is there"
+    );
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 

@@ -122,6 +122,7 @@ export class Host {
         Promise.resolve().then(() => host.#admit(this));
       }
       send(text) {
+        if (!this.isOpen) throw new Error('this socket is not open'); // as in browsers
         host.#take(this, JSON.parse(text));
       }
       close() {
