@@ -3,7 +3,7 @@
 // host. Must not know: screens, states. What it imports is all that is loaded before it runs, so it stays little.
 
 import { device } from './state/device.js';
-import { beginFirstFlight } from './state/first.js';
+import { beginFirstFlight } from './wire/connection.js';
 
 /** The code of a pairing link; empty if it is none, null if this is no such link. */
 export const code = takePairingCode();

@@ -1,5 +1,5 @@
-import { beginFirstFlight } from '../../app/js/state/first.js';
 import { createStore } from '../../app/js/state/store.js';
+import { beginFirstFlight } from '../../app/js/wire/connection.js';
 import { CHAT, Host, equal, pass, settle, storage, waitingChat } from './world.js';
 
 const URL = 'ws:/host/ahp';

@@ -6,8 +6,8 @@
  * Must not know: connections, the document.
  */
 
+import { LIST_PAGE } from '../wire/connection.js';
 import { STATUS, isObject } from '../wire/reduce/fields.js';
-import { LIST_PAGE } from './first.js';
 
 /** @typedef {import('../wire/reduce/fields.js').Json} Json */
 

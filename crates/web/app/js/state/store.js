@@ -7,14 +7,12 @@
  * Must not know: the document. A screen imports from here and never from `wire/`.
  */
 
-import { ROOT } from '../wire/connection.js';
+import { CLIENT_INFO, ROOT } from '../wire/connection.js';
 import { Live } from '../wire/live.js';
-import { diffStates } from '../wire/mirror.js';
-import { STATUS } from '../wire/reduce/fields.js';
-import { partKey } from '../wire/reduce/parts.js';
+import { addKinds, diffStates } from '../wire/mirror.js';
+import { STATUS, partKey } from '../wire/reduce/fields.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
-import { CLIENT_INFO } from './first.js';
 import { Inbox } from './inbox.js';
 import { Listeners, tellSafely } from './listeners.js';
 import { Outbox } from './sent.js';
@@ -243,9 +241,15 @@ export class Store {
     };
   }
 
-  /** @param {string} channel @param {Watch} watch */
+  /** What is neither the root nor a session of the list may be of any kind: how it is read must be there first. @param {string} channel @param {Watch} watch */
   async #subscribe(channel, watch) {
     try {
+      if (!hasAllKinds && channel !== ROOT && this.#sessions.get(channel) === undefined) {
+        await loadKinds();
+        if (this.#watches.get(channel) !== watch) {
+          return; // left meanwhile
+        }
+      }
       await this.#live.subscribe(channel, channel === ROOT ? {} : { view: watch.view });
     } catch (error) {
       if (this.#watches.get(channel) === watch) {
@@ -473,6 +477,8 @@ export class Store {
   async #takeRestored(how, listed) {
     try {
       await this.#sessions.reload(listed);
+      // Whoever opens a chat next does not wait for it. If the host is gone again, it is loaded then.
+      loadKinds().catch(() => {});
       // A host that was started anew may serve another page than this one.
       if (how !== 'first' && !(await this.#isPageCurrent())) {
         this.markNewVersion();
@@ -497,6 +503,15 @@ export class Store {
   onInbox(listener) {
     return this.#inboxListeners.add(listener);
   }
+}
+
+let hasAllKinds = false;
+
+/** Loads what reads and reduces all other kinds of channels; again after a failure. */
+async function loadKinds() {
+  const { LATER_KINDS } = await import('../wire/reduce/later.js');
+  addKinds(LATER_KINDS);
+  hasAllKinds = true;
 }
 
 /** The address of a socket at an address of the page. @param {string | URL} url */

@@ -4,7 +4,8 @@
  * Promises: what the host sends is handed on in the order it came, answers among it; nothing is lost that comes, or is asked for,
  * before there is anybody to hand it to. A request is answered, times out, or fails with the reason the connection closed for. The
  * token is in no address.
- * Must not know: what the methods mean, beyond the handshake; when to connect again. It imports nothing: the page loads it first.
+ * Must not know: what the methods mean, beyond the handshake and the first list; when to connect again. It imports nothing: the page
+ * loads it before everything else.
  */
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
@@ -241,6 +242,26 @@ export class Connection {
   ping(timeoutMs) {
     return this.request('ping', { channel: ROOT }, timeoutMs);
   }
+}
+
+/** How many sessions a page of the list has. */
+export const LIST_PAGE = 100;
+export const CLIENT_INFO = { name: 'greenroom web', version: '1' };
+
+/**
+ * The first connection of a page, begun while most of the page is still on its way. The handshake, the root and the first page of the
+ * list are asked for in one go, so the list is there one round trip after the socket is.
+ * @param {string} url @param {string} token @param {Promise<string>} clientId @returns {Promise<FirstFlight>}
+ */
+export async function beginFirstFlight(url, token, clientId) {
+  const connection = new Connection(url, token); // it takes longer than to find out the id
+  const initialized = connection.initialize(await clientId, [ROOT], { clientInfo: CLIENT_INFO });
+  const sessions = connection.request('listSessions', { limit: LIST_PAGE });
+  // Who takes the connection over looks at both; it may not be there yet when they fail.
+  for (const answer of [initialized, sessions]) {
+    answer.catch(() => {});
+  }
+  return { connection, initialized, sessions };
 }
 
 /**
