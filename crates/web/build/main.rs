@@ -107,7 +107,11 @@ fn short_hex(digest: &[u8]) -> String {
 fn first_wave(files: &[AppFile]) -> BuildResult<Vec<String>> {
     let mut wave = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open: Vec<String> = FIRST_MODULES.iter().rev().map(|&name| name.to_owned()).collect();
+    let mut open: Vec<String> = FIRST_MODULES
+        .iter()
+        .rev()
+        .map(|&name| name.to_owned())
+        .collect();
     while let Some(name) = open.pop() {
         if !seen.insert(name.clone()) {
             continue;

@@ -171,15 +171,15 @@ async fn texts_can_be_read_in_both_themes() -> Result<()> {
     Ok(())
 }
 
-/// Controls that a finger would miss: smaller than 44 pixels either way, with the label that stands for them. Links in a text are as high
-/// as their line.
+/// Controls that a finger would miss: smaller than 44 pixels either way, with the label that stands for them. Links in a text and the
+/// numbers of a diff's lines are as high as their line; what the numbers do, the menu of the file does too.
 const SMALL: &str = r#"
 (() => {
   const top = document.querySelector('dialog:modal') ?? document.body;
   const small = [];
   let count = 0;
   for (const control of top.querySelectorAll('a, button, input, select, textarea, summary, [role=option]')) {
-    if (!control.checkVisibility({ visibilityProperty: true }) || control.closest('.spoken, .skip, p, .md')) continue;
+    if (!control.checkVisibility({ visibilityProperty: true }) || control.closest('.spoken, .skip, p, .md, .diff')) continue;
     const boxes = [control, ...(control.labels ?? [])].map((it) => it.getBoundingClientRect());
     if (boxes[0].width === 0) continue;
     count += 1;

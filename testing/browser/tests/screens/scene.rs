@@ -1,6 +1,9 @@
 //! A host with something on every screen, and the ways to them.
 
-use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
 use browser::{Browser, Host, Page, Screen};
 use serde_json::json;
 
@@ -29,6 +32,45 @@ pub(crate) const SCREENS: [&str; 9] = [
     "settings",
 ];
 
+/// What differs from the last commit, among the changes that can be chosen.
+const UNCOMMITTED: &str = "[...document.querySelector('select[aria-label=\"Which changes\"]')?.options ?? []] \
+    .find(it => it.textContent === 'Uncommitted changes')";
+
+/// A repository with a page of documentation that was changed since.
+fn make_repository(directory: &Path) -> Result<()> {
+    let page = directory.join("web.md");
+    std::fs::create_dir(directory)?;
+    std::fs::write(
+        &page,
+        "# The page\n\nThe host serves a page.\n\n## Opening it\n\nRun `greenroom open`.\n",
+    )?;
+    for arguments in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "--all"],
+        &[
+            "-c",
+            "user.name=Test",
+            "-c",
+            "user.email=test@example.com",
+            "commit",
+            "--quiet",
+            "-m",
+            "first",
+        ],
+    ] {
+        let output = Command::new("git")
+            .current_dir(directory)
+            .args(arguments)
+            .output()?;
+        ensure!(output.status.success(), "git {arguments:?}: {output:?}");
+    }
+    Ok(std::fs::write(
+        page,
+        "# The page\n\nThe host serves a page: your sessions on a phone, a tablet or another computer.\n\n## Opening it\n\n\
+         - on this machine: `greenroom open`\n- on a phone: `greenroom pair`\n",
+    )?)
+}
+
 /// A browser, a host and a page on it.
 pub(crate) struct Scene {
     /// Ended with the scene.
@@ -48,8 +90,12 @@ impl Scene {
         std::fs::create_dir(&folder)?;
         let page = browser.page(screen).await?;
         sign_in(&page, &host).await?;
+        let handbook = host.home().join("handbook");
+        make_repository(&handbook)?;
         for message in MESSAGES {
-            start_session_in(&page, Some(&folder), message).await?;
+            let is_docs = message.ends_with("docs");
+            let folder = if is_docs { &handbook } else { &folder };
+            start_session_in(&page, Some(folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
         go(&page, "#/").await?;
@@ -93,6 +139,12 @@ impl Scene {
             }
             "changes" => {
                 self.open_session("Write the docs", "/changes").await?;
+                page.wait_for(UNCOMMITTED).await?;
+                page.evaluate(&format!(
+                    "(() => {{ const it = {UNCOMMITTED}; it.parentElement.value = it.value; \
+                     it.parentElement.dispatchEvent(new Event('change')); }})()"
+                ))
+                .await?;
                 return page
                     .wait_for("document.querySelector('.changes-list .diff')")
                     .await;
