@@ -3,8 +3,10 @@
 //! Promises: nothing listens to what the page does while it is measured; the browser ends with the tab.
 //! Must not know: what is measured.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
-use browser::{Browser, Page, Screen};
+use browser::{Browser, Page, Screen, SlowLine};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -14,17 +16,35 @@ pub(crate) struct Tab {
     runtime: Runtime,
     page: Page,
     _browser: Browser,
+    line: Option<SlowLine>,
     origin: String,
 }
 
 impl Tab {
     /// At a text of this origin that has no script, with the device signed in.
     pub(crate) fn open(server: &Server) -> Result<Self> {
+        Self::open_at(&server.address, None)
+    }
+
+    /// The same over a line that has a round trip and so many bits a second. The next page has to connect.
+    pub(crate) fn open_over(server: &Server, round_trip: Duration, bits: u32) -> Result<Self> {
+        Self::open_at(&server.address, Some((round_trip, bits)))
+    }
+
+    fn open_at(address: &str, slowed: Option<(Duration, u32)>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()?;
-        let origin = format!("http://{}", server.address);
+        let mut origin = format!("http://{address}");
+        let line = match slowed {
+            None => None,
+            Some((round_trip, bits)) => {
+                let line = runtime.block_on(SlowLine::to(&origin, round_trip, bits))?;
+                origin = format!("http://{}", line.address);
+                Some(line)
+            }
+        };
         let (browser, page) = runtime.block_on(async {
             let browser = Browser::start().await?;
             let browser = browser.context("there is no Chromium on the path")?;
@@ -39,11 +59,20 @@ impl Tab {
             runtime,
             page,
             _browser: browser,
+            line,
             origin,
         };
+        tab.end_connections();
         // What it hears of the network is told by the thread that is measured.
         tab.command("Network.disable", json!({}))?;
         Ok(tab)
+    }
+
+    /// What is loaded next has to connect first, if it comes over a slow line.
+    pub(crate) fn end_connections(&self) {
+        if let Some(line) = &self.line {
+            line.end_connections();
+        }
     }
 
     pub(crate) fn go_to(&self, path: &str) -> Result<()> {

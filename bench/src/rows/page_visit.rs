@@ -17,8 +17,9 @@ use crate::table::Figure;
 const SESSIONS: u32 = 100;
 /// Those that are opened are read afterwards, so no other row uses them.
 const OPENED_SESSIONS: u32 = 60;
-/// A browser slows requests down, but not sockets: connecting, the handshake, `initialize` and `listSessions` would take this.
-const SOCKET_MS: f64 = 400.0;
+/// The line of a visit, for requests and for the socket.
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+const BITS_PER_SECOND: u32 = 4_000_000;
 
 /// Notes when the list of sessions is there.
 const WATCH_LIST: &str = "new MutationObserver((_, watch) => { if (document.querySelector('.session-link')) { \
@@ -51,6 +52,7 @@ pub(super) fn visit(harness: &mut Harness) -> Result<Vec<Figure>> {
     };
     let (first, files, rest) = sizes()?;
     let list = median_of(&results, First, usable);
+    let rounds = spread(&values(&results, First, usable));
     Ok(vec![
         Figure::within(
             "bytes of a first visit, brotli",
@@ -76,14 +78,12 @@ pub(super) fn visit(harness: &mut Harness) -> Result<Vec<Figure>> {
         Figure::within(
             "the same: the list can be used",
             "ms",
-            list + SOCKET_MS,
+            list,
             floor,
             1_800.0,
             "1.8 s",
         )
-        .note(format!(
-            "{SOCKET_MS} ms of it are added for the socket, which browsers do not slow down"
-        )),
+        .note(format!("rounds: {rounds}")),
         paint(
             Later,
             "later visit from the service worker: first paint",
@@ -114,12 +114,12 @@ fn sizes() -> Result<(f64, f64, f64)> {
 fn measure_visit(harness: &mut Harness, visit: Visit) -> Result<Seen> {
     let data = harness.sessions(SESSIONS)?;
     let server = harness.host(&data, HostSetup::SHIPPED)?;
-    let tab = Tab::open(&server)?;
+    let tab = Tab::open_over(&server, ROUND_TRIP, BITS_PER_SECOND)?;
     tab.prepare_documents(WATCH_LIST)?;
     match visit {
-        Visit::First => slow_down(&tab)?,
+        Visit::First => {}
         Visit::WithoutScript => {
-            slow_down(&tab)?;
+            tab.command("Network.enable", json!({}))?;
             let scripts = json!({"urls": ["*.js"]});
             tab.command("Network.setBlockedURLs", scripts)?;
         }
@@ -127,7 +127,7 @@ fn measure_visit(harness: &mut Harness, visit: Visit) -> Result<Seen> {
             tab.go_to("/#/")?;
             tab.wait_for("navigator.serviceWorker.getRegistration().then(it => it?.active?.state === 'activated')")?;
             tab.go_to("/sw.js")?;
-            slow_down(&tab)?;
+            tab.end_connections();
         }
     }
     tab.go_to("/#/")?;
@@ -145,14 +145,6 @@ fn measure_visit(harness: &mut Harness, visit: Visit) -> Result<Seen> {
         painted_ms,
         usable_ms,
     })
-}
-
-fn slow_down(tab: &Tab) -> Result<()> {
-    let bytes_per_second = 4_000_000 / 8;
-    let conditions = json!({"offline": false, "latency": 100, "downloadThroughput": bytes_per_second, "uploadThroughput": bytes_per_second});
-    tab.command("Network.enable", json!({}))?;
-    tab.command("Network.emulateNetworkConditions", conditions)
-        .map(drop)
 }
 
 /// Notes when the state of a chat came.

@@ -173,6 +173,15 @@ fn a_text_that_looks_like_another_host_has_the_real_one_beside_it() {
         ),
         ("[bank.example](https://BANK.example/a)", None),
         ("[the bank](https://evil.example)", None),
+        (
+            "[bank\u{200b}.example](https://evil.example)",
+            Some("evil.example"),
+        ),
+        (
+            "[\u{202e}elpmaxe.knab](https://evil.example)",
+            Some("evil.example"),
+        ),
+        ("[die Straße\nder Bank](https://evil.example)", None),
     ] {
         let tree = tree(text);
         let attributes = tree.pointer("/0/1/1").unwrap();

@@ -1,7 +1,7 @@
 //! Makes the table of the page's files: addresses with one digest over all of them, brotli and gzip, the modules to load first.
 //!
-//! `/app/` in `index.html`, `sw.js` and the manifest becomes `/app/<digest>/`. Before `</head>` come links that load the
-//! modules that `js/main.js` imports, directly or not; those behind `import()` are not among them. What is sent has no comments
+//! `/app/` in `index.html`, `sw.js` and the manifest becomes `/app/<digest>/`. Before its scripts come links that load those modules and
+//! what they import, directly or not, first what the first one needs; those behind `import()` are not among them. What is sent has no comments
 //! and no needless space (`strip.rs`). `/* files */` in `sw.js` becomes the addresses of what a first visit loads, as strings with
 //! commas between them; everything else is in `rest.json`, texts by their names, which together pack better than one by one.
 
@@ -17,7 +17,8 @@ use sha2::{Digest, Sha256};
 
 mod strip;
 
-const FIRST_MODULE: &str = "js/main.js";
+/// The scripts of `index.html`, in the order in which they are needed.
+const FIRST_MODULES: [&str; 2] = ["js/entry.js", "js/main.js"];
 /// Files of these names are served at the root, without the digest.
 const AT_ROOT: &[&str] = &["index.html", "sw.js", "manifest.webmanifest"];
 /// The files that no first visit loads, in one.
@@ -102,11 +103,15 @@ fn short_hex(digest: &[u8]) -> String {
     })
 }
 
-/// `js/main.js` and what it imports, directly or not, in the order of the imports.
+/// The first modules and what they import, directly or not, in the order of the imports.
 fn first_wave(files: &[AppFile]) -> BuildResult<Vec<String>> {
     let mut wave = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open = vec![FIRST_MODULE.to_owned()];
+    let mut open: Vec<String> = FIRST_MODULES
+        .iter()
+        .rev()
+        .map(|&name| name.to_owned())
+        .collect();
     while let Some(name) = open.pop() {
         if !seen.insert(name.clone()) {
             continue;
@@ -191,10 +196,9 @@ fn fill_in(file: &mut AppFile, digest: &str, preloads: &[String]) -> BuildResult
             let _ = writeln!(links, "  <link rel=\"modulepreload\" href=\"/app/{name}\">");
             links
         });
-        let head_end = text
-            .find("</head>")
-            .ok_or("app/index.html has no </head>")?;
-        text.insert_str(head_end, &links);
+        let scripts = text.find("  <script");
+        let scripts = scripts.ok_or("app/index.html has no script")?;
+        text.insert_str(scripts, &links);
     }
     file.bytes = text
         .replace("/app/", &format!("/app/{digest}/"))

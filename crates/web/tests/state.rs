@@ -57,8 +57,13 @@ fn the_connection_is_kept_and_every_action_ends() {
 }
 
 #[test]
+fn the_first_connection_is_begun_before_the_page_is_there() {
+    run_all("first_tests.js", 6);
+}
+
+#[test]
 fn lists_drafts_and_windows_hold_what_they_should() {
-    run_all("list_tests.js", 13);
+    run_all("list_tests.js", 14);
 }
 
 #[test]

@@ -23,7 +23,7 @@ const { writeOut, writeOutName } = await import('app/js/ui/visible.js');
 const { countUnits, findFence } = await import('app/js/view/markdown.js');
 const { Accepted } = await import('app/js/view/completion.js');
 const { collectEdits } = await import('app/js/view/changes.js');
-const { describeUsage } = await import('app/js/view/usage.js');
+const { contextPercent, describeUsage } = await import('app/js/view/usage.js');
 const accept = ({ text, accepted }) => {
   const all = new Accepted();
   for (const words of accepted) all.add({ insertText: words, attachment: { type: 'simple', label: words } });
@@ -32,6 +32,7 @@ const accept = ({ text, accepted }) => {
 const calls = {
   accept, findFence, describeUsage,
   writeOut: (text) => [writeOut(text), writeOutName(text)],
+  contextPercent: ({ usages, models }) => contextPercent(usages, models),
   countUnits: ({ text, bytes }) => countUnits(text, bytes),
   collectEdits: (turns) => collectEdits(turns),
 };
@@ -192,5 +193,29 @@ fn what_a_chat_used_is_added_up_as_far_as_it_is_reported() {
         ),
     ] {
         assert_eq!(call("describeUsage", &usages), json!(expected), "{usages}");
+    }
+}
+
+#[test]
+fn how_full_the_context_is_is_known_or_not_told() {
+    let models = json!([{"id": "m", "maxContextWindow": 1_000}, {"id": "n"}]);
+    for (usages, expected) in [
+        (json!([]), Value::Null),
+        (json!([{"model": "m"}]), Value::Null),
+        (json!([{"model": "n", "inputTokens": 5}]), Value::Null),
+        (json!([{"inputTokens": 5}]), Value::Null),
+        (
+            json!([{"model": "m", "inputTokens": 900}, {"model": "m", "inputTokens": 301, "outputTokens": 79}]),
+            json!(38),
+        ),
+        (json!([{"model": "m", "inputTokens": 301}, {}]), json!(31)),
+        (
+            json!([{"model": "m", "inputTokens": 1, "_meta": {"contextUsed": 50, "contextSize": 200}}]),
+            json!(25),
+        ),
+        (json!([{"model": "m", "inputTokens": 100_000}]), json!(999)),
+    ] {
+        let given = json!({"usages": usages, "models": models});
+        assert_eq!(call("contextPercent", &given), expected, "{usages}");
     }
 }

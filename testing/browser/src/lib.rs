@@ -10,8 +10,10 @@ mod devtools;
 mod host;
 mod observed;
 mod page;
+mod slow_line;
 
 pub use chromium::Browser;
 pub use host::Host;
 pub use observed::Observed;
 pub use page::{Network, Page, Screen, button, css, labelled};
+pub use slow_line::SlowLine;

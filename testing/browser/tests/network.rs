@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
-use browser::{Browser, Host, Network, Screen, button};
-use common::{IS_LIVE, LOST_CONNECTION, sign_in};
+use browser::{Browser, Host, Network, Page, Screen, SlowLine, button};
+use common::{IS_LIVE, LOST_CONNECTION, pairing_link, sign_in};
 use serde_json::json;
 
 const IS_NOT_LIVE: &str =
@@ -45,12 +47,34 @@ async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()>
     };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
+    for message in ["the first", "hello before the host hung"] {
+        host.run(&["send", "--json", message])?;
+    }
+    // The oldest is opened, so that what a chat needs is loaded.
+    page.wait_for("document.querySelectorAll('.session-link').length === 2")
+        .await?;
+    page.evaluate("[...document.querySelectorAll('.session-link')].at(-1).click()")
+        .await?;
+    page.wait_for_text("the first").await?;
+    page.evaluate("void (location.hash = '#/')").await?;
+    page.wait_for("document.querySelectorAll('.session-link').length === 2")
+        .await?;
     host.freeze()?;
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         .await?;
     page.wait_for(IS_NOT_LIVE).await?;
+    // What is not in memory is not there to be read, and the page says so instead of nothing.
+    let other = "[...document.querySelectorAll('.session-link')].find(it => !it.textContent.includes('the first'))";
+    page.evaluate(&format!("{other}.click()")).await?;
+    page.wait_for_text("This chat is shown as soon as the host answers.")
+        .await?;
     host.thaw()?;
     page.wait_for(IS_LIVE).await?;
+    page.wait_for_text("hello before the host hung").await?;
+    ensure!(
+        !page.text().await?.contains("as soon as the host answers"),
+        "it is there"
+    );
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 
@@ -248,4 +272,47 @@ async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
     host.start_again()?;
     page.wait_for(IS_LIVE).await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
+}
+
+/// Signs in over a slow line without loading any of the page before.
+async fn open_over(browser: &Browser, host: &Host, line: &SlowLine) -> Result<Page> {
+    let (_, code) = pairing_link(host, &[])?;
+    let page = browser.page(Screen::PHONE).await?;
+    page.go_to(&format!("http://{}/sw.js", line.address))
+        .await?;
+    let pair = format!(
+        "fetch('/api/pair', {{method: 'POST', headers: {{'Content-Type': 'application/json'}}, body: {}}}) \
+         .then(it => it.json()).then(it => localStorage.setItem('greenroom.token', it.token))",
+        json!(json!({"code": code, "name": "phone"}).to_string())
+    );
+    page.evaluate(&pair).await?;
+    Ok(page)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connection_begins_while_most_of_the_page_is_on_its_way() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(());
+    };
+    let host = Host::start(&[])?;
+    host.run(&["send", "--json", "hello"])?;
+    // So long that the speed of the machine counts for nothing.
+    let line = SlowLine::to(&host.origin, Duration::from_millis(500), 4_000_000).await?;
+    let page = open_over(&browser, &host, &line).await?;
+    let before = line.passed().len();
+    line.end_connections();
+    page.go_to(&format!("http://{}/#/", line.address)).await?;
+    page.wait_for("document.querySelector('.session-link')")
+        .await?;
+    page.wait_for(IS_LIVE).await?;
+    let passed = line.passed().split_off(before);
+    let at = |end: &str| passed.iter().position(|it| it.ends_with(end));
+    let socket = at("/ahp").with_context(|| format!("{passed:#?}"))?;
+    for module in ["/js/view/shell.js", "/js/view/sessions.js"] {
+        ensure!(at(module) > Some(socket), "{module}: {passed:#?}");
+    }
+    let sockets = passed.iter().filter(|it| it.ends_with("/ahp")).count();
+    ensure!(sockets == 1, "it is the one that is used: {passed:#?}");
+    page.observed()
+        .check(&format!("http://{}", line.address), &[])
 }

@@ -14,9 +14,10 @@ fn replay(runner: &str, recorded: &str) -> String {
     format!(
         "(async () => {{
             {runner}
-            const app = document.querySelector('script[type=module][src*=\"/app/\"]').src.replace(/js\\/main\\.js.*/, 'js/wire/');
-            const [mirror, envelope, replica] = await Promise.all(
-                ['mirror.js', 'envelope.js', 'replica.js'].map((name) => import(app + name)));
+            const app = document.querySelector('script[type=module][src*=\"/app/\"]').src.replace(/js\\/entry\\.js.*/, 'js/wire/');
+            const [mirror, envelope, replica, later] = await Promise.all(
+                ['mirror.js', 'envelope.js', 'replica.js', 'reduce/later.js'].map((name) => import(app + name)));
+            mirror.addKinds(later.LATER_KINDS);
             return replayAll({{ ...mirror, ...envelope, ...replica }}, {recorded});
         }})()"
     )

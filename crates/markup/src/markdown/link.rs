@@ -102,10 +102,13 @@ pub(super) fn shorten(target: &str) -> String {
     seen.chars().take(SHOWN_MAX).chain(['…']).collect()
 }
 
-/// The host of a target, if the text of its link reads as an address with another host.
+/// The host of a target, if the text of its link reads as an address with another host, or may do so because not all of it is seen.
 pub(super) fn find_other_host<'t>(text: &str, target: &'t str) -> Option<&'t str> {
     let real = find_host(target)?;
     let claimed = text.trim();
+    if !claimed.is_ascii() && claimed.contains(|c: char| c != '\n' && is_hidden(c)) {
+        return Some(real);
+    }
     let claimed = find_host(claimed).or_else(|| find_bare_host(claimed))?;
     (!claimed.eq_ignore_ascii_case(real)).then_some(real)
 }

@@ -1,6 +1,6 @@
-// Where the page starts. Promises: a code in the address, of a pairing or of a sign-in, is taken out of it before anything else happens;
-// without a token nothing is asked of the host but to pair. Must not know: what is in a screen.
+// Where the screens start. Promises: what a device without a token is shown is how to pair. Must not know: what is in a screen.
 
+import { code, first, returned, token, url } from './entry.js';
 import { api } from './state/api.js';
 import { device } from './state/device.js';
 import { createStore } from './state/store.js';
@@ -10,20 +10,15 @@ import { startShell } from './view/shell.js';
 /** Says, until the tab is closed, why this device is not paired any more. */
 const SIGNED_OUT = 'greenroom.signed-out';
 
-const code = takePairingCode();
-const returned = takeReturn();
 applyAppearance(device.settings());
 device.onChange(applyAppearance);
-const token = device.token();
 if (returned !== null) showReturn(returned, token).catch(reportError);
 else if (code !== null || token === undefined) showPairing(code);
 else start(token).catch(reportError);
 
 /** @param {string} known */
 async function openStore(known) {
-  return createStore({
-    url: new URL('/ahp', location.href).href.replace(/^http/, 'ws'), token: known, clientId: await device.clientId(), checkToken: api.checkToken,
-  });
+  return createStore({ url, token: known, clientId: await device.clientId(), checkToken: api.checkToken, first: await first });
 }
 
 /** @param {string} known */
@@ -89,20 +84,4 @@ function applyAppearance({ theme, textSize }) {
     const isDark = chosen ? chosen === 'dark' : bar.getAttribute('media')?.includes('dark') === true;
     bar.setAttribute('content', isDark ? '#141715' : '#f7f7f4');
   }
-}
-
-/** The code of a pairing link. It works once and for minutes, but it does not belong in a history or on a screen. */
-function takePairingCode() {
-  if (!location.hash.startsWith('#pair=')) return null;
-  const found = /^#pair=([A-Za-z0-9_-]+)$/.exec(location.hash);
-  history.replaceState(null, '', '#/');
-  return found?.[1] ?? '';
-}
-
-/** The address that the page of a sign-in sent this browser to; its code does not belong in a history either. */
-function takeReturn() {
-  if (!/[?&]state=/.test(location.search)) return null;
-  const address = location.href;
-  history.replaceState(null, '', '/');
-  return address;
 }

@@ -14,12 +14,14 @@ pub struct Engine {
 
 const ENTRANCE: &str = r"
 import { reduceAll, callAll, replayAll } from 'tests/engine/replay.js';
-import { readState, reduceState } from 'app/js/wire/mirror.js';
+import { addKinds, readState, reduceState } from 'app/js/wire/mirror.js';
 import { readEnvelope, readSnapshot } from 'app/js/wire/envelope.js';
 import { Replica } from 'app/js/wire/replica.js';
 import { CHAT_ACTIONS } from 'app/js/wire/reduce/chat.js';
-import { SESSION_ACTIONS } from 'app/js/wire/reduce/session.js';
-import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, ROOT_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from 'app/js/wire/reduce/plain.js';
+import { ROOT_ACTIONS, SESSION_ACTIONS } from 'app/js/wire/reduce/session.js';
+import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from 'app/js/wire/reduce/plain.js';
+import { LATER_KINDS } from 'app/js/wire/reduce/later.js';
+addKinds(LATER_KINDS);
 const modules = { readState, reduceState, readEnvelope, readSnapshot, Replica };
 const actionNames = () => ({
   chat: Object.keys(CHAT_ACTIONS), session: Object.keys(SESSION_ACTIONS), root: Object.keys(ROOT_ACTIONS),

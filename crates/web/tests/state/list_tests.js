@@ -37,6 +37,28 @@ export async function what_is_heard_while_the_list_is_on_its_way_counts() {
   equal(store.sessions().map(({ title }) => title), ['9', '3', 'renamed']);
 }
 
+export async function that_nothing_is_there_is_not_said_before_the_host_said_so() {
+  const host = new Host();
+  const pages = [];
+  host.answers.listSessions = () => new Promise((give) => pages.push(give));
+  const store = await open();
+  const known = () => [store.connection.status, store.isListRead, store.isInboxRead];
+  equal(known(), ['live', false, false]);
+  pages[0]({ items: [summary(50)], nextCursor: 'more' });
+  await settle();
+  equal(known(), ['live', true, false], 'an old session may wait');
+  let tell = () => {};
+  host.states['x:/1'] = session(1, [confirmation]);
+  const { subscribe } = host.answers;
+  host.answers.subscribe = (params) => new Promise((give) => { tell = () => give(subscribe(params)); });
+  pages[1]({ items: [summary(1, 24)] });
+  await settle();
+  equal([known(), store.inbox().length], [['live', true, false], 0], 'what it waits for is on its way');
+  tell();
+  await settle();
+  equal([known(), store.inbox().length], [['live', true, true], 1]);
+}
+
 export async function a_session_that_is_not_in_the_list_and_changes_is_looked_for() {
   const host = new Host();
   const store = await open();

@@ -86,7 +86,7 @@ export function equal(found, expected, what = 'value') {
 }
 
 /**
- * A host that a test plays. `answers` has a function for each method; `sent` is what clients sent, `sockets` their connections.
+ * A host that a test plays. `answers` has a function for each method, whose answer may come later; `sent` is what clients sent, `sockets` their connections.
  */
 export class Host {
   isUp = true;
@@ -122,6 +122,7 @@ export class Host {
         Promise.resolve().then(() => host.#admit(this));
       }
       send(text) {
+        if (!this.isOpen) throw new Error('this socket is not open'); // as in browsers
         host.#take(this, JSON.parse(text));
       }
       close() {
@@ -146,13 +147,14 @@ export class Host {
       this.onNotification?.(message);
       return;
     }
-    let answer;
+    const { id } = message;
     try {
-      answer = { id: message.id, result: this.answers[message.method](message.params) };
+      const result = this.answers[message.method](message.params);
+      if (result instanceof Promise) result.then((later) => this.tell({ id, result: later }, socket));
+      else this.tell({ id, result }, socket);
     } catch (error) {
-      answer = { id: message.id, error };
+      this.tell({ id, error }, socket);
     }
-    this.tell(answer, socket);
   }
 
   get socket() {

@@ -9,7 +9,7 @@ use crate::signed_in::{sign_in, start_session_in};
 
 const MARKDOWN: &str = "<script>window.hacked = 1</script><img src=x onerror=\"window.hacked=1\">\n\n\
     [script](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>) [file](file:///etc/passwd)\n\n\
-    [https://bank.example.com](https://evil.example.net/login) ![cat](https://tracker.example.net/pixel.png)\n\n\
+    [https://bank.example.com](https://evil.example.net/login) [bank\u{200b}.example.com](https://hidden.example.net) ![cat](https://tracker.example.net/pixel.png)\n\n\
     ![svg](data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+) <iframe src=\"https://evil.example.net\"></iframe>\n\n\
     <style>body { display: none }</style><form action=\"https://evil.example.net\"><input name=a></form>\n\n\
     <a href=\"https://evil.example.net\" style=\"position:fixed;inset:0\" onclick=\"window.hacked=1\">x</a>\n\n\
@@ -75,6 +75,7 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
     }
     for seen in [
         "(evil.example.net)",
+        "(hidden.example.net)",
         "cat: picture on tracker.example.net",
         "rm \\u{202e}x",
         "/a/\\u{202e}fdp.exe",

@@ -8,6 +8,7 @@ use browser::Screen;
 use serde_json::Value;
 use tokio::time::{Instant, interval};
 
+use crate::looks::TOO_WIDE;
 use crate::scene::{SCREENS, Scene};
 
 #[tokio::test]
@@ -85,6 +86,8 @@ async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Resu
         "inbox",
         "approval",
         "questions",
+        "changes",
+        "prompt",
         "new",
         "settings",
     ] {
@@ -162,6 +165,63 @@ async fn texts_can_be_read_in_both_themes() -> Result<()> {
             ensure!(
                 found["wrong"] == Value::Array(Vec::new()),
                 "{theme} {name}: {found:#}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Controls that a finger would miss: smaller than 44 pixels either way, with the label that stands for them. Links in a text and the
+/// numbers of a diff's lines are as high as their line; what the numbers do, the menu of the file does too.
+const SMALL: &str = r#"
+(() => {
+  const top = document.querySelector('dialog:modal') ?? document.body;
+  const small = [];
+  let count = 0;
+  for (const control of top.querySelectorAll('a, button, input, select, textarea, summary, [role=option]')) {
+    if (!control.checkVisibility({ visibilityProperty: true }) || control.closest('.spoken, .skip, p, .md, .diff')) continue;
+    const boxes = [control, ...(control.labels ?? [])].map((it) => it.getBoundingClientRect());
+    if (boxes[0].width === 0) continue;
+    count += 1;
+    if (!boxes.some((it) => it.width >= 43.5 && it.height >= 43.5)) small.push(`${Math.round(boxes[0].width)} x ${Math.round(boxes[0].height)}: ${control.outerHTML.slice(0, 100)}`);
+  }
+  return { count, small };
+})()"#;
+
+#[tokio::test]
+async fn a_finger_hits_every_control() -> Result<()> {
+    let Some(scene) = Scene::start(Screen::PHONE).await? else {
+        return Ok(());
+    };
+    for name in SCREENS {
+        scene.show(name).await?;
+        let found = scene.page.evaluate(SMALL).await?;
+        ensure!(found["count"].as_u64() > Some(2), "{name}: {found:#}");
+        ensure!(
+            found["small"] == Value::Array(Vec::new()),
+            "{name}: {found:#}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_page_at_twice_its_size_fits() -> Result<()> {
+    for screen in [Screen::PHONE, Screen::DESKTOP] {
+        let Some(scene) = Scene::start(screen).await? else {
+            return Ok(());
+        };
+        for name in SCREENS {
+            scene.show(name).await?;
+            scene
+                .page
+                .evaluate("document.documentElement.style.fontSize = '200%'")
+                .await?;
+            let wide = scene.page.evaluate(TOO_WIDE).await?;
+            ensure!(
+                wide.as_array().is_some_and(Vec::is_empty),
+                "{name} at {}: {wide:#}",
+                screen.width
             );
         }
     }

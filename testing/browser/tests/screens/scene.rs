@@ -1,6 +1,9 @@
 //! A host with something on every screen, and the ways to them.
 
-use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
 use browser::{Browser, Host, Page, Screen};
 use serde_json::json;
 
@@ -17,15 +20,56 @@ const MESSAGES: [&str; 4] = [
 ];
 
 /// The screens, by name.
-pub(crate) const SCREENS: [&str; 7] = [
+pub(crate) const SCREENS: [&str; 9] = [
     "sessions",
     "inbox",
     "approval",
     "questions",
     "session",
+    "changes",
+    "prompt",
     "new",
     "settings",
 ];
+
+/// What differs from the last commit, among the changes that can be chosen.
+const UNCOMMITTED: &str = "[...document.querySelector('select[aria-label=\"Which changes\"]')?.options ?? []] \
+    .find(it => it.textContent === 'Uncommitted changes')";
+
+/// A repository with a page of documentation that was changed since.
+fn make_repository(directory: &Path) -> Result<()> {
+    let page = directory.join("web.md");
+    std::fs::create_dir(directory)?;
+    std::fs::write(
+        &page,
+        "# The page\n\nThe host serves a page.\n\n## Opening it\n\nRun `greenroom open`.\n",
+    )?;
+    for arguments in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "--all"],
+        &[
+            "-c",
+            "user.name=Test",
+            "-c",
+            "user.email=test@example.com",
+            "commit",
+            "--quiet",
+            "-m",
+            "first",
+        ],
+    ] {
+        let output = Command::new("git")
+            .current_dir(directory)
+            .args(arguments)
+            .output()?;
+        ensure!(output.status.success(), "git {arguments:?}: {output:?}");
+    }
+    Ok(std::fs::write(
+        page,
+        "# The page\n\nThe host serves a page: your sessions on a phone, a tablet or another computer.\n\n## Opening it\n\n\
+         - on this machine: `greenroom open`\n- on a phone: `greenroom pair`\n",
+    )?)
+}
 
 /// A browser, a host and a page on it.
 pub(crate) struct Scene {
@@ -46,8 +90,12 @@ impl Scene {
         std::fs::create_dir(&folder)?;
         let page = browser.page(screen).await?;
         sign_in(&page, &host).await?;
+        let handbook = host.home().join("handbook");
+        make_repository(&handbook)?;
         for message in MESSAGES {
-            start_session_in(&page, Some(&folder), message).await?;
+            let is_docs = message.ends_with("docs");
+            let folder = if is_docs { &handbook } else { &folder };
+            start_session_in(&page, Some(folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
         go(&page, "#/").await?;
@@ -89,13 +137,24 @@ impl Scene {
                     .open_request("Before we begin", ".sheet .question")
                     .await;
             }
+            "changes" => {
+                self.open_session("Write the docs", "/changes").await?;
+                page.wait_for(UNCOMMITTED).await?;
+                page.evaluate(&format!(
+                    "(() => {{ const it = {UNCOMMITTED}; it.parentElement.value = it.value; \
+                     it.parentElement.dispatchEvent(new Event('change')); }})()"
+                ))
+                .await?;
+                return page
+                    .wait_for("document.querySelector('.changes-list .diff')")
+                    .await;
+            }
+            "prompt" => {
+                self.open_session("Write the docs", "/prompt").await?;
+                return page.wait_for_text("Nothing that was sent").await;
+            }
             "session" => {
-                page.wait_for("document.querySelectorAll('.session-link').length === 4")
-                    .await?;
-                let hello =
-                    "[...document.querySelectorAll('.session-link')].at(-1).getAttribute('href')";
-                let hash = page.evaluate(hello).await?;
-                go(page, hash.as_str().unwrap_or_default()).await?;
+                self.open_session("How a replica catches up", "").await?;
                 page.wait_for_text("nothing counts twice").await?;
                 return page
                     .wait_for(
@@ -110,6 +169,21 @@ impl Scene {
         };
         go(page, hash).await?;
         page.wait_for(shown).await
+    }
+
+    /// Goes to a session of the list, or to a screen of it.
+    async fn open_session(&self, title: &str, screen: &str) -> Result<()> {
+        let page = &self.page;
+        let link = format!(
+            "[...document.querySelectorAll('.session-link')].find(it => it.textContent.includes({}))",
+            json!(title)
+        );
+        page.wait_for(&link).await?;
+        let hash = page
+            .evaluate(&format!("{link}.getAttribute('href')"))
+            .await?;
+        let hash = hash.as_str().unwrap_or_default();
+        go(page, &format!("{hash}{screen}")).await
     }
 
     async fn open_request(&self, title: &str, part: &str) -> Result<()> {

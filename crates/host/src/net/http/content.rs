@@ -29,7 +29,22 @@ const CONTENT_POLICY: &str = "sandbox; default-src 'none'";
 /// No longer than any address counts.
 const CACHING: &str = "private, max-age=172800, immutable";
 
+/// Whatever it says, a refusal too, can run nothing.
 pub(super) async fn answer(
+    method: &Method,
+    name: &str,
+    query: &str,
+    headers: &Headers<'_>,
+    visitor: &Visitor,
+) -> Result<HttpResponse, HttpResponse> {
+    let policy = HeaderValue::from_static(CONTENT_POLICY);
+    match give(method, name, query, headers, visitor).await {
+        Ok(answer) => Ok(answer.with(CONTENT_SECURITY_POLICY, policy)),
+        Err(refusal) => Err(refusal.with(CONTENT_SECURITY_POLICY, policy)),
+    }
+}
+
+async fn give(
     method: &Method,
     name: &str,
     query: &str,
@@ -149,10 +164,6 @@ fn with_text(answer: HttpResponse, place: String) -> HttpResponse {
 
 fn finish(answer: HttpResponse, etag: &str) -> HttpResponse {
     let mut answer = answer
-        .with(
-            CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(CONTENT_POLICY),
-        )
         .with(CACHE_CONTROL, HeaderValue::from_static(CACHING))
         .with(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if let Ok(etag) = HeaderValue::try_from(etag) {

@@ -20,7 +20,7 @@ import { needsSomebody } from './sessions.js';
 const SESSIONS_MAX = 50;
 
 export class Inbox {
-  /** @type {Map<string, {release: () => void, state?: Json}>} */
+  /** @type {Map<string, {release: () => void, isHeard: boolean, state?: Json}>} */
   #watched = new Map();
   /** @type {Map<string, number>} when an item was first seen */
   #since = new Map();
@@ -43,6 +43,11 @@ export class Inbox {
     return this.#items;
   }
 
+  /** Whether each session that needs somebody has said what for. */
+  get isRead() {
+    return [...this.#watched.values()].every(({ isHeard }) => isHeard);
+  }
+
   /** Watches the sessions that need somebody, and no others. @param {Json[]} sessions */
   takeSessions(sessions) {
     const wanted = new Map(
@@ -59,11 +64,12 @@ export class Inbox {
     }
     for (const uri of wanted.keys()) {
       if (!this.#watched.has(uri)) {
-        /** @type {{release: () => void, state?: Json}} */
-        const entry = { release: () => {} };
+        /** @type {{release: () => void, isHeard: boolean, state?: Json}} */
+        const entry = { release: () => {}, isHeard: false };
         this.#watched.set(uri, entry);
         entry.release = this.#watch(uri, (state) => {
           entry.state = state;
+          entry.isHeard = true;
           this.#refresh(wanted);
         });
       }

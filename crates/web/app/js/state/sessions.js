@@ -6,12 +6,12 @@
  * Must not know: connections, the document.
  */
 
+import { LIST_PAGE } from '../wire/connection.js';
 import { STATUS, isObject } from '../wire/reduce/fields.js';
 
 /** @typedef {import('../wire/reduce/fields.js').Json} Json */
 
-const PAGE = 100;
-/** The same where nobody waits for it: what the host gives at most. */
+/** A page of the list where nobody waits for it: what the host gives at most. */
 const SEARCH_PAGE = 500;
 /** How long to wait before the list is read anew because of a session that is not in it. */
 const UNKNOWN_MS = 300;
@@ -28,6 +28,8 @@ export class SessionList {
   /** @type {{method: string, params: any}[] | undefined} what was heard while a list was on its way */
   #heard;
   #pages = 0;
+  /** Whether those that need somebody were looked for, however old they are. */
+  isSearched = false;
   /** @type {Promise<void> | undefined} */
   #loading;
   /** @type {any} */
@@ -52,20 +54,31 @@ export class SessionList {
     return this.#summaries.get(uri);
   }
 
+  /** Whether the host has told what is in it. */
+  get isRead() {
+    return this.#pages > 0;
+  }
+
   get hasMore() {
     return this.#cursor !== undefined;
   }
 
-  /** Reads the list anew, as far as it was read before: what was missed is not repeated (H-086). */
-  async reload() {
-    await this.#loading?.catch(() => {});
+  /**
+   * Reads the list anew, as far as it was read before: what was missed is not repeated (H-086). What is heard from the call on is
+   * taken into account, also of a first page that was asked for earlier.
+   * @param {Promise<any>} [firstPage]
+   */
+  async reload(firstPage) {
+    if (this.#loading !== undefined) {
+      await this.#loading.catch(() => {});
+    }
     const pages = Math.max(this.#pages, 1);
     await this.#load(async () => {
       const fresh = new Map();
       let cursor;
       let count = 0;
       do {
-        cursor = await this.#page(fresh, cursor);
+        cursor = await this.#page(fresh, cursor, LIST_PAGE, count === 0 ? firstPage : undefined);
         count += 1;
       } while (cursor !== undefined && count < pages);
       this.#summaries = fresh;
@@ -73,6 +86,10 @@ export class SessionList {
       this.#pages = count;
     });
     await this.#findWaiting();
+    if (!this.isSearched) {
+      this.isSearched = true;
+      this.#changed();
+    }
   }
 
   /** Looks through what is not shown yet for sessions that need somebody: a request may be old. */
@@ -134,9 +151,9 @@ export class SessionList {
     }
   }
 
-  /** @param {Map<string, Json>} into @param {string | undefined} cursor @param {number} [limit] @returns {Promise<string | undefined>} */
-  async #page(into, cursor, limit = PAGE) {
-    const result = await this.#request('listSessions', { limit, ...(cursor === undefined ? {} : { cursor }) });
+  /** @param {Map<string, Json>} into @param {string | undefined} cursor @param {number} [limit] @param {Promise<any>} [asked] its answer, if it was asked for @returns {Promise<string | undefined>} */
+  async #page(into, cursor, limit = LIST_PAGE, asked = undefined) {
+    const result = await (asked ?? this.#request('listSessions', { limit, ...(cursor === undefined ? {} : { cursor }) }));
     for (const summary of Array.isArray(result?.items) ? result.items : []) {
       if (isObject(summary) && typeof summary.resource === 'string' && into.size < SESSIONS_MAX) {
         into.set(summary.resource, summary);

@@ -7,11 +7,10 @@
  * Must not know: the document. A screen imports from here and never from `wire/`.
  */
 
-import { ROOT } from '../wire/connection.js';
+import { CLIENT_INFO, ROOT } from '../wire/connection.js';
 import { Live } from '../wire/live.js';
-import { diffStates } from '../wire/mirror.js';
-import { STATUS } from '../wire/reduce/fields.js';
-import { partKey } from '../wire/reduce/parts.js';
+import { addKinds, diffStates } from '../wire/mirror.js';
+import { STATUS, partKey } from '../wire/reduce/fields.js';
 import { api } from './api.js';
 import { Drafts } from './draft.js';
 import { Inbox } from './inbox.js';
@@ -49,7 +48,7 @@ const LINGER_MS = 5_000;
 /**
  * Connects, and keeps everything up to date until `close()`.
  * @param {{url: string | URL, token?: string, clientId: string, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
- *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json}} options
+ *   isPageCurrent?: () => Promise<boolean>, storage?: Storage, clientInfo?: Json, first?: import('../wire/connection.js').FirstFlight}} options
  */
 export function createStore(options) {
   return new Store(options);
@@ -80,7 +79,7 @@ export class Store {
   drafts;
 
   /** @param {Parameters<typeof createStore>[0]} options */
-  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = { name: 'greenroom web', version: '1' } }) {
+  constructor({ url, token, clientId, checkToken = api.checkToken, isPageCurrent = api.isPageCurrent, storage, clientInfo = CLIENT_INFO, first }) {
     this.#isPageCurrent = isPageCurrent;
     this.#outbox = new Outbox((sent) => this.#lingerOrLeave(sent.channel));
     this.#sessions = new SessionList(
@@ -107,7 +106,7 @@ export class Store {
     });
     this.drafts = new Drafts({ storage, dispatch: (channel, action) => this.dispatch(channel, action) });
     this.#live = new Live(
-      { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo } },
+      { url: socketUrl(url), token, clientId, checkToken, initializeParams: { clientInfo }, first },
       {
         onState: () => this.#connectionListeners.call(this.connection),
         onEnvelope: (envelope, effect) => this.#takeReplay([{ envelope, effect }]),
@@ -116,7 +115,7 @@ export class Store {
         onGone: (channel) => this.#takeGone(channel),
         onDropped: (dropped) => this.#takeDropped(dropped),
         onNotification: (method, params) => (method === 'root/progress' ? this.#progressListeners.call(params) : this.#sessions.hear(method, params)),
-        onRestored: (how) => this.#takeRestored(how),
+        onRestored: (how, listed) => this.#takeRestored(how, listed),
       },
     );
     this.#live.start();
@@ -242,9 +241,15 @@ export class Store {
     };
   }
 
-  /** @param {string} channel @param {Watch} watch */
+  /** What is neither the root nor a session of the list may be of any kind: how it is read must be there first. @param {string} channel @param {Watch} watch */
   async #subscribe(channel, watch) {
     try {
+      if (!hasAllKinds && channel !== ROOT && this.#sessions.get(channel) === undefined) {
+        await loadKinds();
+        if (this.#watches.get(channel) !== watch) {
+          return; // left meanwhile
+        }
+      }
       await this.#live.subscribe(channel, channel === ROOT ? {} : { view: watch.view });
     } catch (error) {
       if (this.#watches.get(channel) === watch) {
@@ -440,6 +445,11 @@ export class Store {
     return /** @type {SessionSummary[]} */ (this.#sessions.all());
   }
 
+  /** Whether the host has told which sessions there are. */
+  get isListRead() {
+    return this.#sessions.isRead;
+  }
+
   get hasMoreSessions() {
     return this.#sessions.hasMore;
   }
@@ -463,10 +473,12 @@ export class Store {
     this.#sessionListeners.call(this.sessions());
   }
 
-  /** @param {'first' | 'replay' | 'snapshot'} how */
-  async #takeRestored(how) {
+  /** @param {'first' | 'replay' | 'snapshot'} how @param {Promise<any>} [listed] */
+  async #takeRestored(how, listed) {
     try {
-      await this.#sessions.reload();
+      await this.#sessions.reload(listed);
+      // Whoever opens a chat next does not wait for it. If the host is gone again, it is loaded then.
+      loadKinds().catch(() => {});
       // A host that was started anew may serve another page than this one.
       if (how !== 'first' && !(await this.#isPageCurrent())) {
         this.markNewVersion();
@@ -482,10 +494,24 @@ export class Store {
     return this.#inbox.items();
   }
 
+  /** Whether what is not in the inbox does not wait. */
+  get isInboxRead() {
+    return this.#sessions.isSearched && this.#inbox.isRead;
+  }
+
   /** @param {(items: InboxItem[]) => void} listener @returns {() => void} */
   onInbox(listener) {
     return this.#inboxListeners.add(listener);
   }
+}
+
+let hasAllKinds = false;
+
+/** Loads what reads and reduces all other kinds of channels; again after a failure. */
+async function loadKinds() {
+  const { LATER_KINDS } = await import('../wire/reduce/later.js');
+  addKinds(LATER_KINDS);
+  hasAllKinds = true;
 }
 
 /** The address of a socket at an address of the page. @param {string | URL} url */

@@ -244,7 +244,9 @@ function buildLink(attributes, children, depth) {
   setTarget(link, address);
   link.title = writeOutName(address.href);
   appendChildren(link, children, depth + 1);
-  const claimed = findOtherHost(readText(children), address);
+  const text = readText(children);
+  // Of a text with characters that are not seen nobody knows what it looks like.
+  const claimed = findOtherHost(text, address) || writeOut(text) !== text;
   if (!claimed && typeof attributes.host !== 'string') return link;
   const pair = document.createElement('span');
   const host = document.createElement('span');

@@ -4,7 +4,7 @@ import { fill, h, onFrame } from '../ui/dom.js';
 import { writeOutName } from '../ui/visible.js';
 import { ageInWords, pathOf, textOf } from './format.js';
 import { modifiedAt, stateInWords } from './summary.js';
-import { describeUsage } from './usage.js';
+import { contextPercent, describeUsage } from './usage.js';
 
 /** @type {import('./shell.js').Mount} */
 export function mountDetails(container, { store, route: first }) {
@@ -32,10 +32,16 @@ export function mountDetails(container, { store, route: first }) {
     });
   }
 
-  function drawUsage() {
+  /** @param {any} agent */
+  function drawUsage(agent) {
     const usages = [...(chat?.turns ?? []), chat?.activeTurn].map((turn) => turn?.usage).filter(Boolean);
     const all = describeUsage(usages);
-    return row('Tokens', all && all + (chat?.turnsNextCursor === undefined ? '' : ' (without earlier turns)'));
+    const percent = contextPercent(usages, agent?.models ?? []);
+    return [
+      row('Last turn', usages.length > 1 && describeUsage(usages.slice(-1))),
+      row('In all', all && all + (chat?.turnsNextCursor === undefined ? '' : ' (without earlier turns)')),
+      row('Context', percent !== null && `${percent} % used`),
+    ];
   }
 
   function draw() {
@@ -53,7 +59,7 @@ export function mountDetails(container, { store, route: first }) {
       row('Workers', workers > 0 && String(workers)),
       row('Here now', clients.map((/** @type {string} */ name) => h('div', null, name))),
       row('Used', ageInWords(modifiedAt(summary))),
-      drawUsage(),
+      drawUsage(agent),
       config.filter(([, value]) => value !== undefined).map(([name, value]) => row(String(name), typeof value === 'string' ? value : JSON.stringify(value))));
   }
   const release = store.watch(route.session, (/** @type {any} */ state) => {

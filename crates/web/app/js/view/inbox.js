@@ -12,8 +12,7 @@ import { folderOf, titleOf } from './summary.js';
 export function mountInbox(container, { store, navigate }) {
   const mark = connectionMark(store);
   const list = h('ul.requests', { data: { list: 'inbox' } });
-  const empty = h('div.empty', { hidden: true }, h('h2', null, 'Nothing waits for you'),
-    h('p.muted', null, 'Approvals and questions of all sessions and their workers come here.'));
+  const empty = h('div.empty', { hidden: true });
   fill(container,
     h('header.head', null,
       h('h1.head-title', null, 'Inbox'),
@@ -27,9 +26,19 @@ export function mountInbox(container, { store, navigate }) {
     const entries = [...store.inbox()].sort((a, b) => timeOf(a) - timeOf(b));
     drawList(entries);
     show(empty, entries.length === 0);
+    fill(empty, drawEmpty());
   }
+
+  /** That nothing waits is said only when the host has said so. */
+  function drawEmpty() {
+    if (!store.isInboxRead) return h('p.muted', null, 'What waits for you is shown as soon as the host answers.');
+    const isOld = !store.connection.isLive;
+    return [h('h2', null, isOld ? 'Nothing waited for you' : 'Nothing waits for you'),
+      h('p.muted', null, isOld ? 'That was so when the host was last heard of.' : 'Approvals and questions of all sessions and their workers come here.')];
+  }
+
   const redraw = () => onFrame(draw);
-  const releases = [store.onInbox(redraw), store.onSessions(redraw), mark.release];
+  const releases = [store.onInbox(redraw), store.onSessions(redraw), store.onConnection(redraw), mark.release];
   const ages = setInterval(redraw, 30_000);
   draw();
   return {

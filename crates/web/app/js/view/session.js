@@ -82,7 +82,8 @@ class SessionView {
       update: (link, entry) => this.drawTab(link, entry),
     });
     this.body = h('div.session-body');
-    this.element = h('div.screen', null, this.head, this.tabs, this.body);
+    this.waiting = h('div.empty', { role: 'status', hidden: true }, h('p.muted', null, 'This chat is shown as soon as the host answers.'));
+    this.element = h('div.screen', null, this.head, this.tabs, this.waiting, this.body);
     container.append(this.element);
     stayAboveKeyboard(this.element, this.abort.signal);
     document.addEventListener('keydown', (event) => this.takeKey(event), { signal: this.abort.signal });
@@ -192,7 +193,15 @@ class SessionView {
       h('button.button', { on: { click: () => this.given.navigate({ screen: 'sessions' }) } }, 'To the sessions')));
   }
 
+  /** Without the host a chat that is not in memory is not there to be read; a message can be written all the same. */
+  drawWaiting() {
+    const isMissing = !this.chat && !this.store.connection.isLive && !this.store.errorOf(this.chatUri ?? this.sessionUri);
+    show(this.waiting, isMissing);
+    show(this.body, !isMissing || this.body.childElementCount > 0);
+  }
+
   drawDock() {
+    this.drawWaiting();
     if (!this.chat) return; // on its way
     this.composer?.update(this.chat);
     this.queue?.update(this.chat);
@@ -201,7 +210,8 @@ class SessionView {
 
   drawSession() {
     const { session } = this;
-    setText(this.title, session ? titleOf(session) : ' ');
+    const known = session ?? this.store.sessions().find((/** @type {any} */ one) => one.resource === this.sessionUri);
+    setText(this.title, known ? titleOf(known) : ' ');
     const folders = session?.workingDirectories ?? [];
     setText(this.folder, folders.map(nameOf).join(', '));
     setAttribute(this.folder, 'title', folders.map(pathOf).join('\n') || null);

@@ -68,17 +68,16 @@ export function mountSessions(container, context) {
     show(inboxCount, waiting > 0);
     setAttribute(inboxLink, 'aria-label', waiting > 0 ? `Inbox, ${waiting} waiting` : 'Inbox');
     show(empty, found.length === 0);
-    if (found.length === 0) drawEmpty(sessions.length > 0);
+    if (found.length === 0) drawEmpty();
     else fill(empty);
     // A short page may leave room for the next one.
     onFrame(loadMore);
   }
 
-  /** @param {boolean} hasSessions */
-  function drawEmpty(hasSessions) {
+  function drawEmpty() {
     if (search.value.trim() !== '') {
       fill(empty, h('p.muted', null, 'No title or folder has these words.'));
-    } else if (!store.connection.isLive && !hasSessions) {
+    } else if (!store.isListRead) {
       fill(empty, h('p.muted', null, 'The sessions are shown as soon as the host answers.'));
     } else {
       fill(empty,

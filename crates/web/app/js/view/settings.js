@@ -11,7 +11,6 @@ import { ageInWords, exactTime } from './format.js';
 import { connectionMark } from './connection.js';
 import { messageOf } from './session_actions.js';
 import { signOut } from './sign_out.js';
-import { digestIn } from './worker.js';
 
 /** @type {import('./shell.js').Mount} */
 export function mountSettings(container, context) {
@@ -171,7 +170,7 @@ function isAddress(text) {
 }
 
 function versions() {
-  const page = digestIn(import.meta.url) ?? 'from files';
+  const page = /\/app\/([0-9a-f]+)\//.exec(import.meta.url)?.[1] ?? 'from files';
   const host = h('dd.mono', null, '…');
   api.me().then((me) => setText(host, me.version), () => setText(host, 'not known now'));
   return section('Versions', h('dl.details-list', null, h('dt', null, 'Page'), h('dd.mono', null, page), h('dt', null, 'Host'), host));

@@ -11,7 +11,7 @@ import { mountQuestion } from './question.js';
 import { chatName } from './request.js';
 import { askKey } from './route.js';
 import { messageOf } from './session_actions.js';
-import { stateOf, titleOf } from './summary.js';
+import { titleOf } from './summary.js';
 
 /** Taps and keys count only when the sheet stood still for this long. */
 const GUARD_MS = 300;
@@ -182,18 +182,12 @@ export function startSheet({ store, shell }) {
       }
       return;
     }
-    if (!open.entry && isListComing()) return; // it may be among what is on its way
+    if (!open.entry && !store.isInboxRead) return; // it may be among what is on its way
     open.outcome = 'gone';
     guard();
     if (!open.view) setText(parts.title, 'Answered already');
     setState({ kind: 'gone', text: 'This was answered by someone else, or is not asked any more.', canRetry: false });
     offerNext();
-  }
-
-  function isListComing() {
-    const sessions = store.sessions();
-    const isComing = (/** @type {any} */ summary) => stateOf(summary) === 'needs-you' && store.state(summary.resource) === undefined;
-    return sessions.length === 0 || sessions.some(isComing);
   }
 
   const isAnswered = () => Boolean(open.sent || open.outcome);

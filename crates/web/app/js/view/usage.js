@@ -19,6 +19,14 @@ function addUp(usages) {
   return all;
 }
 
+/** How much of its window the model last had to look at, in percent; none if either is not known. @param {any[]} usages @param {any[]} models those of the agent */
+export function contextPercent(usages, models) {
+  const last = usages.findLast((usage) => Number.isFinite(usage._meta?.contextUsed ?? usage.inputTokens));
+  const size = last?._meta?.contextSize ?? models.find((one) => one.id === last?.model)?.maxContextWindow;
+  const used = last?._meta?.contextUsed ?? last?.inputTokens + (last?.outputTokens ?? 0);
+  return size > 0 ? Math.min(999, Math.ceil((used * 100) / size)) : null;
+}
+
 /** Tokens and cost of some turns, as far as they are known. @param {any[]} usages */
 export function describeUsage(usages) {
   const { inputTokens, cacheReadTokens, outputTokens, cost } = addUp(usages);

@@ -8,7 +8,6 @@ const TAKE_OVER_MS = 8_000;
 
 /** @param {{store: any, onHash: (hash: string) => void}} given */
 export async function startWorker({ store, onHash }) {
-  watchVersion(store);
   const registration = await registerWorker();
   if (!registration) return; // an address without service workers: the page works without
   navigator.serviceWorker.addEventListener('message', ({ data }) => {
@@ -20,29 +19,6 @@ export async function startWorker({ store, onHash }) {
   };
   registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', look));
   look();
-}
-
-/** A host that was restarted may serve another page than this one. @param {any} store */
-function watchVersion(store) {
-  const own = digestIn(import.meta.url);
-  let wasLive = store.connection.isLive;
-  store.onConnection(async (/** @type {any} */ { isLive }) => {
-    const isBack = isLive && !wasLive;
-    wasLive = isLive;
-    if (!isBack || own === null) return; // nothing is new, or the page is not the host's own
-    try {
-      const answer = await fetch('/', { cache: 'no-cache', credentials: 'omit' });
-      const served = digestIn(await answer.text());
-      if (served !== null && served !== own) store.markNewVersion();
-    } catch {
-      // The connection is lost again; it is asked after the next one.
-    }
-  });
-}
-
-/** The digest that names a version of the page. @param {string} text an address, or a page with addresses */
-export function digestIn(text) {
-  return /\/app\/([0-9a-f]+)\//.exec(text)?.[1] ?? null;
 }
 
 /** Loads the new version; only when somebody asked for it. */

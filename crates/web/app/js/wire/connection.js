@@ -1,13 +1,12 @@
 /**
  * One connection to a host: requests, notifications, and what the host asks.
  *
- * Promises: what the host sends is handed on in the order it came, answers among it. A request is answered, times out, or
- * fails with the reason the connection closed for. The token is in no address.
- * Must not know: what the methods mean, beyond the handshake; when to connect again.
+ * Promises: what the host sends is handed on in the order it came, answers among it; nothing is lost that comes, or is asked for,
+ * before there is anybody to hand it to. A request is answered, times out, or fails with the reason the connection closed for. The
+ * token is in no address.
+ * Must not know: what the methods mean, beyond the handshake and the first list; when to connect again. It imports nothing: the page
+ * loads it before everything else.
  */
-
-import { UnreadableError } from './envelope.js';
-import { isObject } from './reduce/fields.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
 
@@ -44,13 +43,24 @@ export class ConnectionLost extends Error {
 
 /**
  * @typedef {object} ConnectionHandlers
+ * @property {() => void} onOpen called once, when messages get through
  * @property {(method: string, params: any) => void} onNotification
  * @property {(why: ConnectionLost) => void} onClose called once, at the end
  */
 
+/**
+ * A connection that was begun while most of the page was still on its way, with what it was asked at once.
+ * @typedef {{connection: Connection, initialized: Promise<any>, sessions: Promise<any>}} FirstFlight
+ */
+
 export class Connection {
   #socket;
+  /** @type {ConnectionHandlers | undefined} */
   #handlers;
+  /** @type {string[]} what is to be sent as soon as it is open */
+  #unsent = [];
+  /** @type {{method: string, params: any}[]} what came before anybody listened */
+  #unheard = [];
   /** @type {Map<number, {take: (error: Error | undefined, result: any) => void, timer: any}>} */
   #waiting = new Map();
   #lastId = 0;
@@ -60,18 +70,17 @@ export class Connection {
   /** When something was last received, in milliseconds. */
   lastHeard = performance.now();
 
-  /**
-   * Connects; `onOpen` is called when messages can be sent.
-   * @param {string} url @param {string | undefined} token @param {ConnectionHandlers & {onOpen: () => void}} handlers
-   */
-  constructor(url, token, handlers) {
-    this.#handlers = handlers;
+  /** Connects. @param {string} url @param {string | undefined} token */
+  constructor(url, token) {
     this.#socket = new WebSocket(url, token ? ['ahp', `tkn.${token}`] : ['ahp']);
     const timer = setTimeout(() => this.close('the host did not answer'), CONNECT_TIMEOUT_MS);
     this.#socket.onopen = () => {
       clearTimeout(timer);
       this.#isOpen = true;
-      handlers.onOpen();
+      for (const text of this.#unsent.splice(0)) {
+        this.#socket.send(text);
+      }
+      this.#handlers?.onOpen();
     };
     this.#socket.onmessage = ({ data }) => this.#receive(data);
     this.#socket.onerror = () => {
@@ -85,6 +94,20 @@ export class Connection {
       const isSuperseded = code === CLOSE_POLICY && reason.includes('client id');
       this.#end(reason === '' ? 'the connection was lost' : reason, isSuperseded);
     };
+  }
+
+  /** Tells what happens from now on, after what happened before. @param {ConnectionHandlers} handlers */
+  listen(handlers) {
+    this.#handlers = handlers;
+    if (this.#isOpen) {
+      handlers.onOpen();
+    }
+    for (const { method, params } of this.#unheard.splice(0)) {
+      handlers.onNotification(method, params);
+    }
+    if (this.#closed !== undefined) {
+      handlers.onClose(this.#closed);
+    }
   }
 
   /** Ends it for everyone who waits on it, for this reason. @param {string} why */
@@ -111,7 +134,7 @@ export class Connection {
       clearTimeout(timer);
       take(why, undefined);
     }
-    this.#handlers.onClose(why);
+    this.#handlers?.onClose(why);
   }
 
   /** @param {any} data */
@@ -119,8 +142,8 @@ export class Connection {
     this.lastHeard = performance.now();
     try {
       const message = typeof data === 'string' ? JSON.parse(data) : undefined;
-      if (!isObject(message)) {
-        throw new UnreadableError('a message that is no JSON object');
+      if (typeof message !== 'object' || message === null || Array.isArray(message)) {
+        throw new Error('a message that is no JSON object');
       }
       this.#take(message);
     } catch (error) {
@@ -135,7 +158,11 @@ export class Connection {
     const { id, method, params, result, error } = message;
     if (typeof method === 'string') {
       if (id === undefined) {
-        this.#handlers.onNotification(method, params);
+        if (this.#handlers === undefined) {
+          this.#unheard.push({ method, params });
+        } else {
+          this.#handlers.onNotification(method, params);
+        }
       } else {
         this.#send({ id, error: { code: -32601, message: `\`${method}\` is not served` } });
       }
@@ -147,7 +174,7 @@ export class Connection {
     }
     this.#waiting.delete(id);
     clearTimeout(waiter.timer);
-    if (isObject(error)) {
+    if (typeof error === 'object' && error !== null) {
       waiter.take(new RpcError(error.code, String(error.message), error.data), undefined);
     } else {
       waiter.take(undefined, result);
@@ -156,8 +183,11 @@ export class Connection {
 
   /** @param {Json} message */
   #send(message) {
-    if (this.#closed === undefined && this.#isOpen) {
-      this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    const text = JSON.stringify({ jsonrpc: '2.0', ...message });
+    if (!this.#isOpen) {
+      this.#unsent.push(text);
+    } else if (this.#closed === undefined) {
+      this.#socket.send(text);
     }
   }
 
@@ -212,6 +242,26 @@ export class Connection {
   ping(timeoutMs) {
     return this.request('ping', { channel: ROOT }, timeoutMs);
   }
+}
+
+/** How many sessions a page of the list has. */
+export const LIST_PAGE = 100;
+export const CLIENT_INFO = { name: 'greenroom web', version: '1' };
+
+/**
+ * The first connection of a page, begun while most of the page is still on its way. The handshake, the root and the first page of the
+ * list are asked for in one go, so the list is there one round trip after the socket is.
+ * @param {string} url @param {string} token @param {Promise<string>} clientId @returns {Promise<FirstFlight>}
+ */
+export async function beginFirstFlight(url, token, clientId) {
+  const connection = new Connection(url, token); // it takes longer than to find out the id
+  const initialized = connection.initialize(await clientId, [ROOT], { clientInfo: CLIENT_INFO });
+  const sessions = connection.request('listSessions', { limit: LIST_PAGE });
+  // Who takes the connection over looks at both; it may not be there yet when they fail.
+  for (const answer of [initialized, sessions]) {
+    answer.catch(() => {});
+  }
+  return { connection, initialized, sessions };
 }
 
 /**

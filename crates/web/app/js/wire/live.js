@@ -32,9 +32,13 @@ import { Subscriptions } from './subscriptions.js';
  * @property {(channel: string) => void} onGone a channel that was watched is no longer there
  * @property {(dropped: DroppedAction) => void} onDropped
  * @property {(method: string, params: any) => void} onNotification
- * @property {(how: 'first' | 'replay' | 'snapshot') => void} onRestored what was missed is applied
+ * @property {(how: 'first' | 'replay' | 'snapshot', listed?: Promise<any>) => void} onRestored what was missed is applied; `listed` is the
+ *   first page of the list, if it was asked for with the handshake
  */
-/** @typedef {{url: string, token?: string, clientId: string, initializeParams?: Json, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>}} LiveOptions */
+/**
+ * @typedef {{url: string, token?: string, clientId: string, initializeParams?: Json, checkToken?: () => Promise<'taken' | 'refused' | 'unreachable'>,
+ *   first?: import('./connection.js').FirstFlight}} LiveOptions a connection that was begun already is taken over
+ */
 
 const RETRY_MAX_MS = 10_000;
 /** How long the host may be silent before it is pinged, and how long an answer may take then. */
@@ -172,22 +176,24 @@ export class Live {
     const isBack = this.#wasInitialized;
     this.#early = [];
     this.#setState({ status: 'connecting' });
-    /** @type {Connection} */
-    const attempt = new Connection(this.#options.url, this.#options.token, {
+    const { url, token, first } = this.#options;
+    this.#options.first = undefined; // it is taken over once
+    const attempt = first?.connection ?? new Connection(url, token);
+    this.#attempt = attempt;
+    attempt.listen({
       onOpen: () => {
         if (isBack) {
           this.#setState({ status: 'catching-up' });
         }
-        this.#introduce(attempt).catch((error) => attempt.close(error.message));
+        this.#introduce(attempt, first).catch((error) => attempt.close(error.message));
       },
       onNotification: (method, params) => this.#takeNotification(method, params),
       onClose: (why) => this.#lost(attempt, why),
     });
-    this.#attempt = attempt;
   }
 
-  /** `initialize` for the first connection, `reconnect` after a lost one, and `initialize` on the same socket if the host does not know the client any more (H-088). @param {Connection} connection */
-  async #introduce(connection) {
+  /** `initialize` for the first connection, `reconnect` after a lost one, and `initialize` on the same socket if the host does not know the client any more (H-088). @param {Connection} connection @param {import('./connection.js').FirstFlight} [first] */
+  async #introduce(connection, first) {
     const { clientId, initializeParams = {} } = this.#options;
     const channels = this.#watched.all();
     if (this.#wasInitialized) {
@@ -204,7 +210,7 @@ export class Live {
     }
     // `initialize` takes no further params of a subscription.
     const plain = channels.filter((channel) => Object.keys(this.#watched.get(channel)?.further ?? {}).length === 0);
-    const result = await connection.initialize(clientId, plain, initializeParams);
+    const result = await (first?.initialized ?? connection.initialize(clientId, plain, initializeParams));
     if (!isObject(result) || typeof result.protocolVersion !== 'string' || !Array.isArray(result.snapshots)) {
       throw new UnreadableError('an `initialize` result without version or snapshots');
     }
@@ -212,7 +218,7 @@ export class Live {
     const how = this.#wasInitialized ? 'snapshot' : 'first';
     this.#wasInitialized = true;
     this.defaultDirectory = typeof result.defaultDirectory === 'string' ? result.defaultDirectory : undefined;
-    return this.#takeSnapshots(connection, result.snapshots, channels, how);
+    return this.#takeSnapshots(connection, result.snapshots, channels, how, first?.sessions);
   }
 
   /** @param {Connection} connection @param {any} result @param {string[]} asked */
@@ -236,8 +242,8 @@ export class Live {
     return undefined;
   }
 
-  /** Takes the states of all channels; subscribes to those that came without one (H-029, H-082). @param {Connection} connection @param {any[]} values @param {string[]} channels @param {'first' | 'snapshot'} how */
-  async #takeSnapshots(connection, values, channels, how) {
+  /** Takes the states of all channels; subscribes to those that came without one (H-029, H-082). @param {Connection} connection @param {any[]} values @param {string[]} channels @param {'first' | 'snapshot'} how @param {Promise<any>} [listed] */
+  async #takeSnapshots(connection, values, channels, how, listed) {
     const snapshots = values.map(readSnapshot);
     /** @type {string[]} */
     const stateless = [];
@@ -263,7 +269,7 @@ export class Live {
     await Promise.all(rest);
     this.#checkAttempt(connection);
     const outcome = this.replica.applySnapshots(snapshots);
-    this.#establish(connection, how);
+    this.#establish(connection, how, listed);
     this.#reportDropped(outcome);
     const isThere = (/** @type {string} */ channel) => stateless.includes(channel) || outcome.reset.includes(channel);
     outcome.gone = channels.filter((channel) => this.#watched.has(channel) && !isThere(channel));
@@ -280,13 +286,13 @@ export class Live {
     }
   }
 
-  /** @param {Connection} connection @param {'first' | 'replay' | 'snapshot'} how */
-  #establish(connection, how) {
+  /** @param {Connection} connection @param {'first' | 'replay' | 'snapshot'} how @param {Promise<any>} [listed] */
+  #establish(connection, how, listed) {
     this.#attempt = undefined;
     this.#connection = connection;
     this.#connectedAt = performance.now();
     this.#watchSilence(connection, PING_AFTER_MS);
-    this.#handlers.onRestored(how);
+    this.#handlers.onRestored(how, listed);
   }
 
   /** Pings a host that was silent for long, and looks again when it may have been silent for as long once more. @param {Connection} connection @param {number} waitMs */

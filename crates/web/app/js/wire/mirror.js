@@ -6,50 +6,55 @@
  * Must not know: connections; actions that are not confirmed yet.
  */
 
-import { diffChat, readChat, reduceChat } from './reduce/chat.js';
 import { NO_CHANGES, changedFields, isObject } from './reduce/fields.js';
-import {
-  readAnnotations, readChangeset, readRoot, readTerminal, readWatch, reduceAnnotations, reduceChangeset, reduceRoot, reduceTerminal, reduceWatch,
-} from './reduce/plain.js';
-import { readSession, reduceSession } from './reduce/session.js';
+import { ROOT_ACTIONS, SESSION_ACTIONS, readRoot, readSession, reduceRoot, reduceSession } from './reduce/session.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
 /** @typedef {import('./reduce/fields.js').Change} Change */
 /** @typedef {'root' | 'session' | 'chat' | 'changeset' | 'annotations' | 'terminal' | 'resourceWatch'} Kind */
 /** @typedef {{kind: Kind, value: Json}} State the state of one channel */
 /** @typedef {'changed' | 'unchanged' | 'rejected' | 'not-held'} Applied what an envelope did; `not-held`: no snapshot was taken, or the action is in its state already */
+/**
+ * What is known of a kind of channel: the fields that tell its states from others, how a state is read and reduced, what belongs on it.
+ * @typedef {{fields: string[], read: (value: unknown) => Json, reduce: (state: Json, action: Json) => import('./reduce/fields.js').Reduced,
+ *   diff?: (before: Json, after: Json) => Change[], actions: Record<string, unknown>}} KindOfChannel
+ */
 
-const REDUCERS = {
-  root: reduceRoot, session: reduceSession, chat: reduceChat, changeset: reduceChangeset, annotations: reduceAnnotations, terminal: reduceTerminal, resourceWatch: reduceWatch,
+/** The order in which a state is asked what it is. @type {Kind[]} */
+const ORDER = ['chat', 'session', 'root', 'terminal', 'changeset', 'resourceWatch', 'annotations'];
+
+/** @type {Partial<Record<Kind, KindOfChannel>>} */
+const KINDS = {
+  session: { fields: ['activeClients'], read: readSession, reduce: reduceSession, actions: SESSION_ACTIONS },
+  root: { fields: ['agents'], read: readRoot, reduce: reduceRoot, actions: ROOT_ACTIONS },
 };
+
+/** Adds kinds that a first visit does not need. To be called before one of their channels is subscribed to. @param {Record<string, KindOfChannel>} kinds */
+export function addKinds(kinds) {
+  Object.assign(KINDS, kinds);
+}
+
+/** The kind of channel that an action belongs on; none for one that is not known. @param {string} type @returns {Kind | undefined} */
+export function kindOfAction(type) {
+  return ORDER.find((kind) => Object.hasOwn(KINDS[kind]?.actions ?? {}, type));
+}
 
 /** What a snapshot holds; none of a kind that is not mirrored. @param {unknown} value @returns {State | undefined} */
 export function readState(value) {
-  const has = (/** @type {string} */ field) => isObject(value) && Object.hasOwn(value, field);
-  if (has('turns')) {
-    return { kind: 'chat', value: readChat(value) };
+  if (!isObject(value)) {
+    return undefined;
   }
-  if (has('activeClients')) {
-    return { kind: 'session', value: readSession(value) };
-  }
-  if (has('agents')) {
-    return { kind: 'root', value: readRoot(value) };
-  }
-  if (has('content') && has('claim')) {
-    return { kind: 'terminal', value: readTerminal(value) };
-  }
-  if (has('files') && has('status')) {
-    return { kind: 'changeset', value: readChangeset(value) };
-  }
-  if (has('root') && has('recursive')) {
-    return { kind: 'resourceWatch', value: readWatch(value) };
-  }
-  return isObject(value) && Array.isArray(value.annotations) ? { kind: 'annotations', value: readAnnotations(value) } : undefined;
+  const kind = ORDER.find((candidate) => KINDS[candidate]?.fields.every((field) => Object.hasOwn(value, field)));
+  const read = kind && KINDS[kind]?.read;
+  // A list of notes is told by being one.
+  const isNone = kind === 'annotations' && !Array.isArray(value.annotations);
+  return kind === undefined || read === undefined || isNone ? undefined : { kind, value: read(value) };
 }
 
 /** Applies an action; the same state if it changed nothing. @param {State} state @param {Json} action @returns {{state: State, changes: Change[]}} */
 export function reduceState(state, action) {
-  const { state: value, changes } = REDUCERS[state.kind](state.value, action);
+  const known = /** @type {KindOfChannel} */ (KINDS[state.kind]); // a state was read by it
+  const { state: value, changes } = known.reduce(state.value, action);
   return value === state.value ? { state, changes } : { state: { kind: state.kind, value }, changes };
 }
 
@@ -61,7 +66,7 @@ export function diffStates(before, after) {
   if (before === undefined || after === undefined || before.kind !== after.kind) {
     return [{ kind: 'all' }];
   }
-  return after.kind === 'chat' ? diffChat(before.value, after.value) : changedFields(before.value, after.value);
+  return (KINDS[after.kind]?.diff ?? changedFields)(before.value, after.value);
 }
 
 /** The confirmed state of every channel a snapshot was taken of. */

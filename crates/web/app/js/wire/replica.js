@@ -8,10 +8,7 @@
  * Must not know: connections, time, the document.
  */
 
-import { Mirror, reduceState } from './mirror.js';
-import { CHAT_ACTIONS } from './reduce/chat.js';
-import { ANNOTATIONS_ACTIONS, CHANGESET_ACTIONS, ROOT_ACTIONS, TERMINAL_ACTIONS, WATCH_ACTIONS } from './reduce/plain.js';
-import { SESSION_ACTIONS } from './reduce/session.js';
+import { Mirror, kindOfAction, reduceState } from './mirror.js';
 import { SENDS_MAX, dropAfterReplay, dropAfterSnapshots } from './resume.js';
 
 /** @typedef {import('./reduce/fields.js').Json} Json */
@@ -50,20 +47,10 @@ export class TooManyPending extends Error {
 /** Kinds of channels that this page never watches: their actions are not listed one by one. */
 const OTHER_KINDS = new Set(['automation', 'automationRun', 'canvas']);
 
-/** What actions belong on which kind of channel. */
-const ACTIONS_BY_KIND = {
-  chat: CHAT_ACTIONS, session: SESSION_ACTIONS, root: ROOT_ACTIONS, changeset: CHANGESET_ACTIONS, annotations: ANNOTATIONS_ACTIONS, terminal: TERMINAL_ACTIONS, resourceWatch: WATCH_ACTIONS,
-};
-
 /** The kind of channel an action belongs on; none for one that is not known. @param {Json} action @returns {string | undefined} */
 function channelKindOf({ type }) {
-  for (const [kind, actions] of Object.entries(ACTIONS_BY_KIND)) {
-    if (Object.hasOwn(actions, type)) {
-      return kind;
-    }
-  }
   const prefix = String(type).split('/')[0];
-  return OTHER_KINDS.has(prefix) ? prefix : undefined;
+  return kindOfAction(type) ?? (OTHER_KINDS.has(prefix) ? prefix : undefined);
 }
 
 /** The channels of one client: confirmed by the host, and ahead of it. */

@@ -1,10 +1,11 @@
 //! `POST /api/sign-in` and `POST /api/sign-in/finish`: the page signs somebody in to an MCP server (ADR 0106).
 //!
-//! Promises: only whoever may bring tokens begins one; the browser is sent back to an address of this host and to no other; an answer
+//! Promises: only whoever may bring tokens begins one; the browser is sent back to the page that asked and to no other; an answer
 //! counts for the device that began. The token is in one answer, and nobody on the way stores it.
 //! Must not know: how a code becomes a token, what the token is used for.
 
 use hyper::body::Incoming;
+use hyper::header::ORIGIN;
 use kernel::Role;
 use serde::Deserialize;
 use serde_json::json;
@@ -78,7 +79,7 @@ pub(super) async fn begin(
     check_may(access)?;
     let given: BeginRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
     let is_origin = given.back.matches('/').count() == 3 && given.back.ends_with('/');
-    if !is_origin || !gate::answers_to(&given.back, request.admission) {
+    if !is_origin || !is_own_page(request, &given.back) {
         let text = "this host does not answer to that name; see allowed_hosts\n";
         return Err(HttpResponse::new(422, text));
     }
@@ -94,6 +95,15 @@ pub(super) async fn begin(
     let address = begun.map_err(|error| refuse(&error))?;
     let answer = json!({"url": address.url, "host": address.host});
     Ok(HttpResponse::json(200, &answer).staying_open())
+}
+
+/// Browsers name the page that asks, and the gate let it in; programs name none, and any address of this host counts.
+fn is_own_page(request: &ApiRequest<'_>, back: &str) -> bool {
+    match request.headers.one(ORIGIN) {
+        Ok(Some(origin)) => back.trim_end_matches('/').eq_ignore_ascii_case(origin),
+        Ok(None) => gate::answers_to(back, request.admission),
+        Err(_) => false,
+    }
 }
 
 #[derive(Deserialize)]

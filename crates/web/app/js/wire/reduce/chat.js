@@ -17,6 +17,7 @@ import {
   isObject,
   keepDirectories,
   keepTexts,
+  partKey,
   presentOf,
   readObject,
   removeDirectory,
@@ -29,7 +30,7 @@ import {
   withoutEntry,
   withoutField,
 } from './fields.js';
-import { activeTurn, findPart, isOpenRequest, partKey, refreshStatus, withNewPart, withPart } from './parts.js';
+import { activeTurn, findPart, isOpenRequest, refreshStatus, withNewPart, withPart } from './parts.js';
 import { TOOL_CALL_ACTIONS } from './tool_call.js';
 import { PENDING_MESSAGE_ACTIONS, TURN_ACTIONS, readActiveTurn, readTurn } from './turn.js';
 

@@ -244,3 +244,26 @@ export function readConfig(value) {
   }
   return config;
 }
+
+/** The id that deltas and tool-call actions address: text parts and tool calls have one, others do not. @param {Json} part @returns {string | undefined} */
+export function addressOf(part) {
+  switch (part.kind) {
+    case 'markdown':
+    case 'reasoning':
+      return textOf(part, 'id');
+    case 'toolCall':
+      return isObject(part.toolCall) ? textOf(part.toolCall, 'toolCallId') : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** What names a part within its turn, for keyed drawing: its address, the id of its request, or its place. @param {Json} part @param {number} index @returns {string} */
+export function partKey(part, index) {
+  const address = addressOf(part);
+  if (address !== undefined) {
+    return address;
+  }
+  const request = part.kind === 'inputRequest' && isObject(part.request) ? textOf(part.request, 'id') : undefined;
+  return request ?? `#${index}`;
+}

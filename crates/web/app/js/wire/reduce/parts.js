@@ -4,32 +4,9 @@
  * Promises: a part is found by its address in constant time however many there are, and the first one if two have the same.
  */
 
-import { STATUS, isObject, presentOf, textOf, withActivity, withField } from './fields.js';
+import { STATUS, addressOf, isObject, presentOf, textOf, withActivity, withField } from './fields.js';
 
 /** @typedef {import('./fields.js').Json} Json */
-
-/** The id that deltas and tool-call actions address: text parts and tool calls have one, others do not. @param {Json} part @returns {string | undefined} */
-export function addressOf(part) {
-  switch (part.kind) {
-    case 'markdown':
-    case 'reasoning':
-      return textOf(part, 'id');
-    case 'toolCall':
-      return isObject(part.toolCall) ? textOf(part.toolCall, 'toolCallId') : undefined;
-    default:
-      return undefined;
-  }
-}
-
-/** What names a part within its turn, for keyed drawing: its address, the id of its request, or its place. @param {Json} part @param {number} index @returns {string} */
-export function partKey(part, index) {
-  const address = addressOf(part);
-  if (address !== undefined) {
-    return address;
-  }
-  const request = part.kind === 'inputRequest' && isObject(part.request) ? textOf(part.request, 'id') : undefined;
-  return request ?? `#${index}`;
-}
 
 /** The active turn, if it is the one the action names (H-173). @param {Json} state @param {Json} action @returns {Json | undefined} */
 export const activeTurn = (state, action) =>

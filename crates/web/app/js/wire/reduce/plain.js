@@ -1,6 +1,5 @@
 /**
- * Channels that are their state and nothing else: the root with agents, counts and configuration of the host, changesets, annotations,
- * terminals, watches of resources. One function per action.
+ * Channels that are their state and nothing else: changesets, annotations, terminals, watches of resources. One function per action.
  *
  * Promises: output of a terminal is appended without looking at what was printed before. What a client types changes nothing:
  * what the process answers does (H-272).
@@ -8,13 +7,11 @@
 
 import {
   StateError,
-  changeConfig,
   changedFields,
   flagOf,
   integerOf,
   isObject,
   presentOf,
-  readConfig,
   readObject,
   requireTexts,
   textOf,
@@ -312,40 +309,3 @@ export const reduceChangeset = reduceBy(CHANGESET_ACTIONS);
 export const reduceAnnotations = reduceBy(ANNOTATIONS_ACTIONS);
 export const reduceTerminal = reduceBy(TERMINAL_ACTIONS);
 export const reduceWatch = reduceBy(WATCH_ACTIONS);
-
-// The root.
-
-/** @param {unknown} value @returns {Json} */
-export function readRoot(value) {
-  const root = readObject('the root', value);
-  if (!Array.isArray(root.agents)) {
-    throw new StateError('the root', 'agents');
-  }
-  if (integerOf(root, 'activeSessions') === undefined) {
-    delete root.activeSessions;
-  }
-  if (Object.hasOwn(root, 'config')) {
-    root.config = readConfig(root.config);
-  }
-  return root;
-}
-
-/** @type {Record<string, (state: Json, action: Json) => Json>} */
-export const ROOT_ACTIONS = {
-  'root/agentsChanged': (state, action) =>
-    Array.isArray(action.agents) ? withField(state, 'agents', action.agents) : state,
-  'root/activeSessionsChanged': (state, action) => {
-    const count = integerOf(action, 'activeSessions');
-    return count === undefined ? state : withField(state, 'activeSessions', count);
-  },
-  'root/terminalsChanged': (state, action) =>
-    action.terminals === undefined ? state : withField(state, 'terminals', action.terminals),
-  'root/configChanged': changeConfig,
-};
-
-/** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
-export function reduceRoot(state, action) {
-  const reduce = Object.hasOwn(ROOT_ACTIONS, action.type) ? ROOT_ACTIONS[action.type] : undefined;
-  const next = reduce === undefined ? state : reduce(state, action);
-  return { state: next, changes: changedFields(state, next) };
-}

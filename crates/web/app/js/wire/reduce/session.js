@@ -1,5 +1,6 @@
 /**
- * A session channel: what it is, its chats, who is active in it, what waits for somebody. One function per action.
+ * A session channel: what it is, its chats, who is active in it, what waits for somebody; and the root with agents, counts and
+ * configuration of the host: what a first visit watches. One function per action.
  *
  * No action sets the activity bits of a session's status except through `inputNeeded` (H-124).
  */
@@ -10,6 +11,7 @@ import {
   addDirectory,
   changeConfig,
   changedFields,
+  integerOf,
   isEqual,
   isObject,
   isStatus,
@@ -220,6 +222,43 @@ export const SESSION_ACTIONS = {
 /** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
 export function reduceSession(state, action) {
   const reduce = Object.hasOwn(SESSION_ACTIONS, action.type) ? SESSION_ACTIONS[action.type] : undefined;
+  const next = reduce === undefined ? state : reduce(state, action);
+  return { state: next, changes: changedFields(state, next) };
+}
+
+// The root.
+
+/** @param {unknown} value @returns {Json} */
+export function readRoot(value) {
+  const root = readObject('the root', value);
+  if (!Array.isArray(root.agents)) {
+    throw new StateError('the root', 'agents');
+  }
+  if (integerOf(root, 'activeSessions') === undefined) {
+    delete root.activeSessions;
+  }
+  if (Object.hasOwn(root, 'config')) {
+    root.config = readConfig(root.config);
+  }
+  return root;
+}
+
+/** @type {Record<string, (state: Json, action: Json) => Json>} */
+export const ROOT_ACTIONS = {
+  'root/agentsChanged': (state, action) =>
+    Array.isArray(action.agents) ? withField(state, 'agents', action.agents) : state,
+  'root/activeSessionsChanged': (state, action) => {
+    const count = integerOf(action, 'activeSessions');
+    return count === undefined ? state : withField(state, 'activeSessions', count);
+  },
+  'root/terminalsChanged': (state, action) =>
+    action.terminals === undefined ? state : withField(state, 'terminals', action.terminals),
+  'root/configChanged': changeConfig,
+};
+
+/** @param {Json} state @param {Json} action @returns {import('./fields.js').Reduced} */
+export function reduceRoot(state, action) {
+  const reduce = Object.hasOwn(ROOT_ACTIONS, action.type) ? ROOT_ACTIONS[action.type] : undefined;
   const next = reduce === undefined ? state : reduce(state, action);
   return { state: next, changes: changedFields(state, next) };
 }

@@ -5,8 +5,8 @@
  * to the state it leaves, and preserves unknown fields. A step that its state does not allow does nothing.
  */
 
-import { copyFields, flagOf, isEqual, isObject, presentOf, textOf, withField, withoutField } from './fields.js';
-import { activeTurn, addressOf, findPart, refreshStatus, withNewPart, withPart } from './parts.js';
+import { addressOf, copyFields, flagOf, isEqual, isObject, presentOf, textOf, withField, withoutField } from './fields.js';
+import { activeTurn, findPart, refreshStatus, withNewPart, withPart } from './parts.js';
 
 /** @typedef {import('./fields.js').Json} Json */
 
