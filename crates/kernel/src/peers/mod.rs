@@ -222,6 +222,9 @@ impl Peers {
             self.peers = BTreeMap::new();
             self.clients = BTreeMap::new();
         }
+        if self.watchers.is_empty() {
+            self.watchers = BTreeMap::new();
+        }
         Some(RemovedPeer {
             holder: state.holder,
             ready: state.ready,
@@ -482,6 +485,8 @@ impl Peers {
     /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
     /// served anything. A crash before that costs the client an `initialize` (G-20).
     pub(crate) fn defer_record(&mut self, client_id: &str, record: Record) {
+        // No room for more than there are, as above.
+        self.deferred.reserve_exact(1);
         self.deferred.push((client_id.to_owned(), record));
     }
 
